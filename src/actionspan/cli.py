@@ -1,0 +1,51 @@
+"""The `actionspan` command: each stage's commands under the stage's name."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from actionspan import __version__
+from actionspan.errors import InputError
+
+# Command → (module with add_parsers(subparsers), one line of help). Only the module of the command
+# that is called is imported: torch and OpenCV cost seconds.
+COMMANDS = {
+    "dataset": ("actionspan.dataset.command", "videos and annotations to canonical tables"),
+    "video": ("actionspan.video.command", "decoding and optical flow"),
+    "features": ("actionspan.features.command", "two-stream features and rescaling"),
+    "temporal": ("actionspan.temporal.command", "boundary probabilities (TEM, MTN)"),
+    "proposals": ("actionspan.proposals.command", "PGM, PEM and Soft-NMS"),
+    "evaluation": ("actionspan.evaluation.command", "AR@AN, AUC, baselines and figures"),
+    "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
+    "propose": ("actionspan.propose", "proposals for videos, without the workflow"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="actionspan", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, help_line) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_line, description=help_line)
+        if words and words[0] == name:
+            importlib.import_module(module).add_parsers(command)
+    parsed = parser.parse_args(words)
+    try:
+        return int(parsed.run(parsed) or 0)
+    except InputError as error:
+        print(f"actionspan {parsed.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print(f"actionspan {parsed.command}: interrupted; run it again to go on", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

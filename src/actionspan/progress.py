@@ -1,0 +1,31 @@
+"""A progress bar on a terminal, and a line at every tenth of the way in a log file."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+Item = TypeVar("Item")
+
+
+def progress(items: Iterable[Item], title: str, total: int, unit: str = "video") -> Iterator[Item]:
+    """Yield `items` and show on standard error how far the loop is.
+
+    Args:
+        items: What to loop over.
+        title: What the loop does, e.g. `"decoding"`.
+        total: How many items there are.
+        unit: What one item is.
+    """
+    if sys.stderr.isatty():
+        yield from tqdm(items, desc=title, total=total, unit=unit, leave=False)
+        return
+    started, shown = time.monotonic(), 0
+    for count, item in enumerate(items, start=1):
+        yield item
+        if count * 10 // max(total, 1) > shown or count == total:
+            shown = count * 10 // max(total, 1)
+            seconds = time.monotonic() - started
+            print(f"{title}: {count}/{total} {unit}s in {seconds:.1f} s", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The proposals stage: candidates (PGM), their evaluation (PEM) and Soft-NMS."""

@@ -1,0 +1,122 @@
+"""Files that are either whole or absent: atomic writes of HDF5, JSON, TSV and anything else.
+
+Each file is written beside its place and renamed when complete, and HDF5 and JSON files carry the
+package version and the digest of the settings that made them.
+"""
+
+import csv
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from actionspan import __version__
+from actionspan.errors import InputError
+
+
+def digest(*parts: Any) -> str:
+    """Return 16 hexadecimal digits that change with any value in `parts`.
+
+    Args:
+        parts: Settings dataclasses, paths and whatever JSON can hold.
+    """
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+        return str(value)
+
+    text = json.dumps(parts, sort_keys=True, default=plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; rename it to `path` on success, remove it on failure.
+
+    The suffix of `path` is kept, so that writers which look at it choose the right format.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
+    """Open a new HDF5 file that appears at `path` only when the block ends without an error."""
+    with atomic_path(path) as partial:
+        with h5py.File(partial, "w") as file:
+            file.attrs["actionspan_version"] = __version__
+            file.attrs["digest"] = settings_digest
+            yield file
+
+
+@contextmanager
+def open_h5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading.
+
+    Raises:
+        InputError: The file is missing or is not a whole HDF5 file.
+    """
+    try:
+        file = h5py.File(path, "r")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError:
+        raise InputError(f"{path}: not a whole HDF5 file; delete it and run again") from None
+    with file:
+        yield file
+
+
+def write_json(path: Path, content: Mapping[str, Any], indent: int | None = 1) -> None:
+    """Write `content` as JSON, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: The file is missing, is not UTF-8 or is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from None
+
+
+def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table with a header line, tab-separated, atomically."""
+    with atomic_path(path) as partial:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+
+def read_tsv(path: Path) -> list[dict[str, str]]:
+    """Read a table that `write_tsv` wrote, one dictionary a row.
+
+    Raises:
+        InputError: The file is missing.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None

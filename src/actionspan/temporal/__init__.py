@@ -1,0 +1,1 @@
+"""The temporal stage: networks that give start, actionness and end probabilities."""

@@ -1,0 +1,1 @@
+"""The video stage: each file decoded once into snippets, and their optical flow."""
