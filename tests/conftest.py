@@ -1,0 +1,15 @@
+"""Fixtures that tests of several stages share."""
+
+from pathlib import Path
+
+import pytest
+
+SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real videos, annotations and weights beside the project."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the real data are not here: {SHARED_DATA} is missing")
+    return SHARED_DATA
