@@ -1,0 +1,49 @@
+# make demo   set everything up and run the whole pipeline on the embedded data set
+# make test   run the tests          make check   run the linters
+# make lock   compile envs/requirements.txt anew from pyproject.toml
+
+PYTHON ?= python3
+CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+UV_VERSION = 0.13.8
+VENV = .venv
+BIN = $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: demo test check lock clean
+
+demo: $(VENV)/ready
+	snakemake --cores $(CORES) --quiet rules --show-failed-logs
+	@echo
+	@cat results/evaluation/summary.md
+	@echo
+	@echo "Proposals:  results/proposals/mtn/proposals.csv (and .json, and chapters/ for any player)"
+	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/mtn/"
+	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/mtn"
+	@echo "All files:  results/README.md says what lies where"
+
+test: $(VENV)/ready
+	pytest -n $(CORES)
+
+check: $(VENV)/ready
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+
+# The environment, made anew when the lock changes. uv comes from PyPI, as everything does.
+$(VENV)/ready: envs/requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement envs/requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+lock:
+	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
+	    --no-header --no-emit-index-url --no-emit-find-links --group dev pyproject.toml \
+	    --output-file envs/requirements.txt
+
+clean:
+	rm -rf results/[a-z]* .snakemake

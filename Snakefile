@@ -1,0 +1,53 @@
+# From raw, untrimmed videos to scored temporal action proposals.
+#   snakemake --cores 2                                    everything in `rule all`
+#   snakemake --cores 2 results/evaluation/mtn.json        one file
+#   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
+
+
+##### Configuration #####
+
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+wildcard_constraints:
+    shard=one_of(SHARDS),
+    model=one_of(MODELS),
+    baseline=one_of(BASELINES),
+    method=one_of(MODELS + BASELINES),
+    video=one_of(VIDEOS) if len(VIDEOS) <= 1000 else r"[^/]+",
+
+
+##### Rules, a file a stage #####
+
+
+include: "workflow/rules/dataset.smk"
+include: "workflow/rules/video.smk"
+include: "workflow/rules/features.smk"
+include: "workflow/rules/temporal.smk"
+include: "workflow/rules/proposals.smk"
+include: "workflow/rules/evaluation.smk"
+
+
+##### Targets #####
+
+
+rule all:
+    default_target: True
+    input:
+        "results/evaluation/summary.json",
+        "results/evaluation/summary.md",
+        "results/evaluation/recall_curves.svg",
+        "results/evaluation/recall_curves.png",
+        "results/dataset/rejected.tsv",
+        expand("results/proposals/{model}/proposals.csv", model=MODELS),
+        expand("results/proposals/{model}/model.pt", model=MODELS),
+        wanted_chapters(),
+        wanted_timelines(),

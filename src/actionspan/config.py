@@ -1,0 +1,59 @@
+"""Check a configuration against its schema and say in one line what is wrong."""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from actionspan.errors import InputError
+
+
+def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
+    """Check every key and value of a configuration.
+
+    Args:
+        config: The merged configuration.
+        schema_path: A JSON Schema in YAML.
+        name: How messages call the configuration, e.g. `"config.yaml"`.
+
+    Raises:
+        InputError: A key or value is wrong; the line names it and what is allowed.
+    """
+    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
+    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda e: list(e.path))
+    if errors:
+        raise InputError(f"{name}: {_describe(errors[0])}")
+
+
+def _describe(error: ValidationError) -> str:
+    """Return `key.path: what is wrong` for one schema error."""
+    where = ".".join(str(part) for part in error.path)
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = sorted(str(key) for key in set(error.instance) - set(known))[0]
+        near = difflib.get_close_matches(unknown, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(known)
+        return f"{where + '.' if where else ''}{unknown}: unknown key; {hint}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{where + '.' if where else ''}{missing[0]}: missing"
+    if error.validator == "enum":
+        allowed = ", ".join("null" if one is None else str(one) for one in error.validator_value)
+        return f"{where}: {error.instance!r} is not one of {allowed}"
+    limits = {
+        "minimum": "is less than",
+        "maximum": "is more than",
+        "exclusiveMinimum": "must be more than",
+        "exclusiveMaximum": "must be less than",
+    }
+    if error.validator in limits:
+        return f"{where}: {error.instance} {limits[str(error.validator)]} {error.validator_value}"
+    if error.validator == "type":
+        kinds = error.validator_value
+        allowed = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        return f"{where}: {error.instance!r} is not of type {allowed}"
+    return f"{where or 'configuration'}: {error.message}"

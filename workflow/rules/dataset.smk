@@ -1,0 +1,73 @@
+# Videos and annotations in any known form → results/dataset/.
+
+
+rule dataset_demo:
+    input:
+        code=source_files("actionspan.dataset.demo"),
+    output:
+        videos=(list(PATHS.values()) if DEMO else "results/dataset/demo/none.mp4"),
+        annotations="results/dataset/demo/annotations.json",
+    log:
+        "results/logs/dataset_demo.log",
+    benchmark:
+        "results/benchmarks/dataset_demo.tsv"
+    threads: 4
+    resources:
+        mem_mb=2000,
+        runtime=30,
+        gpu=0,
+    params:
+        settings=flags(config["demo"]),
+    shell:
+        "actionspan dataset demo {params.settings} --processes {threads}"
+        " --out results/dataset/demo > {log} 2>&1"
+
+
+rule dataset_probe:
+    input:
+        videos=shard_videos,
+        code=source_files("actionspan.dataset.probe"),
+    output:
+        "results/dataset/shards/{shard}.txt",
+    log:
+        "results/logs/dataset_probe/{shard}.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=30,
+        gpu=0,
+    params:
+        on_bad_input=config["dataset"]["on_bad_input"],
+    shell:
+        "actionspan dataset probe --videos {input.videos:q} --on-bad-input {params.on_bad_input}"
+        " --out {output} > {log} 2>&1"
+
+
+rule dataset_index:
+    input:
+        shards=expand("results/dataset/shards/{shard}.txt", shard=SHARDS),
+        annotations=ANNOTATIONS,
+        video_info=config["dataset"]["video_info"] or [],
+        code=source_files("actionspan.dataset.index"),
+    output:
+        videos="results/dataset/videos.tsv",
+        annotations="results/dataset/annotations.json",
+        rejected="results/dataset/rejected.tsv",
+    log:
+        "results/logs/dataset_index.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+        gpu=0,
+    params:
+        settings=flags(
+            config["dataset"],
+            "format",
+            "video_info",
+            "on_bad_input",
+            "validation_fraction",
+        ),
+    shell:
+        "actionspan dataset index --shards {input.shards} --annotations {input.annotations:q}"
+        " {params.settings} --out results/dataset > {log} 2>&1"

@@ -1,0 +1,129 @@
+# Proposals and annotations → AR@AN, AUC, one table of all methods, and figures.
+
+
+rule evaluation_baseline:
+    input:
+        features=baseline_features,
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.evaluation.baselines"),
+    output:
+        json="results/proposals/{baseline}/proposals.json",
+        csv="results/proposals/{baseline}/proposals.csv",
+    log:
+        "results/logs/evaluation_baseline/{baseline}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
+        gpu=0,
+    params:
+        settings=flags(config["evaluation"]["baseline"]),
+    shell:
+        "actionspan evaluation baseline --method {wildcards.baseline}"
+        " --annotations {input.annotations} --features {input.features} {params.settings}"
+        " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
+
+
+rule evaluation_evaluate:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.evaluation.activitynet"),
+    output:
+        "results/evaluation/{method}.json",
+    log:
+        "results/logs/evaluation_evaluate/{method}.log",
+    benchmark:
+        "results/benchmarks/evaluation_evaluate/{method}.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=60,
+        gpu=0,
+    params:
+        settings=flags(config["evaluation"]["protocol"]),
+    shell:
+        "actionspan evaluation evaluate --proposals {input.proposals}"
+        " --annotations {input.annotations} --method {wildcards.method} {params.settings}"
+        " --out {output} > {log} 2>&1"
+
+
+rule evaluation_summary:
+    input:
+        evaluations=expand(
+            "results/evaluation/{method}.json", method=MODELS + BASELINES
+        ),
+        code=source_files("actionspan.evaluation.summary"),
+    output:
+        json="results/evaluation/summary.json",
+        tsv="results/evaluation/summary.tsv",
+        markdown="results/evaluation/summary.md",
+    log:
+        "results/logs/evaluation_summary.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "actionspan evaluation summary --evaluations {input.evaluations}"
+        " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
+        " > {log} 2>&1"
+
+
+rule evaluation_curves:
+    input:
+        evaluations=expand(
+            "results/evaluation/{method}.json", method=MODELS + BASELINES
+        ),
+        code=source_files("actionspan.evaluation.curves"),
+    output:
+        "results/evaluation/recall_curves.tsv",
+    log:
+        "results/logs/evaluation_curves.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "actionspan evaluation curves --evaluations {input.evaluations} --out-table {output}"
+        " > {log} 2>&1"
+
+
+rule evaluation_plot_curves:
+    input:
+        table="results/evaluation/recall_curves.tsv",
+        code=source_files("actionspan.evaluation.curves"),
+    output:
+        "results/evaluation/recall_curves.{suffix,svg|png}",
+    log:
+        "results/logs/evaluation_plot_curves/{suffix}.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "actionspan evaluation plot-curves --table {input.table} --out {output} > {log} 2>&1"
+
+
+rule evaluation_timeline:
+    input:
+        probabilities="results/temporal/{model}/none-1/probabilities.h5",
+        proposals="results/proposals/{model}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.evaluation.timeline"),
+    output:
+        "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
+    log:
+        "results/logs/evaluation_timeline/{model}/{video}.{suffix}.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "actionspan evaluation timeline --probabilities {input.probabilities}"
+        " --proposals {input.proposals} --annotations {input.annotations}"
+        " --video {wildcards.video:q} --out {output:q} > {log:q} 2>&1"

@@ -1,0 +1,73 @@
+# Snippets → two-stream features → a fixed number of steps a video.
+
+
+rule features_extract:
+    input:
+        frames="results/video/frames/{shard}.h5",
+        flow="results/video/flow/{shard}.h5",
+        weights=weights_files(),
+        code=source_files("actionspan.features.extract"),
+    output:
+        "results/features/shards/{shard}.h5",
+    log:
+        "results/logs/features_extract/{shard}.log",
+    benchmark:
+        "results/benchmarks/features_extract/{shard}.tsv"
+    priority: 2
+    threads: config["features"]["threads"]
+    resources:
+        mem_mb=3000,
+        runtime=480,
+        gpu=0,
+    params:
+        settings=flags(config["features"]["encoders"]),
+    shell:
+        "actionspan features extract --frames {input.frames} --flow {input.flow}"
+        " {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+
+
+rule features_external:
+    input:
+        videos="results/dataset/videos.tsv",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.features.external"),
+    output:
+        "results/features/shards/external.h5",
+    log:
+        "results/logs/features_external.log",
+    benchmark:
+        "results/benchmarks/features_external.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+        gpu=0,
+    params:
+        settings=flags(config["features"]["external"]),
+    shell:
+        "actionspan features external --videos {input.videos} --annotations {input.annotations}"
+        " {params.settings} --out {output} > {log} 2>&1"
+
+
+rule features_rescale:
+    input:
+        shards=feature_shards(),
+        videos="results/dataset/videos.tsv",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.features.rescale"),
+    output:
+        "results/features/features.h5",
+    log:
+        "results/logs/features_rescale.log",
+    benchmark:
+        "results/benchmarks/features_rescale.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+        gpu=0,
+    params:
+        settings=flags(config["features"]["rescale"]),
+    shell:
+        "actionspan features rescale --shards {input.shards} --videos {input.videos}"
+        " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"

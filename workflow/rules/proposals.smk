@@ -1,0 +1,114 @@
+# Probabilities → candidates (PGM) → their evaluation (PEM) → Soft-NMS → proposals.
+
+
+rule proposals_candidates:
+    input:
+        probabilities="results/temporal/{model}/none-1/probabilities.h5",
+        code=source_files("actionspan.proposals.candidates"),
+    output:
+        "results/proposals/{model}/candidates.h5",
+    log:
+        "results/logs/proposals_candidates/{model}.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=60,
+        gpu=0,
+    params:
+        settings=flags(config["proposals"]["candidates"]),
+    shell:
+        "actionspan proposals candidates --probabilities {input.probabilities}"
+        " {params.settings} --out {output} > {log} 2>&1"
+
+
+rule proposals_train:
+    input:
+        candidates="results/proposals/{model}/candidates.h5",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.proposals.evaluator"),
+    output:
+        "results/proposals/{model}/pem.pt",
+    log:
+        "results/logs/proposals_train/{model}.log",
+    benchmark:
+        "results/benchmarks/proposals_train/{model}.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=120,
+        gpu=0,
+    params:
+        settings=flags(config["proposals"]["evaluator"]),
+    shell:
+        "actionspan proposals train --candidates {input.candidates}"
+        " --annotations {input.annotations} {params.settings} --threads {threads}"
+        " --out {output} > {log} 2>&1"
+
+
+rule proposals_generate:
+    input:
+        candidates="results/proposals/{model}/candidates.h5",
+        evaluator="results/proposals/{model}/pem.pt",
+        code=source_files("actionspan.proposals.generate"),
+    output:
+        json="results/proposals/{model}/proposals.json",
+        csv="results/proposals/{model}/proposals.csv",
+    log:
+        "results/logs/proposals_generate/{model}.log",
+    benchmark:
+        "results/benchmarks/proposals_generate/{model}.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=120,
+        gpu=0,
+    params:
+        settings=flags(config["proposals"]["suppression"]),
+    shell:
+        "actionspan proposals generate --candidates {input.candidates}"
+        " --evaluator {input.evaluator} {params.settings}"
+        " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
+
+
+rule proposals_chapters:
+    input:
+        proposals="results/proposals/{model}/proposals.json",
+        code=source_files("actionspan.proposals.chapters"),
+    output:
+        expand("results/proposals/{{model}}/chapters/{video}.vtt", video=VIDEOS),
+    log:
+        "results/logs/proposals_chapters/{model}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
+        gpu=0,
+    params:
+        videos=VIDEOS,
+    shell:
+        "actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
+        " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
+
+
+rule proposals_bundle:
+    # One file that holds all `actionspan propose` needs, so that a model can be passed on.
+    input:
+        features="results/features/features.h5",
+        temporal="results/temporal/{model}/none-1/model.pt",
+        evaluator="results/proposals/{model}/pem.pt",
+        code=source_files("actionspan.proposals.bundle"),
+    output:
+        "results/proposals/{model}/model.pt",
+    log:
+        "results/logs/proposals_bundle/{model}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+        gpu=0,
+    params:
+        settings=json.dumps(bundle_settings(), sort_keys=True),
+    shell:
+        "actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
+        " --evaluator {input.evaluator} --settings {params.settings:q} --out {output}"
+        " > {log} 2>&1"

@@ -1,0 +1,47 @@
+# A shard of videos → snippets (one decoding, in order) and their optical flow.
+
+
+rule video_frames:
+    input:
+        shard="results/dataset/shards/{shard}.txt",
+        code=source_files("actionspan.video.frames"),
+    output:
+        temp("results/video/frames/{shard}.h5"),
+    log:
+        "results/logs/video_frames/{shard}.log",
+    benchmark:
+        "results/benchmarks/video_frames/{shard}.tsv"
+    threads: config["video"]["processes"]
+    resources:
+        mem_mb=1000,
+        runtime=240,
+        gpu=0,
+    params:
+        settings=flags(config["video"]["frames"]),
+    shell:
+        "actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
+        " --out {output} > {log} 2>&1"
+
+
+rule video_flow:
+    input:
+        frames="results/video/frames/{shard}.h5",
+        code=source_files("actionspan.video.flow"),
+    output:
+        temp("results/video/flow/{shard}.h5"),
+    log:
+        "results/logs/video_flow/{shard}.log",
+    benchmark:
+        "results/benchmarks/video_flow/{shard}.tsv"
+    # Later steps first, so that frames and flow are deleted soon after they are made.
+    priority: 1
+    threads: config["video"]["processes"]
+    resources:
+        mem_mb=1000,
+        runtime=480,
+        gpu=0,
+    params:
+        settings=flags(config["video"]["flow"]),
+    shell:
+        "actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
+        " --out {output} > {log} 2>&1"
