@@ -1,0 +1,69 @@
+"""`actionspan temporal`: train a temporal network, predict with it."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.settings import add_arguments, from_arguments
+from actionspan.temporal.settings import MODELS, TemporalSettings
+
+
+def add_parsers(parser: argparse.ArgumentParser) -> None:
+    """Add `train` and `predict`."""
+    steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
+
+    step = steps.add_parser(
+        "train",
+        help="train a network",
+        description="Train a temporal network. Killed, it goes on where it was when run again.",
+    )
+    step.add_argument("--features", type=Path, required=True, help="features.h5")
+    step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    step.add_argument(
+        "--model",
+        choices=MODELS,
+        default="mtn",
+        help="origin: BSN's TEM; se: SE-ConvNet alone; dense: TEM + Multipath DenseNet; "
+        "mtn: SE-ConvNet + Multipath DenseNet (default: mtn)",
+    )
+    step.add_argument(
+        "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
+    )
+    step.add_argument(
+        "--out", type=Path, required=True, help="folder for model.pt, log.tsv and timing.json"
+    )
+    add_arguments(step, TemporalSettings)
+    step.set_defaults(run=_train)
+
+    step = steps.add_parser(
+        "predict",
+        help="probabilities of start, action and end",
+        description="Write the probabilities of every video of features.h5, one at a time.",
+    )
+    step.add_argument("--model", type=Path, required=True, help="model.pt")
+    step.add_argument("--features", type=Path, required=True, help="features.h5")
+    step.add_argument("--out", type=Path, required=True, help="probabilities.h5")
+    step.set_defaults(run=_predict)
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from actionspan.temporal.train import train
+
+    if arguments.threads < 1:
+        raise InputError(f"--threads {arguments.threads}: at least 1")
+    train(
+        arguments.features,
+        arguments.annotations,
+        arguments.model,
+        from_arguments(TemporalSettings, arguments),
+        arguments.out,
+        threads=arguments.threads,
+    )
+    return 0
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    from actionspan.temporal.predict import predict
+
+    predict(arguments.model, arguments.features, arguments.out)
+    return 0

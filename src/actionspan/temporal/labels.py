@@ -1,0 +1,109 @@
+"""Labels of the temporal network: which bins of a video hold a start, an action, an end."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+LabelRule = Literal["bsn", "mtn"]
+Array = npt.NDArray[Any]
+ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
+
+
+def boundary_regions(segments: Array, steps: int, rule: LabelRule, boundary_ratio: float) -> Array:
+    """Return the start, action and end region of each instance.
+
+    Rule `bsn`: the action region is the instance; the boundary regions are centred on its start
+    and end and max(one bin, `boundary_ratio` of the instance) wide.
+    Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide, whatever the
+    instance; the action region is what they leave of the instance. Inside an instance that is the
+    paper's g_a = 1 - g_s - g_e; outside, where the printed formula would call background an
+    action, g_a is 0.
+
+    Args:
+        segments: (K, 2) starts and ends, 0…1 of the video.
+        steps: Bins of the video.
+        rule: `bsn` or `mtn`.
+        boundary_ratio: Width of the boundary regions of `bsn`.
+
+    Returns:
+        (K, 3, 2): for start, action and end, where the region begins and ends. A region whose end
+        is not above its begin is empty.
+    """
+    width = 1.0 / steps
+    if rule == "bsn":
+        half = np.maximum(width, boundary_ratio * (segments[:, 1] - segments[:, 0])) / 2  # (K,)
+        inset = np.zeros_like(half)
+    else:
+        half = inset = np.full(len(segments), width / 2)
+    start, end = segments[:, 0], segments[:, 1]
+    begins = np.stack([start - half, start + inset, end - half], axis=1)  # (K, 3)
+    ends = np.stack([start + half, end - inset, end + half], axis=1)  # (K, 3)
+    return np.stack([begins, ends], axis=2)  # (K, 3, 2)
+
+
+def boundary_overlaps(
+    segments: Array,
+    duration_seconds: float,
+    *,
+    steps: int = 100,
+    rule: LabelRule = "bsn",
+    boundary_ratio: float = 0.1,
+) -> Array:
+    """Return g: the largest part of each bin that one instance's region covers.
+
+    Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video.
+
+    Args:
+        segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
+        duration_seconds: Length of the video.
+        steps: Bins of the video.
+        rule: See `boundary_regions`.
+        boundary_ratio: See `boundary_regions`.
+
+    Returns:
+        (steps, 3) float64 from 0 to 1: start, action, end.
+
+    Raises:
+        ValueError: The duration is not above 0, a segment is reversed or not finite, or the rule
+            is unknown.
+    """
+    segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
+    if not 0 < duration_seconds < np.inf:
+        raise ValueError(f"duration_seconds {duration_seconds}: a number above 0")
+    if rule not in get_args(LabelRule):
+        raise ValueError(f"rule {rule!r}: one of {', '.join(get_args(LabelRule))}")
+    wrong = ~(np.isfinite(segments).all(axis=1) & (segments[:, 0] <= segments[:, 1]))
+    if wrong.any():
+        raise ValueError(f"segment {segments[wrong][0].tolist()}: start ≤ end, both finite")
+    if not len(segments):
+        return np.zeros((steps, 3))
+    inside = np.clip(segments / duration_seconds, 0.0, 1.0)
+    regions = boundary_regions(inside, steps, rule, boundary_ratio)  # (K, 3, 2)
+    edges = np.arange(steps + 1) / steps
+    begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
+    ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
+    covered = np.clip((ends - begins) * steps, 0.0, 1.0)
+    overlaps: Array = covered.max(axis=1)  # (steps, 3)
+    return overlaps
+
+
+def boundary_labels(
+    segments: Array,
+    duration_seconds: float,
+    *,
+    steps: int = 100,
+    rule: LabelRule = "bsn",
+    boundary_ratio: float = 0.1,
+) -> Array:
+    """Return the labels of one video: 1 where more than half of a bin is covered, else 0.
+
+    Exactly half does not count (g > 0.5, whatever the rounding of decimal times). The arguments are those of `boundary_overlaps`.
+
+    Returns:
+        (steps, 3) float32 of 0 and 1: start, action, end.
+    """
+    overlaps = boundary_overlaps(
+        segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
+    )
+    return (overlaps > 0.5 + ROUNDING).astype(np.float32)

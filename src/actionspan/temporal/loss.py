@@ -1,0 +1,70 @@
+"""The loss of the temporal network: cross entropy in which positives and negatives weigh alike."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
+RATIO_RANGE = (1.05, 21.0)
+EPSILON = 1e-5
+
+
+def weighted_binary_loss(probability: Tensor, label: Tensor) -> Tensor:
+    """Return the balanced cross entropy over all entries together.
+
+    With N entries of which P are positive and r = N / P, a positive weighs r / 2 and a negative
+    (r / 2) / (r - 1). This equals -½·[mean over positives of log p + mean over negatives of
+    log(1 - p)], and log 2 where p = 0.5 everywhere.
+
+    The naive form is NaN where all or none are positive. Here P is 1 at least, r is held within
+    1.05…21, and 1e-5 is added inside the logarithm; so a batch with fewer positives than one in 21
+    lets them count for less than half.
+
+    Args:
+        probability: Any shape, values in 0…1.
+        label: Same shape; above 0.5 is positive.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        ValueError: The shapes differ or are empty.
+    """
+    if probability.shape != label.shape or not probability.numel():
+        raise ValueError(
+            f"probability {tuple(probability.shape)} and label {tuple(label.shape)}: "
+            "the same shape, not empty"
+        )
+    probability = probability.flatten()
+    positive = (label.flatten() > 0.5).to(probability.dtype)
+    ratio = (probability.numel() / positive.sum().clamp(min=1.0)).clamp(*RATIO_RANGE)
+    positive_weight = ratio / 2
+    negative_weight = positive_weight / (ratio - 1)
+    likelihood = positive_weight * positive * torch.log(probability + EPSILON)
+    likelihood = likelihood + negative_weight * (1 - positive) * torch.log(
+        1 - probability + EPSILON
+    )
+    return -likelihood.mean()
+
+
+class BoundaryLoss(NamedTuple):
+    """The loss of a batch and its three parts, scalars."""
+
+    total: Tensor
+    start: Tensor
+    action: Tensor
+    end: Tensor
+
+
+def boundary_loss(probabilities: Tensor, labels: Tensor) -> BoundaryLoss:
+    """Return 2·action + start + end over a batch.
+
+    Args:
+        probabilities: (B, T, 3) start, action, end.
+        labels: (B, T, 3) of 0 and 1.
+    """
+    start, action, end = (
+        weighted_binary_loss(probabilities[..., kind], labels[..., kind]) for kind in range(3)
+    )
+    return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)

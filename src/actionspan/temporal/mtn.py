@@ -1,0 +1,133 @@
+"""The temporal networks: BSN's base TEM ("origin") and the Multipath Temporal Network (MTN).
+
+All take features (B, T, C) and return probabilities (B, T, 3) of start, action and end.
+"""
+
+from torch import Tensor, nn
+
+from actionspan.temporal.settings import ModelName, TemporalSettings
+
+KINDS = 3  # start, action, end
+
+
+class SqueezeExcitation(nn.Module):
+    """Weigh each feature map by a gate computed from the means of all maps over time."""
+
+    def __init__(self, maps: int, reduction: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Linear(maps, max(1, maps // reduction))
+        self.excite = nn.Linear(max(1, maps // reduction), maps)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Return (B, M, T) maps, each times its gate."""
+        mean = maps.mean(dim=2)  # (B, M)
+        gate: Tensor = self.excite(self.squeeze(mean).relu()).sigmoid()  # (B, M)
+        return maps * gate[:, :, None]  # (B, M, T)
+
+
+class BaseTEM(nn.Module):
+    """Conv(512, 3, ReLU) → Conv(512, 3, ReLU) → Conv(3, 1, sigmoid) over time.
+
+    With `squeeze`, the SE-ConvNet of MTN: a squeeze-excitation block after every convolution,
+    behind the ReLU (reduction 16) and, at the three last maps (reduction 1), before the sigmoid,
+    so that a gate below 1 keeps no probability from reaching 1.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        hidden: int = 512,
+        output_scale: float = 0.01,
+        dropout: float = 0.0,
+        squeeze: bool = False,
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.output_scale = output_scale
+        self.conv1 = nn.Conv1d(channels, hidden, kernel_size=3, padding=1)
+        self.conv2 = nn.Conv1d(hidden, hidden, kernel_size=3, padding=1)
+        self.conv3 = nn.Conv1d(hidden, KINDS, kernel_size=1)
+        self.se1 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
+        self.se2 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
+        self.se3 = SqueezeExcitation(KINDS, reduction=1) if squeeze else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C)."""
+        maps: Tensor = features.transpose(1, 2)  # (B, C, T)
+        maps = self.dropout(self.se1(self.conv1(maps).relu()))  # (B, 512, T)
+        maps = self.dropout(self.se2(self.conv2(maps).relu()))  # (B, 512, T)
+        maps = self.se3(self.output_scale * self.conv3(maps))  # (B, 3, T)
+        return maps.sigmoid().transpose(1, 2)  # (B, T, 3)
+
+
+class MultipathDenseNet(nn.Module):
+    """Dense(512, ReLU) → Dense(512, ReLU) → Dense(3, softmax) on each feature vector alone.
+
+    The softmax makes start, action and end compete: they add up to 1 at every step, background
+    too, so that only the sigmoids of the other path can say "none of them".
+    """
+
+    def __init__(self, channels: int, *, hidden: int = 512, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dense1 = nn.Linear(channels, hidden)
+        self.dense2 = nn.Linear(hidden, hidden)
+        self.dense3 = nn.Linear(hidden, KINDS)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C)."""
+        vectors = self.dropout(self.dense1(features).relu())  # (B, T, 512)
+        vectors = self.dropout(self.dense2(vectors).relu())  # (B, T, 512)
+        scores: Tensor = self.dense3(vectors)  # (B, T, 3)
+        return scores.softmax(dim=2)
+
+
+class MTN(nn.Module):
+    """SE-ConvNet beside Multipath DenseNet: P = W·P_conv + (1 - W)·P_dense.
+
+    Without `squeeze`, the paper's ablation "MTN with Multipath": a plain ConvNet beside it.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        hidden: int = 512,
+        output_scale: float = 0.01,
+        fusion_weight: float = 0.5,
+        dropout: float = 0.0,
+        squeeze: bool = True,
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.fusion_weight = fusion_weight
+        self.conv_net = BaseTEM(
+            channels, hidden=hidden, output_scale=output_scale, dropout=dropout, squeeze=squeeze
+        )
+        self.dense_net = MultipathDenseNet(channels, hidden=hidden, dropout=dropout)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C)."""
+        conv: Tensor = self.conv_net(features)  # (B, T, 3)
+        dense: Tensor = self.dense_net(features)  # (B, T, 3)
+        return self.fusion_weight * conv + (1 - self.fusion_weight) * dense
+
+
+def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> BaseTEM | MTN:
+    """Build `origin` (TEM), `se` (SE-ConvNet alone), `dense` (TEM + DenseNet) or `mtn` (both)."""
+    hidden, scale, dropout = settings.hidden, settings.output_scale, settings.dropout
+    squeeze = name in ("se", "mtn")
+    if name in ("origin", "se"):
+        return BaseTEM(
+            channels, hidden=hidden, output_scale=scale, dropout=dropout, squeeze=squeeze
+        )
+    return MTN(
+        channels,
+        hidden=hidden,
+        output_scale=scale,
+        fusion_weight=settings.fusion_weight,
+        dropout=dropout,
+        squeeze=squeeze,
+    )

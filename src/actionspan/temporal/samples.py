@@ -1,0 +1,167 @@
+"""The videos a temporal network learns from: rows of the memory-mapped features, and labels."""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.errors import InputError
+from actionspan.features.store import open_features
+from actionspan.temporal.labels import boundary_labels
+from actionspan.temporal.settings import TemporalSettings
+
+Array = npt.NDArray[Any]
+CHUNK = 64  # videos read at once where all are read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """What training reads.
+
+    `features` (N, T, C) stays on disk: a batch copies its own rows into memory and nothing else.
+    `labels` (N, T, 3) bool; `training` and `validation` are the row numbers of those subsets.
+    """
+
+    features: Array
+    labels: Array
+    training: Array
+    validation: Array
+    fingerprint: str
+
+
+def make_labels(
+    annotations: Sequence[Annotation],
+    video_ids: Sequence[str],
+    durations: Sequence[float],
+    settings: TemporalSettings,
+    steps: int = 100,
+) -> Array:
+    """Return the labels of the named videos, (N, steps, 3) bool.
+
+    Raises:
+        InputError: A video has no annotation entry, or a segment that is none.
+    """
+    known = {annotation.video_id: annotation for annotation in annotations}
+    labels = np.zeros((len(video_ids), steps, 3), dtype=bool)
+    for row, (name, duration) in enumerate(zip(video_ids, durations, strict=True)):
+        if name not in known:
+            raise InputError(
+                f"video {name} has features but no entry in the annotations; "
+                "add one, with an empty list if nothing happens in it"
+            )
+        segments = np.array([(one.start, one.end) for one in known[name].instances])
+        try:
+            labels[row] = boundary_labels(
+                segments,
+                float(duration),
+                steps=steps,
+                rule=settings.labels,
+                boundary_ratio=settings.boundary_ratio,
+            )
+        except ValueError as error:
+            raise InputError(f"video {name}: {error}") from None
+    return labels
+
+
+def fingerprint(features: Array, labels: Array, rows: Array, video_ids: Sequence[str]) -> str:
+    """Return a hash of the features and labels of `rows`, read in chunks.
+
+    Raises:
+        InputError: A feature is not finite; the line names the video and the step.
+    """
+    content = hashlib.sha256(repr((features.shape, rows.tolist())).encode())
+    for begin in range(0, len(rows), CHUNK):
+        chosen = rows[begin : begin + CHUNK]
+        chunk = np.ascontiguousarray(features[chosen])
+        finite = np.isfinite(chunk).all(axis=2)
+        if not finite.all():
+            video, step = np.argwhere(~finite)[0]
+            raise InputError(
+                f"features of video {video_ids[chosen[video]]}, step {step}: NaN or infinity; "
+                "extract them again"
+            )
+        content.update(chunk.tobytes())
+        content.update(np.packbits(labels[chosen]).tobytes())
+    return content.hexdigest()
+
+
+def read_samples(
+    features_path: Path, annotations_path: Path, settings: TemporalSettings
+) -> Samples:
+    """Read features.h5 (by memory map) and annotations.json.
+
+    Videos of the annotations that have no features are left out, with a line that says so.
+
+    Raises:
+        InputError: A file is missing, there is no training video, a video has no annotation
+            entry, or features are not finite.
+    """
+    features = open_features(features_path)
+    annotations = read_annotations(annotations_path)
+    video_ids = [str(name) for name in features.video_id]
+    subset = np.array([str(name) for name in features.subset], dtype=object)
+    training, validation = (np.flatnonzero(subset == s) for s in ("training", "validation"))
+    if not len(training):
+        raise InputError(
+            f"{features_path}: no video of subset 'training' among {len(video_ids)}; "
+            "the temporal network needs one at least"
+        )
+    have = set(video_ids)
+    missing = [
+        one.video_id
+        for one in annotations
+        if one.subset in ("training", "validation") and one.video_id not in have
+    ]
+    if missing:
+        print(
+            f"{annotations_path}: {len(missing)} annotated videos have no features and are left "
+            f"out, the first {missing[0]}",
+            file=sys.stderr,
+        )
+    rows = np.concatenate([training, validation])
+    steps = features.array.shape[1]
+    labels = np.zeros((len(video_ids), steps, 3), dtype=bool)
+    try:
+        labels[rows] = make_labels(
+            annotations,
+            [video_ids[row] for row in rows],
+            [float(features.duration_seconds[row]) for row in rows],
+            settings,
+            steps,
+        )
+    except InputError as error:
+        raise InputError(f"{annotations_path}: {error}") from None
+    try:
+        content = fingerprint(features.array, labels, rows, video_ids)
+    except InputError as error:
+        raise InputError(f"{features_path}: {error}") from None
+    return Samples(
+        features=features.array,
+        labels=labels,
+        training=training,
+        validation=validation,
+        fingerprint=content,
+    )
+
+
+def epoch_order(rows: Array, seed: int, epoch: int) -> Array:
+    """Return the rows in the random order of an epoch, which (seed, epoch) alone decide."""
+    order: Array = np.random.default_rng([seed, epoch]).permutation(rows)
+    return order
+
+
+def batches(samples: Samples, rows: Array, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield features (B, T, C) and labels (B, T, 3), float32, of `rows` in their order."""
+    for begin in range(0, len(rows), batch_size):
+        chosen = rows[begin : begin + batch_size]
+        features = np.array(samples.features[chosen], dtype=np.float32, subok=False)
+        labels = samples.labels[chosen].astype(np.float32)
+        yield torch.from_numpy(features), torch.from_numpy(labels)

@@ -1,0 +1,85 @@
+"""The knobs of the temporal network and its training."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from actionspan.settings import option
+from actionspan.temporal.labels import LabelRule
+
+ModelName = Literal["origin", "se", "dense", "mtn"]
+MODELS: tuple[ModelName, ...] = get_args(ModelName)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalSettings:
+    """How the temporal network is built and trained; the defaults are those of BSN and MTN."""
+
+    hidden: int = option(512, "feature maps of each hidden layer")
+    output_scale: float = option(0.01, "factor of the sigmoid's input")
+    fusion_weight: float = option(0.5, "W of W·ConvNet + (1 - W)·DenseNet (models dense and mtn)")
+    dropout: float = option(0.0, "chance that a hidden value is dropped in training")
+    labels: LabelRule = option("bsn", "rule of the labels")
+    boundary_ratio: float = option(
+        0.1, "width of a start or end region as part of its instance, one bin at least (bsn)"
+    )
+    epochs: int = option(20, "passes over the training videos")
+    batch_size: int = option(16, "videos a step")
+    learning_rate: float = option(0.001, "Adam's step size")
+    decay_epochs: str = option("7,14", "epochs after which the learning rate falls, by commas")
+    decay_factor: float = option(0.1, "what the learning rate is multiplied by at each of them")
+    weight_decay: float = option(0.0001, "Adam's L2 penalty")
+    keep: Literal["best", "last"] = option(
+        "best", "which epoch becomes the model: the best by validation loss, or the last"
+    )
+    seed: int = option(1, "seed of the weights, the order of the videos and dropout")
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} {getattr(self, name)}: at least 1")
+        for name in ("output_scale", "learning_rate"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} {value}: a number above 0")
+        for name in ("boundary_ratio", "weight_decay"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} {value}: a number, 0 at least")
+        if not 0 <= self.fusion_weight <= 1:
+            raise ValueError(f"fusion_weight {self.fusion_weight}: from 0 to 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout {self.dropout}: from 0 to below 1")
+        if not 0 < self.decay_factor <= 1:
+            raise ValueError(f"decay_factor {self.decay_factor}: above 0, 1 at most")
+        if self.labels not in get_args(LabelRule):
+            raise ValueError(f"labels {self.labels!r}: one of {', '.join(get_args(LabelRule))}")
+        if self.keep not in ("best", "last"):
+            raise ValueError(f"keep {self.keep!r}: best or last")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed {self.seed}: from 0 to 4294967295")
+        self.decay_after()
+
+    def decay_after(self) -> tuple[int, ...]:
+        """Return `decay_epochs` as numbers.
+
+        Raises:
+            ValueError: It is not a rising list of whole numbers, 1 at least.
+        """
+        try:
+            after = tuple(int(word) for word in self.decay_epochs.split(",") if word.strip())
+        except ValueError:
+            after = (0,)
+        if any(epoch < 1 for epoch in after) or any(
+            one >= two for one, two in itertools.pairwise(after)
+        ):
+            raise ValueError(
+                f"decay_epochs {self.decay_epochs!r}: rising whole numbers by commas, e.g. '7,14'"
+            )
+        return after
+
+    def learning_rate_in(self, epoch: int) -> float:
+        """Return the learning rate of an epoch (the first is 1)."""
+        falls = sum(epoch > after for after in self.decay_after())
+        return self.learning_rate * self.decay_factor**falls

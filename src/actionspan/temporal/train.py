@@ -1,0 +1,228 @@
+"""Training of a temporal network on one process.
+
+A checkpoint is written after every epoch. A run that was killed, at whatever moment, goes on
+after the last whole epoch and ends with the same model to the bit: all that an epoch uses is in
+the checkpoint or follows from (seed, epoch, step).
+"""
+
+import copy
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from actionspan.errors import InputError
+from actionspan.progress import progress
+from actionspan.storage import digest, write_json, write_tsv
+from actionspan.temporal.deterministic import deterministic, seed_torch
+from actionspan.temporal.loss import BoundaryLoss, boundary_loss
+from actionspan.temporal.model_file import FORMAT, model_content, read_torch, write_torch
+from actionspan.temporal.mtn import MTN, BaseTEM, build_model
+from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
+from actionspan.temporal.settings import ModelName, TemporalSettings
+from actionspan.temporal.timing import Stopwatch
+
+CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
+PARTS = BoundaryLoss._fields
+LOG_COLUMNS = (
+    "epoch",
+    "learning_rate",
+    "training_loss",
+    "training_start",
+    "training_action",
+    "training_end",
+    "validation_loss",
+    "validation_start",
+    "validation_action",
+    "validation_end",
+    "seconds",
+)
+
+
+@dataclass
+class Run:
+    """Everything that changes while a network is trained."""
+
+    model: BaseTEM | MTN
+    optimiser: torch.optim.Optimizer
+    epoch: int
+    best_loss: float
+    best_weights: dict[str, Tensor]
+    rows: list[list[int | float]]
+
+    def state(self, run_digest: str) -> dict[str, Any]:
+        """Return the checkpoint: all of the above."""
+        return {
+            "digest": run_digest,
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "epoch": self.epoch,
+            "best_loss": self.best_loss,
+            "best_weights": self.best_weights,
+            "rows": self.rows,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a checkpoint."""
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.epoch, self.best_loss = state["epoch"], state["best_loss"]
+        self.best_weights, self.rows = state["best_weights"], state["rows"]
+
+
+def start_run(name: ModelName, channels: int, settings: TemporalSettings) -> Run:
+    """Return a run before its first epoch, its weights drawn from the seed."""
+    seed_torch(settings.seed)
+    model = build_model(name, channels, settings)
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    return Run(model, optimiser, 0, float("inf"), {}, [])
+
+
+def resume(run: Run, checkpoint: Path, run_digest: str) -> None:
+    """Restore `run` from its checkpoint, if there is one made from the same settings and data."""
+    if not checkpoint.exists():
+        return
+    try:
+        state = read_torch(checkpoint)
+        same = state["digest"] == run_digest
+    except (InputError, KeyError, TypeError):
+        same = False
+    if not same:
+        print(f"{checkpoint}: of other settings or data; training starts anew", file=sys.stderr)
+        return
+    run.restore(state)
+    print(f"{checkpoint}: training goes on after epoch {run.epoch}", file=sys.stderr)
+
+
+def training_step(
+    model: BaseTEM | MTN, optimiser: torch.optim.Optimizer, features: Tensor, labels: Tensor
+) -> BoundaryLoss:
+    """Update the model by one batch and return the loss before the update."""
+    optimiser.zero_grad()
+    loss = boundary_loss(model(features), labels)
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    optimiser.step()
+    return loss
+
+
+def train_epoch(
+    run: Run, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch
+) -> list[float]:
+    """Go once through the training videos; return the mean total, start, action and end loss."""
+    for group in run.optimiser.param_groups:
+        group["lr"] = settings.learning_rate_in(run.epoch + 1)
+    run.model.train()
+    order = epoch_order(samples.training, settings.seed, run.epoch + 1)
+    sums = np.zeros(len(PARTS))
+    data = batches(samples, order, settings.batch_size)
+    for step, (features, labels) in enumerate(stopwatch.waiting(data, "data")):
+        begun = time.perf_counter()
+        seed_torch(settings.seed, run.epoch + 1, step)  # dropout
+        loss = training_step(run.model, run.optimiser, features, labels)
+        sums += len(features) * np.array([float(part.detach()) for part in loss])
+        stopwatch.add("t1", begun)
+    means: list[float] = (sums / len(order)).tolist()
+    return means
+
+
+@torch.no_grad()
+def validate(
+    model: BaseTEM | MTN, samples: Samples, rows: np.ndarray[Any, Any], batch_size: int
+) -> list[float]:
+    """Return the mean total, start, action and end loss over `rows`; NaN where there is none."""
+    if not len(rows):
+        return [float("nan")] * len(PARTS)
+    model.eval()
+    sums = np.zeros(len(PARTS))
+    for features, labels in batches(samples, rows, batch_size):
+        loss = boundary_loss(model(features), labels)
+        sums += len(features) * np.array([float(part) for part in loss])
+    means: list[float] = (sums / len(rows)).tolist()
+    return means
+
+
+def run_epoch(run: Run, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch) -> None:
+    """Train for an epoch, validate, and keep the weights if they are the ones to keep."""
+    begun = time.perf_counter()
+    training = train_epoch(run, samples, settings, stopwatch)
+    validating = time.perf_counter()
+    validation = validate(run.model, samples, samples.validation, settings.batch_size)
+    stopwatch.add("validation", validating)
+    if not np.isfinite(training[0]):
+        raise InputError(
+            f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
+            f"lower learning_rate, now {settings.learning_rate}"
+        )
+    best = settings.keep == "best" and len(samples.validation) > 0
+    if not best or not run.best_weights or validation[0] < run.best_loss:
+        run.best_loss = validation[0]
+        run.best_weights = copy.deepcopy(run.model.state_dict())
+    run.epoch += 1
+    seconds = time.perf_counter() - begun
+    rate = settings.learning_rate_in(run.epoch)
+    run.rows.append([run.epoch, rate, *training, *validation, seconds])
+
+
+def train(
+    features_path: Path,
+    annotations_path: Path,
+    name: ModelName,
+    settings: TemporalSettings,
+    out: Path,
+    threads: int = 1,
+) -> None:
+    """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
+
+    Args:
+        features_path: features.h5.
+        annotations_path: The canonical annotations.json.
+        name: Which network.
+        settings: How it is built and trained.
+        out: The folder.
+        threads: CPU threads; the bits of the model depend on them.
+
+    Raises:
+        InputError: See `read_samples`; or the loss is no longer a number.
+    """
+    stopwatch = Stopwatch()
+    samples = read_samples(features_path, annotations_path, settings)
+    checkpoint = out / CHECKPOINT
+    run_digest = digest(FORMAT, name, settings, samples.fingerprint)
+    if settings.keep == "best" and not len(samples.validation):
+        print(f"{features_path}: no validation video; the last epoch is kept", file=sys.stderr)
+    with deterministic(threads):
+        run = start_run(name, samples.features.shape[2], settings)
+        resume(run, checkpoint, run_digest)
+        stopwatch.add("preparation", stopwatch.begun)
+        left = range(run.epoch, settings.epochs)
+        for _ in progress(left, f"training {name}", len(left), unit="epoch"):
+            run_epoch(run, samples, settings, stopwatch)
+            begun = time.perf_counter()
+            write_torch(checkpoint, run.state(run_digest))
+            stopwatch.add("checkpoint", begun)
+    write_torch(
+        out / "model.pt",
+        model_content(name, run.model.channels, settings, run.best_weights, run_digest),
+    )
+    write_tsv(out / "log.tsv", LOG_COLUMNS, run.rows)
+    # `epoch_seconds` are of all epochs. The other seconds are of this process, which after a kill
+    # ran the last `epochs_here` of them. t1 is forward, backward and update (paper 001, section
+    # 4.5), `preparation` the part of t3 before the first step.
+    measured = {
+        "model": name,
+        "threads": threads,
+        "samples": len(samples.training),
+        "validation_samples": len(samples.validation),
+        "epochs": settings.epochs,
+        "epochs_here": len(left),
+        "epoch_seconds": [row[-1] for row in run.rows],
+    }
+    write_json(out / "timing.json", measured | stopwatch.report())
+    checkpoint.unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""The networks: shapes, parameter counts, and forwards worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.temporal import MTN, BaseTEM
+from actionspan.temporal.mtn import MultipathDenseNet, SqueezeExcitation, build_model
+from actionspan.temporal.settings import MODELS, TemporalSettings
+
+
+def fill(module: nn.Module, **values: torch.Tensor) -> None:
+    """Set all parameters to 0 but those named."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.zero_()
+            if name in values:
+                parameter.copy_(values.pop(name))
+    assert not values
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("batch", "steps", "channels"), [(1, 100, 400), (3, 17, 5)])
+def test_probabilities_have_the_shape_and_range(name, batch, steps, channels):
+    torch.manual_seed(0)
+    model = build_model(name, channels, TemporalSettings(hidden=32))
+    probabilities = model(torch.randn(batch, steps, channels))
+    assert probabilities.shape == (batch, steps, 3)
+    assert probabilities.min() > 0
+    assert probabilities.max() < 1
+
+
+@pytest.mark.parametrize("channels", [256, 400])
+def test_the_number_of_parameters_is_that_of_the_paper(channels):
+    hidden = 512
+    conv = (3 * channels + 1) * hidden + (3 * hidden + 1) * hidden + (hidden + 1) * 3
+    at_512 = (hidden + 1) * 32 + (32 + 1) * hidden  # reduction 16
+    at_3 = 2 * (3 + 1) * 3  # reduction 1
+    dense = (channels + 1) * hidden + (hidden + 1) * hidden + (hidden + 1) * 3
+    expected = {
+        "origin": conv,
+        "se": conv + 2 * at_512 + at_3,
+        "dense": conv + dense,
+        "mtn": conv + 2 * at_512 + at_3 + dense,
+    }
+    for name in MODELS:
+        model = build_model(name, channels, TemporalSettings())
+        assert sum(p.numel() for p in model.parameters()) == expected[name], name
+
+
+def test_squeeze_excitation_by_hand():
+    block = SqueezeExcitation(2, reduction=1)
+    fill(
+        block,
+        **{
+            "squeeze.weight": torch.tensor([[1.0, 0.0], [0.0, -1.0]]),
+            "excite.weight": torch.tensor([[2.0, 1.0], [0.0, 1.0]]),
+            "excite.bias": torch.tensor([0.0, 0.5]),
+        },
+    )
+    maps = torch.tensor([[[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]])
+    # Means 2 and 4; squeezed relu(2) = 2 and relu(-4) = 0; gates sigmoid(4) and sigmoid(0.5).
+    expected = torch.stack([maps[0, 0] * sigmoid(4.0), maps[0, 1] * sigmoid(0.5)])
+    torch.testing.assert_close(block(maps)[0], expected)
+
+
+def test_squeeze_excitation_looks_at_its_own_video_alone():
+    torch.manual_seed(1)
+    block = SqueezeExcitation(3, reduction=1)
+    maps = torch.randn(2, 3, 8)
+    torch.testing.assert_close(block(maps)[:1], block(maps[:1]))
+
+
+def test_the_base_network_by_hand():
+    # One channel, one map: conv1 adds the neighbours, conv2 passes on, conv3 is (1, 2, -1)·map.
+    model = BaseTEM(1, hidden=1, output_scale=0.1)
+    fill(
+        model,
+        **{
+            "conv1.weight": torch.ones(1, 1, 3),
+            "conv2.weight": torch.tensor([[[0.0, 1.0, 0.0]]]),
+            "conv3.weight": torch.tensor([1.0, 2.0, -1.0]).reshape(3, 1, 1),
+        },
+    )
+    features = torch.tensor([1.0, 2.0, -5.0, 4.0]).reshape(1, 4, 1)
+    sums = [3.0, 0.0, 1.0, 0.0]  # 0+1+2, relu(1+2-5), 2-5+4, relu(-5+4+0)
+    expected = [[sigmoid(0.1 * weight * x) for weight in (1, 2, -1)] for x in sums]
+    torch.testing.assert_close(model(features)[0], torch.tensor(expected))
+
+
+def test_the_scale_stands_between_the_last_convolution_and_the_sigmoid():
+    torch.manual_seed(2)
+    small = BaseTEM(4, hidden=8, output_scale=0.01)
+    whole = BaseTEM(4, hidden=8, output_scale=1.0)
+    whole.load_state_dict(small.state_dict())
+    features = torch.randn(1, 20, 4)
+    torch.testing.assert_close(small(features).logit(), 0.01 * whole(features).logit())
+
+
+def test_the_last_gate_works_before_the_sigmoid():
+    model = BaseTEM(2, hidden=4, output_scale=1.0, squeeze=True)
+    fill(
+        model,
+        **{
+            "conv3.bias": torch.tensor([2.0, 4.0, -6.0]),
+            "se3.excite.bias": torch.tensor([0.0, 50.0, 0.0]),
+        },
+    )
+    # Gates 1/2, 1 and 1/2 on the scores 2, 4 and -6.
+    expected = torch.tensor([sigmoid(1.0), sigmoid(4.0), sigmoid(-3.0)]).expand(1, 5, 3)
+    torch.testing.assert_close(model(torch.randn(1, 5, 2)), expected)
+
+
+def test_the_dense_network_sees_each_vector_alone_and_its_outputs_compete():
+    torch.manual_seed(3)
+    model = MultipathDenseNet(6, hidden=16)
+    features = torch.randn(2, 10, 6)
+    order = torch.randperm(10)
+    probabilities = model(features)
+    torch.testing.assert_close(model(features[:, order]), probabilities[:, order])
+    torch.testing.assert_close(probabilities.sum(dim=2), torch.ones(2, 10))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("squeeze", [False, True])
+def test_mtn_is_the_weighted_sum_of_its_two_paths(weight, squeeze):
+    torch.manual_seed(4)
+    model = MTN(6, hidden=16, fusion_weight=weight, squeeze=squeeze)
+    features = torch.randn(2, 10, 6)
+    expected = weight * model.conv_net(features) + (1 - weight) * model.dense_net(features)
+    assert torch.equal(model(features), expected)
+
+
+def test_the_ablations_are_the_parts_of_mtn():
+    kinds = {name: build_model(name, 5, TemporalSettings(hidden=16)) for name in MODELS}
+    gated = {
+        name: any(isinstance(part, SqueezeExcitation) for part in model.modules())
+        for name, model in kinds.items()
+    }
+    dense = {
+        name: any(isinstance(part, MultipathDenseNet) for part in model.modules())
+        for name, model in kinds.items()
+    }
+    assert gated == {"origin": False, "se": True, "dense": False, "mtn": True}
+    assert dense == {"origin": False, "se": False, "dense": True, "mtn": True}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_dropout_acts_in_training_alone(name):
+    torch.manual_seed(5)
+    model = build_model(name, 5, TemporalSettings(hidden=16, dropout=0.5, output_scale=1.0))
+    features = torch.randn(1, 10, 5)
+    assert not torch.equal(model(features), model(features))
+    model.eval()
+    assert torch.equal(model(features), model(features))
