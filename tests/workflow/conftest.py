@@ -1,0 +1,79 @@
+"""A whole run of the workflow on a tiny data set, made once for all tests of this folder."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+TINY = {
+    "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 7.0},
+    "dataset": {"videos_per_shard": 2},
+    "features": {"rescale": {"components": 8}},
+    "temporal": {"models": ["origin", "mtn"], "training": {"epochs": 2, "hidden": 32}},
+    "proposals": {"evaluator": {"epochs": 2}},
+    "evaluation": {"timelines": 1},
+}
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the program with a configuration of its own, and its `results/` folder."""
+
+    folder: Path
+
+    def snakemake(self, *words: str, config: dict | None = None) -> subprocess.CompletedProcess:
+        (self.folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+        files = ["tiny.yaml"]
+        if config is not None:
+            (self.folder / "more.yaml").write_text(yaml.safe_dump(config))
+            files.append("more.yaml")
+        return subprocess.run(
+            [sys.executable, "-m", "snakemake", "--cores", "2", *words, "--configfile", *files],
+            cwd=self.folder,
+            env={**_environment(), "PYTHONPATH": str(self.folder / "src")},
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+
+    def planned(self, *words: str, config: dict | None = None) -> dict[str, int]:
+        """Return how often each rule would run."""
+        done = self.snakemake("--dry-run", *words, config=config)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if "Nothing to be done" in done.stdout + done.stderr:
+            return {}
+        table = re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, re.MULTILINE)
+        return {rule: int(count) for rule, count in table if rule not in ("all", "total")}
+
+    def text(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def copy_program(folder: Path) -> Project:
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("workflow", "src"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return Project(folder)
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory) -> Project:
+    """The tiny project after one whole run; tests must leave it as they found it."""
+    made = copy_program(tmp_path_factory.mktemp("project"))
+    done = made.snakemake("--show-failed-logs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return made

@@ -1,0 +1,189 @@
+"""Whole runs: every file is made, and only what changed is made again."""
+
+import csv
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from conftest import copy_program  # type: ignore[import-not-found]
+
+pytestmark = pytest.mark.workflow
+
+AFTER_PROPOSALS = {
+    "evaluation_evaluate",
+    "evaluation_summary",
+    "evaluation_curves",
+    "evaluation_plot_curves",
+    "evaluation_timeline",
+}
+AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_chapters"}
+AFTER_TRAIN = AFTER_GENERATE | {
+    "temporal_predict",
+    "proposals_candidates",
+    "proposals_train",
+    "proposals_generate",
+    "proposals_bundle",
+}
+VIDEO = {"video_frames", "video_flow", "features_extract"}
+
+
+def test_a_run_gives_features_proposals_and_a_table(project):
+    with h5py.File(project.folder / "results/features/features.h5") as file:
+        assert file["features"].shape == (6, 100, 16)
+        assert np.isfinite(file["features"][:]).all()
+    annotations = json.loads(project.text("results/dataset/annotations.json"))["database"]
+    validation = {video for video, entry in annotations.items() if entry["subset"] == "validation"}
+    summary = json.loads(project.text("results/evaluation/summary.json"))
+    assert set(summary) == {"origin", "mtn", "random", "sliding", "difference"}
+    for scores in summary.values():
+        assert 0 <= scores["AR@1"] <= scores["AR@10"] <= scores["AR@100"] <= 1
+        assert 0 <= scores["AUC"] <= 100
+    for model in ("origin", "mtn"):
+        proposals = json.loads(project.text(f"results/proposals/{model}/proposals.json"))["results"]
+        assert validation <= set(proposals)
+        for video, rows in proposals.items():
+            assert all(
+                0 <= row["segment"][0] < row["segment"][1] <= annotations[video]["duration"] + 1e-6
+                for row in rows
+            )
+            scores = [row["score"] for row in rows]
+            assert scores == sorted(scores, reverse=True)
+    assert project.text("results/proposals/mtn/chapters/demo_000.vtt").startswith("WEBVTT")
+
+
+def test_temporary_files_are_gone_and_each_job_has_a_log(project):
+    results = project.folder / "results"
+    assert not list(results.glob("video/**/*.h5"))
+    assert len(list(results.glob("logs/video_frames/*.log"))) == 3
+    with (results / "benchmarks/temporal_train/mtn.tsv").open() as file:
+        assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
+
+
+def test_after_a_run_there_is_nothing_to_do(project):
+    assert project.planned() == {}
+
+
+def test_a_touched_source_file_re_runs_nothing(project):
+    (project.folder / "src/actionspan/proposals/suppression.py").touch()
+    assert project.planned() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE | {"proposals_generate", "proposals_bundle"}),
+        ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"}),
+        ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
+        ({"evaluation": {"protocol": {"resamples": 10}}}, AFTER_PROPOSALS - {"evaluation_timeline"}),
+        ({"video": {"flow": {"bound": 15.0}}}, VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train", "evaluation_baseline"}),
+    ],
+    ids=["soft-nms", "evaluator", "learning rate", "bootstrap", "flow bound"],
+)
+def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
+    assert set(project.planned(config=change)) == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("evaluation/curves.py", {"evaluation_curves", "evaluation_plot_curves"}),
+        ("proposals/chapters.py", {"proposals_chapters"}),
+        ("proposals/bundle.py", {"proposals_bundle"}),
+        ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
+    ],
+)
+def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
+    path = project.folder / "src/actionspan" / module
+    before = path.read_text()
+    try:
+        path.write_text(before + "\n# edited\n")
+        assert set(project.planned()) == expected
+    finally:
+        path.write_text(before)
+    assert project.planned() == {}
+
+
+def test_a_changed_annotation_leaves_the_videos_alone(project):
+    path = project.folder / "results/dataset/demo/annotations.json"
+    before = path.read_text()
+    try:
+        content = json.loads(before)
+        entry = next(entry for entry in content["database"].values() if entry["annotations"])
+        entry["annotations"][0]["segment"][0] += 0.1
+        path.write_text(json.dumps(content))
+        planned = set(project.planned())
+        assert {"dataset_index", "temporal_train", "evaluation_evaluate"} <= planned
+        assert not planned & VIDEO
+    finally:
+        path.write_text(before)
+
+
+def test_one_changed_video_re_runs_its_shard_alone(project):
+    path = project.folder / "results/dataset/demo/demo_001.mp4"
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before + b"\0" * 8)
+        planned = project.planned()
+        assert {rule: planned[rule] for rule in VIDEO} == dict.fromkeys(VIDEO, 1)
+    finally:
+        path.write_bytes(before)
+
+
+def test_one_file_can_be_asked_for_by_name(project):
+    path = project.folder / "results/evaluation/random.json"
+    before = path.read_text()
+    path.unlink()
+    done = project.snakemake("results/evaluation/random.json")
+    assert done.returncode == 0, done.stderr
+    assert path.read_text() == before
+
+
+def test_an_unknown_name_has_no_rule(project):
+    done = project.snakemake("results/evaluation/mtm.json")
+    assert done.returncode != 0
+    assert "results/evaluation/mtm.json" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"temporal": {"trainin": {}}}, "temporal.trainin: unknown key; did you mean training?"),
+        ({"temporal": {"training": {"batch_size": 0}}}, "temporal.training.batch_size"),
+        ({"video": {"flow": {"algorithm": "dos"}}}, "video.flow.algorithm: 'dos' is not one of dis"),
+        ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(project, wrong, line):
+    done = project.snakemake("--dry-run", config=wrong)
+    assert done.returncode != 0
+    assert line in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_broken_video_among_many_is_reported_and_the_rest_go_on(project, tmp_path):
+    own = copy_program(tmp_path)
+    videos = tmp_path / "my videos"
+    videos.mkdir()
+    demo = project.folder / "results/dataset/demo"
+    for path in [*demo.glob("*.mp4"), *demo.glob("*.mkv")]:
+        (videos / path.name).write_bytes(path.read_bytes())
+    (videos / "broken.mp4").write_text("not a video")
+    config = {
+        "dataset": {"videos": "my videos", "annotations": str(demo / "annotations.json")},
+        "temporal": {"models": ["mtn"]},
+    }
+    done = own.snakemake("results/proposals/mtn/proposals.json", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rejected = own.text("results/dataset/rejected.tsv")
+    assert "broken.mp4" in rejected
+    assert len(rejected.splitlines()) == 2
+    proposals = json.loads(own.text("results/proposals/mtn/proposals.json"))["results"]
+    assert set(proposals) == {path.stem for path in videos.iterdir()} - {"broken"}
+    config["dataset"]["on_bad_input"] = "fail"
+    done = own.snakemake("results/dataset/videos.tsv", "--show-failed-logs", config=config)
+    assert done.returncode != 0
+    assert "broken.mp4" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert Path(tmp_path / "results/features").exists()
