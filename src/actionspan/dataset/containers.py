@@ -1,0 +1,112 @@
+"""What a container's own structure says without demuxing: its length in bytes, and rotation.
+
+A demuxer ends quietly where a truncated file ends, so the length that MP4, Matroska and AVI files
+state themselves is the only sure sign that the rest is missing.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+EBML_MAGIC = b"\x1a\x45\xdf\xa3"
+MP4_BOXES = frozenset(
+    (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
+    + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")
+)
+
+
+def stated_bytes(path: Path) -> int:
+    """Return how many bytes the container says that it has, 0 where it does not say.
+
+    Known containers are MP4/MOV (top-level boxes), Matroska/WebM (segment) and AVI (RIFF).
+    A file shorter than that is truncated; a longer one is whole.
+    """
+    size = os.path.getsize(path)
+    with path.open("rb") as file:
+        head = file.read(12)
+        if head[4:8] in MP4_BOXES:
+            return max((end for _, _, end in _boxes(file, 0, size)), default=0)
+        if head[:4] == EBML_MAGIC:
+            return _matroska_bytes(file)
+        if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
+            return 8 + int(struct.unpack("<I", head[4:8])[0])
+    return 0
+
+
+def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (type, start of content, end) of the boxes of MP4 that begin in [start, stop)."""
+    while start + 8 <= stop:
+        file.seek(start)
+        length, kind = struct.unpack(">I4s", file.read(8))
+        content = start + 8
+        if length == 1:  # a 64-bit length follows
+            text = file.read(8)
+            if len(text) < 8:
+                return
+            length, content = struct.unpack(">Q", text)[0], content + 8
+        end = start + length if length else stop  # 0: the box reaches to the end
+        if end < content or not all(0x20 <= byte < 0x7F or byte == 0xA9 for byte in kind):
+            return
+        yield kind, content, end
+        start = end
+
+
+def _matroska_bytes(file: BinaryIO) -> int:
+    """Return where the Matroska segment ends, 0 where its length is not known (live recordings)."""
+    file.seek(4)
+    header = _ebml_number(file)
+    if header is None:
+        return 0
+    file.seek(header, os.SEEK_CUR)
+    if file.read(4) != b"\x18\x53\x80\x67":  # the segment comes right after the EBML header
+        return 0
+    length = _ebml_number(file)
+    return 0 if length is None else file.tell() + length
+
+
+def _ebml_number(file: BinaryIO) -> int | None:
+    """Read a variable-length number; None where it means "unknown" or is not there."""
+    first = file.read(1)
+    if not first or first[0] == 0:
+        return None
+    more = 8 - first[0].bit_length()
+    rest = file.read(more)
+    if len(rest) < more:
+        return None
+    value = (first[0] & ((1 << (7 - more)) - 1)) << (8 * more) | int.from_bytes(rest, "big")
+    return None if value == (1 << (7 * (more + 1))) - 1 else value
+
+
+def turned_sideways(path: Path, track_id: int) -> bool:
+    """Return whether an MP4/MOV track is displayed turned by 90 or 270 degrees.
+
+    Other containers hardly ever turn a picture and give False.
+    """
+    with path.open("rb") as file:
+        if file.read(8)[4:8] not in MP4_BOXES:
+            return False
+        for kind, start, end in _boxes(file, 0, os.path.getsize(path)):
+            if kind != b"moov":
+                continue
+            for inner, track, track_end in _boxes(file, start, end):
+                if inner != b"trak":
+                    continue
+                for header, place, _ in _boxes(file, track, track_end):
+                    if header == b"tkhd":
+                        file.seek(place)
+                        found, sideways = _track_header(file.read(96))
+                        if found == track_id:
+                            return sideways
+    return False
+
+
+def _track_header(box: bytes) -> tuple[int, bool]:
+    """Return a track header's track id, and whether its matrix swaps width and height."""
+    wide = box[:1] == b"\x01"  # version 1 has 64-bit times
+    if len(box) < (96 if wide else 84):
+        return 0, False
+    (track_id,) = struct.unpack_from(">I", box, 20 if wide else 12)
+    a, b, _, c, d = struct.unpack_from(">5i", box, 52 if wide else 40)
+    return track_id, abs(b) + abs(c) > abs(a) + abs(d)

@@ -1,0 +1,158 @@
+"""Facts about one video file, read from its packets: nothing is decoded.
+
+The stream is the one FFmpeg calls best, which decord picks too: the largest picture, not a cover
+image. Its packets are its frames, so `frames` is what a sequential decoder will give. A file
+counts as bad when its container says it is longer than it is, when a packet is damaged, or when an
+H.264/H.265 unit inside a packet runs past the packet's end (decord stops there, OpenCV ends early
+without a word). In streams without a stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest
+shows only where it cut a packet in two.
+"""
+
+import hashlib
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import av
+from av.video.stream import VideoStream
+
+from actionspan.dataset.containers import stated_bytes, turned_sideways
+from actionspan.dataset.tables import Video
+from actionspan.errors import InputError
+
+
+def probe_video(path: Path) -> Video:
+    """Probe one file; where it is bad, `error` says why and the numbers are 0."""
+    bad = Video(
+        video_id=path.stem,
+        path=path,
+        fps=0.0,
+        frames=0,
+        duration_seconds=0.0,
+        width=0,
+        height=0,
+        sha256="",
+    )
+    try:
+        if path.stat().st_size == 0:
+            raise InputError("the file is empty")
+        return replace(_read_packets(path, bad), sha256=file_sha256(path))
+    except InputError as error:
+        return replace(bad, error=str(error))
+    except av.FFmpegError as error:
+        return replace(bad, error=f"not a video that FFmpeg can read: {error.strerror}")
+    except OSError as error:
+        return replace(bad, error=f"cannot be read: {error.strerror}")
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_packets(path: Path, video: Video) -> Video:
+    """Fill in a video's facts.
+
+    Raises:
+        InputError: The file is truncated, damaged or without a picture to play.
+    """
+    stated, size = stated_bytes(path), path.stat().st_size
+    if stated > size:
+        raise InputError(f"truncated: {size} bytes of at least {stated}")
+    with av.open(str(path.absolute()), metadata_errors="replace") as container:
+        stream = container.streams.best("video")
+        if stream is None or stream.disposition & stream.disposition.attached_pic:
+            raise InputError("no video stream")
+        assert isinstance(stream, VideoStream)
+        width, height = stream.codec_context.width, stream.codec_context.height
+        if width < 1 or height < 1:
+            raise InputError("the video stream has no picture size")
+        unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
+        rate = float(stream.average_rate or stream.guessed_rate or 0)
+        tick = float(stream.time_base or 0)
+        times: list[float] = []
+        last_duration, last_time, frames = 0.0, float("-inf"), 0
+        for packet in container.demux(stream):
+            if packet.size == 0:
+                continue
+            if packet.is_corrupt:
+                raise InputError(f"damaged or truncated at frame {frames}")
+            if unit_bytes and not _units_fit(memoryview(packet), unit_bytes):
+                raise InputError(f"damaged at frame {frames}: its data do not fit its packet")
+            frames += 1
+            if packet.pts is not None:
+                times.append(packet.pts * tick)
+                if times[-1] > last_time:
+                    last_time, last_duration = times[-1], (packet.duration or 0) * tick
+        if frames == 0:
+            raise InputError("the video stream has no frame")
+        if "mp4" in container.format.name and len(stream.index_entries) > frames:
+            raise InputError(f"truncated: {frames} of {len(stream.index_entries)} frames are there")
+        if turned_sideways(path, stream.id):
+            width, height = height, width
+    fps, duration = timing(times, frames, rate, tick, last_duration)
+    return replace(
+        video, fps=fps, frames=frames, duration_seconds=duration, width=width, height=height
+    )
+
+
+def timing(
+    times: Sequence[float], frames: int, rate: float, tick: float, last_duration: float
+) -> tuple[float, float]:
+    """Return frames a second and the duration in seconds.
+
+    Args:
+        times: Time stamps of the frames in seconds, in any order.
+        frames: Number of frames.
+        rate: Frames a second the header states, 0 where it does not.
+        tick: The resolution of the time stamps in seconds.
+        last_duration: How long the frame with the last time stamp is shown, 0 where unknown.
+
+    Returns:
+        The stated rate and frames / rate where every step is one frame long to a tick; otherwise
+        (variable frame rate) the duration is the span of the time stamps, the last frame included,
+        and the rate is frames / duration.
+
+    Raises:
+        InputError: There is neither a rate nor any pair of time stamps.
+    """
+    ordered = sorted(times)
+    steps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
+    even = len(steps) < frames - 1 or not any(steps)  # no stamps to go by
+    if rate > 0 and (even or all(abs(step - 1 / rate) <= 1.01 * tick for step in steps)):
+        return rate, frames / rate
+    if not any(steps):
+        if last_duration > 0 and frames == 1:
+            return 1 / last_duration, last_duration
+        raise InputError("no frame rate and no time stamps")
+    usual = statistics.median(steps)
+    if all(abs(step - usual) <= 1.01 * tick for step in steps):
+        usual = (ordered[-1] - ordered[0]) / len(steps)
+        return 1 / usual, frames * usual
+    last = last_duration if 0 < last_duration <= max(steps) else usual
+    duration = ordered[-1] - ordered[0] + last
+    return frames / duration, duration
+
+
+def _unit_length_bytes(codec: str, extradata: bytes | None) -> int:
+    """Return the bytes of the length before each H.264/H.265 unit, 0 where there is none."""
+    if not extradata or extradata[0] != 1:  # start codes instead of lengths
+        return 0
+    if codec == "h264" and len(extradata) > 6:
+        return (extradata[4] & 3) + 1
+    if codec == "hevc" and len(extradata) > 22:
+        return (extradata[21] & 3) + 1
+    return 0
+
+
+def _units_fit(packet: memoryview, length_bytes: int) -> bool:
+    """Return whether the units of a packet, each after its length, stay inside the packet."""
+    place, size = 0, len(packet)
+    while place + length_bytes < size:
+        length = int.from_bytes(packet[place : place + length_bytes], "big")
+        place += length_bytes + length
+        if length == 0 or place > size:
+            return False
+    return True
