@@ -98,7 +98,8 @@ def boundary_labels(
 ) -> Array:
     """Return the labels of one video: 1 where more than half of a bin is covered, else 0.
 
-    Exactly half does not count (g > 0.5, whatever the rounding of decimal times). The arguments are those of `boundary_overlaps`.
+    Exactly half does not count (g > 0.5, whatever the rounding of decimal times). The arguments
+    are those of `boundary_overlaps`.
 
     Returns:
         (steps, 3) float32 of 0 and 1: start, action, end.

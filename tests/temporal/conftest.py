@@ -1,0 +1,73 @@
+"""A toy data set in which the features tell where the actions are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+
+STEPS = 100
+
+
+@dataclass(frozen=True)
+class Toy:
+    """The files of a toy data set, and what is in them."""
+
+    features: Path
+    annotations: Path
+    array: np.ndarray
+    video_id: list[str]
+
+
+def write_features(path: Path, array, video_id, duration, subset) -> None:
+    text = h5py.string_dtype("utf-8")
+    with h5py.File(path, "w") as file:
+        file.attrs["digest"] = "toy"
+        file.create_dataset("features", data=array)
+        file.create_dataset("video_id", data=video_id, dtype=text)
+        file.create_dataset("duration_seconds", data=duration)
+        file.create_dataset("subset", data=subset, dtype=text)
+        for name in ("frame_difference", "flow_magnitude"):
+            file.create_dataset(name, data=np.zeros(array.shape[:2], np.float32))
+
+
+def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy:
+    """Write features.h5 and annotations.json: channel 0 is the action, the rest is noise."""
+    random = np.random.default_rng(seed)
+    count = training + validation
+    array = random.normal(size=(count, STEPS, channels)).astype(np.float32)
+    duration = random.uniform(20, 60, size=count)
+    subset = ["training"] * training + ["validation"] * validation
+    video_id = [f"video_{row:03d}" for row in range(count)]
+    annotations = []
+    for row in range(count):
+        first, last = np.sort(random.choice(np.arange(5, 95), size=2, replace=False)).tolist()
+        array[row, first:last, 0] += 4
+        unit = float(duration[row]) / STEPS
+        annotations.append(
+            Annotation(
+                video_id=video_id[row],
+                subset=subset[row],
+                duration_seconds=float(duration[row]),
+                instances=(Instance(start=first * unit, end=last * unit, label="action"),),
+            )
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_features(folder / "features.h5", array, video_id, duration, subset)
+    write_annotations(folder / "annotations.json", annotations)
+    return Toy(folder / "features.h5", folder / "annotations.json", array, video_id)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Toy:
+    return write_toy(tmp_path)
+
+
+@pytest.fixture
+def make_toy(tmp_path: Path) -> Callable[..., Toy]:
+    """`write_toy` into a folder of the test, by name."""
+    return lambda name, **options: write_toy(tmp_path / name, **options)

@@ -1,0 +1,125 @@
+"""What training reads: rows by memory map, labels by id, and the errors of both."""
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.dataset.tables import read_annotations, write_annotations
+from actionspan.errors import InputError
+from actionspan.temporal.labels import boundary_labels
+from actionspan.temporal.samples import batches, epoch_order, read_samples
+from actionspan.temporal.settings import TemporalSettings
+
+
+def edit_features(toy, edit):
+    with h5py.File(toy.features, "r+") as file:
+        edit(file)
+
+
+def test_rows_labels_and_subsets_belong_together(toy):
+    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    assert samples.training.tolist() == list(range(8))
+    assert samples.validation.tolist() == list(range(8, 12))
+    for row, annotation in enumerate(read_annotations(toy.annotations)):
+        segments = np.array([(one.start, one.end) for one in annotation.instances])
+        expected = boundary_labels(segments, annotation.duration_seconds)
+        np.testing.assert_array_equal(samples.labels[row], expected)
+
+
+def test_the_order_of_the_annotations_file_does_not_matter(toy):
+    before = read_samples(toy.features, toy.annotations, TemporalSettings())
+    write_annotations(toy.annotations, read_annotations(toy.annotations)[::-1])
+    after = read_samples(toy.features, toy.annotations, TemporalSettings())
+    np.testing.assert_array_equal(before.labels, after.labels)
+    assert before.fingerprint == after.fingerprint
+
+
+def test_the_features_stay_on_disk_and_a_batch_copies_its_own_rows(toy):
+    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    assert isinstance(samples.features, np.memmap)
+    rows = np.array([3, 0, 7, 5, 2])
+    read = list(batches(samples, rows, 2))
+    assert [len(features) for features, _ in read] == [2, 2, 1]
+    for (features, labels), chosen in zip(read, ([3, 0], [7, 5], [2]), strict=True):
+        np.testing.assert_array_equal(features.numpy(), toy.array[chosen])
+        np.testing.assert_array_equal(labels.numpy(), samples.labels[chosen])
+        assert not np.shares_memory(features.numpy(), samples.features)
+
+
+class OnlyRows:
+    """An array that hands out a few rows at a time and counts them; whole, it is not to be had."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.most = array, array.shape, 0
+
+    def __getitem__(self, rows):
+        assert isinstance(rows, np.ndarray)
+        self.most = max(self.most, len(rows))
+        return self.array[rows]
+
+
+def test_no_more_rows_are_in_memory_than_a_batch(toy):
+    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    rows = OnlyRows(samples.features)
+    object.__setattr__(samples, "features", rows)
+    assert sum(len(features) for features, _ in batches(samples, samples.training, 3)) == 8
+    assert rows.most == 3
+
+
+def test_each_epoch_has_an_order_of_its_own_that_the_seed_decides():
+    rows = np.arange(50, 90)
+    first, second = epoch_order(rows, 1, 1), epoch_order(rows, 1, 2)
+    assert sorted(first.tolist()) == sorted(second.tolist()) == rows.tolist()
+    assert first.tolist() != second.tolist()
+    assert first.tolist() == epoch_order(rows, 1, 1).tolist()
+    assert first.tolist() != epoch_order(rows, 2, 1).tolist()
+
+
+def test_no_training_video_is_one_line(make_toy):
+    toy = make_toy("none", training=0)
+    with pytest.raises(InputError, match=r"features.h5: no video of subset 'training' among 4"):
+        read_samples(toy.features, toy.annotations, TemporalSettings())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_no_numbers_name_the_video(toy, value):
+    def spoil(file):
+        file["features"][10, 42, 3] = value
+
+    edit_features(toy, spoil)
+    with pytest.raises(InputError, match=r"features.h5: .*video_010, step 42: NaN or infinity"):
+        read_samples(toy.features, toy.annotations, TemporalSettings())
+
+
+def test_a_video_without_annotations_is_named(toy):
+    write_annotations(toy.annotations, read_annotations(toy.annotations)[1:])
+    with pytest.raises(InputError, match=r"annotations.json: video video_000 has features but no"):
+        read_samples(toy.features, toy.annotations, TemporalSettings())
+
+
+def test_annotations_without_features_are_left_out_with_a_line(toy, capsys):
+    def rename(file):
+        file["subset"][...] = ["training"] * 5 + ["validation"] * 7
+        file["video_id"][0] = "video_001b"
+
+    known = read_annotations(toy.annotations)
+    write_annotations(
+        toy.annotations, [*known, type(known[0])(**{**vars(known[0]), "video_id": "video_001b"})]
+    )
+    edit_features(toy, rename)
+    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    assert len(samples.training) == 5
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "1 annotated videos have no features and are left out, the first video_000" in error
+
+
+def test_the_fingerprint_changes_with_a_feature_or_a_label(toy):
+    def nudge(file):
+        file["features"][0, 0, 0] += 1
+
+    before = read_samples(toy.features, toy.annotations, TemporalSettings())
+    other = read_samples(toy.features, toy.annotations, TemporalSettings(labels="mtn"))
+    edit_features(toy, nudge)
+    after = read_samples(toy.features, toy.annotations, TemporalSettings())
+    assert len({before.fingerprint, other.fingerprint, after.fingerprint}) == 3

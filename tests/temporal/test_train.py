@@ -1,0 +1,273 @@
+"""Training: it learns, it is deterministic, and killed at any moment it ends with the same bits."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from actionspan import __version__
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.temporal import load_model
+from actionspan.temporal import train as train_module
+from actionspan.temporal.loss import boundary_loss
+from actionspan.temporal.samples import read_samples
+from actionspan.temporal.settings import MODELS, TemporalSettings
+from actionspan.temporal.train import CHECKPOINT, train
+
+SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
+
+
+def read_log(folder: Path) -> list[dict[str, str]]:
+    with (folder / "log.tsv").open() as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def same_files(one: Path, two: Path) -> bool:
+    """Whether model.pt has the same bytes and log.tsv the same numbers, seconds aside."""
+    logs = [[{**row, "seconds": ""} for row in read_log(folder)] for folder in (one, two)]
+    bytes_ = [(folder / "model.pt").read_bytes() for folder in (one, two)]
+    return logs[0] == logs[1] and bytes_[0] == bytes_[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_learns_a_toy_problem(toy, tmp_path, name):
+    settings = replace(
+        SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs="30", fusion_weight=0.8
+    )
+    train(toy.features, toy.annotations, name, settings, tmp_path / "out")
+    log = read_log(tmp_path / "out")
+    assert [int(row["epoch"]) for row in log] == list(range(1, 41))
+    first, last = (float(log[row]["training_action"]) for row in (0, -1))
+    assert last < first / 2
+    assert float(log[-1]["training_loss"]) < float(log[0]["training_loss"]) / 1.5
+
+
+def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs="")
+    out = tmp_path / "out"
+    train(toy.features, toy.annotations, "mtn", settings, out)
+    samples = read_samples(toy.features, toy.annotations, settings)
+    losses = [float(row["validation_loss"]) for row in read_log(out)]
+    assert np.argmin(losses) < len(losses) - 1, "the case must tell best from last"
+    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)[0]
+    assert kept == pytest.approx(min(losses), rel=1e-6)
+
+    train(toy.features, toy.annotations, "mtn", replace(settings, keep="last"), out)
+    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)[0]
+    assert kept == pytest.approx(losses[-1], rel=1e-6)
+
+
+def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, capsys):
+    toy = make_toy("no_validation", validation=0)
+    train(toy.features, toy.annotations, "origin", SMALL, tmp_path / "best")
+    assert "no validation video; the last epoch is kept" in capsys.readouterr().err
+    train(toy.features, toy.annotations, "origin", replace(SMALL, keep="last"), tmp_path / "last")
+    weights = [load_model(tmp_path / x / "model.pt").state_dict() for x in ("best", "last")]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    assert math.isnan(float(read_log(tmp_path / "best")[0]["validation_loss"]))
+
+
+def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
+    # One epoch of one batch: Adam's first step moves each weight by lr·g / (|g| + ε).
+    settings = TemporalSettings(
+        hidden=4, epochs=1, batch_size=8, weight_decay=0.0, output_scale=1.0, keep="last"
+    )
+    run = train_module.start_run("mtn", 6, settings)
+    before = {key: value.clone() for key, value in run.model.state_dict().items()}
+    train(toy.features, toy.annotations, "mtn", settings, tmp_path)
+    after = load_model(tmp_path / "model.pt").state_dict()
+    samples = read_samples(toy.features, toy.annotations, settings)
+    features, labels = (torch.from_numpy(np.array(x[:8])) for x in (toy.array, samples.labels))
+    boundary_loss(run.model(features), labels.float()).total.backward()
+    for key, parameter in run.model.named_parameters():
+        step = settings.learning_rate * parameter.grad / (parameter.grad.abs() + 1e-8)
+        torch.testing.assert_close(after[key], before[key] - step, rtol=1e-3, atol=2e-6)
+
+
+def test_the_files_say_what_made_them(toy, tmp_path):
+    train(toy.features, toy.annotations, "dense", SMALL, tmp_path / "out", threads=1)
+    content = torch.load(tmp_path / "out" / "model.pt", weights_only=True)
+    assert content["model"] == "dense"
+    assert content["channels"] == 6
+    assert content["actionspan_version"] == __version__
+    assert TemporalSettings(**content["settings"]) == SMALL
+    timing = json.loads((tmp_path / "out" / "timing.json").read_text())
+    assert (timing["samples"], timing["validation_samples"], timing["threads"]) == (8, 4, 1)
+    assert timing["epochs"] == timing["epochs_here"] == len(timing["epoch_seconds"]) == 5
+    parts = ("t1", "data", "validation", "checkpoint", "preparation")
+    assert 0 < sum(timing[f"{part}_seconds"] for part in parts) <= timing["seconds"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "log.tsv",
+        "model.pt",
+        "timing.json",
+    ]
+
+
+def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path):
+    torch.manual_seed(1)
+    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path / "one")
+    torch.manual_seed(2)
+    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path / "two")
+    train(toy.features, toy.annotations, "mtn", replace(SMALL, seed=2), tmp_path / "three")
+    assert same_files(tmp_path / "one", tmp_path / "two")
+    assert not same_files(tmp_path / "one", tmp_path / "three")
+
+
+def test_the_callers_torch_is_left_as_it_was(toy, tmp_path):
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    train(toy.features, toy.annotations, "origin", SMALL, tmp_path, threads=1)
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def stop_in_epoch(monkeypatch, epoch):
+    """Make training fail in the middle of an epoch, after its first step."""
+    step = train_module.training_step
+    count = 0
+
+    def failing(*arguments):
+        nonlocal count
+        count += 1
+        if count == 3 * (epoch - 1) + 2:  # three steps an epoch
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    monkeypatch.setattr(train_module, "training_step", failing)
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 5])
+@pytest.mark.parametrize("name", ["origin", "mtn"])
+def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name, epoch):
+    train(toy.features, toy.annotations, name, SMALL, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, epoch)
+        with pytest.raises(KeyboardInterrupt):
+            train(toy.features, toy.annotations, name, SMALL, tmp_path / "stopped")
+    assert (tmp_path / "stopped" / CHECKPOINT).exists() == (epoch > 1)
+    train(toy.features, toy.annotations, name, SMALL, tmp_path / "stopped")
+    assert same_files(tmp_path / "whole", tmp_path / "stopped")
+    timing = json.loads((tmp_path / "stopped" / "timing.json").read_text())
+    assert timing["epochs_here"] == 5 - (epoch - 1)
+    assert not (tmp_path / "stopped" / CHECKPOINT).exists()
+
+
+@pytest.mark.parametrize("change", ["settings", "features", "model", "spoilt"])
+def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
+    toy, make_toy, tmp_path, monkeypatch, capsys, change
+):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            train(toy.features, toy.annotations, "mtn", SMALL, out)
+    data, settings, name = toy, SMALL, "mtn"
+    if change == "settings":
+        settings = replace(SMALL, learning_rate=0.002)
+    elif change == "features":
+        data = make_toy("other", seed=1)
+    elif change == "model":
+        name = "dense"
+    else:
+        (out / CHECKPOINT).write_bytes(b"half a file")
+    capsys.readouterr()
+    train(data.features, data.annotations, name, settings, out)
+    assert "training starts anew" in capsys.readouterr().err
+    train(data.features, data.annotations, name, settings, tmp_path / "fresh")
+    assert same_files(out, tmp_path / "fresh")
+
+
+KILLER = """
+import os, random, signal, sys, time
+import torch
+from pathlib import Path
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.train import train
+
+torch.optim.Adam([torch.zeros(1)])  # its slow import, once
+features, annotations, whole, killed = map(Path, sys.argv[1:])
+settings = TemporalSettings(hidden=64, epochs=120, batch_size=3, dropout=0.3, output_scale=1.0)
+
+def run(out, limit):
+    child = os.fork()
+    if child == 0:
+        sys.stderr = open(os.devnull, "w")
+        train(features, annotations, "mtn", settings, out)
+        os._exit(0)
+    if limit is not None:
+        time.sleep(limit)
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+begun = time.monotonic()
+assert run(whole, None) == 0
+seconds = time.monotonic() - begun
+kills, moments = 0, random.Random(7)
+while run(killed, moments.uniform(0, seconds / 6 * (1 + kills / 10))) != 0:
+    kills += 1
+print(kills)
+"""
+
+
+def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, toy.features, toy.annotations, whole, killed],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 4
+    assert same_files(whole, killed)
+    assert len(read_log(killed)) == 120
+
+
+def test_a_loss_that_is_no_number_is_one_line(toy, tmp_path):
+    settings = replace(SMALL, learning_rate=1e30, dropout=0.0)
+    with pytest.raises(InputError, match=r"training loss is nan in epoch \d; lower learning_rate"):
+        train(toy.features, toy.annotations, "mtn", settings, tmp_path / "out")
+
+
+def test_the_command_trains_and_predicts(toy, tmp_path):
+    out = tmp_path / "temporal"
+    files = ["--features", str(toy.features), "--annotations", str(toy.annotations)]
+    knobs = ["--hidden", "8", "--epochs", "2", "--decay-epochs", "1", "--labels", "mtn"]
+    assert main(["temporal", "train", *files, "--model", "se", "--out", str(out), *knobs]) == 0
+    content = torch.load(out / "model.pt", weights_only=True)
+    assert content["settings"]["labels"] == "mtn"
+    probabilities = str(tmp_path / "probabilities.h5")
+    arguments = ["--model", str(out / "model.pt"), "--features", str(toy.features)]
+    assert main(["temporal", "predict", *arguments, "--out", probabilities]) == 0
+    assert Path(probabilities).exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--dropout", "1"], "dropout 1.0: from 0 to below 1"),
+        (["--decay-epochs", "x"], "decay_epochs 'x'"),
+        (["--threads", "0"], "--threads 0: at least 1"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(toy, tmp_path, capsys, flags, line):
+    files = ["--features", str(toy.features), "--annotations", str(toy.annotations)]
+    assert main(["temporal", "train", *files, "--out", str(tmp_path / "out"), *flags]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("actionspan temporal: ")
+    assert line in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_file_is_one_line(toy, tmp_path, capsys):
+    files = ["--features", str(toy.features), "--annotations", str(tmp_path / "none.json")]
+    assert main(["temporal", "train", *files, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.endswith("none.json: no such file\n")
