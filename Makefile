@@ -1,5 +1,6 @@
 # make demo   set everything up and run the whole pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
+# make schema  write workflow/schemas/config.schema.yaml anew from the settings
 # make lock   compile envs/requirements.txt anew from pyproject.toml
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check lock schema clean
 
 demo: $(VENV)/ready
 	snakemake --cores $(CORES) --quiet rules --show-failed-logs
@@ -22,7 +23,7 @@ demo: $(VENV)/ready
 	@echo "All files:  results/README.md says what lies where"
 
 test: $(VENV)/ready
-	pytest -n $(CORES)
+	pytest -n $(CORES) --dist loadfile
 
 check: $(VENV)/ready
 	ruff check .
@@ -44,6 +45,9 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
 	    --no-header --no-emit-index-url --no-emit-find-links --group dev pyproject.toml \
 	    --output-file envs/requirements.txt
+
+schema: $(VENV)/ready
+	actionspan schema > workflow/schemas/config.schema.yaml
 
 clean:
 	rm -rf results/[a-z]* .snakemake

@@ -19,6 +19,7 @@ COMMANDS = {
     "proposals": ("actionspan.proposals.command", "PGM, PEM and Soft-NMS"),
     "evaluation": ("actionspan.evaluation.command", "AR@AN, AUC, baselines and figures"),
     "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
+    "schema": ("actionspan.schema", "print the schema of config.yaml"),
     "propose": ("actionspan.propose", "proposals for videos, without the workflow"),
 }
 

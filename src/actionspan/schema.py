@@ -1,0 +1,154 @@
+"""The schema of config.yaml, made from the settings dataclasses so that a knob is written once."""
+
+import argparse
+import dataclasses
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from actionspan.dataset.demo_plan import DemoSettings
+from actionspan.errors import InputError
+from actionspan.evaluation.baselines import BASELINES, BaselineSettings
+from actionspan.evaluation.summary import EvaluationSettings
+from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
+from actionspan.proposals.settings import (
+    CandidateSettings,
+    EvaluatorSettings,
+    SuppressionSettings,
+)
+from actionspan.settings import from_mapping
+from actionspan.temporal.settings import MODELS, TemporalSettings
+from actionspan.video.settings import FlowSettings, FrameSettings
+
+# Section of config.yaml → the settings of the commands it configures.
+SECTIONS: dict[str, type[Any]] = {
+    "demo": DemoSettings,
+    "video.frames": FrameSettings,
+    "video.flow": FlowSettings,
+    "features.encoders": EncoderSettings,
+    "features.external": ExternalSettings,
+    "features.rescale": RescaleSettings,
+    "temporal.training": TemporalSettings,
+    "proposals.candidates": CandidateSettings,
+    "proposals.evaluator": EvaluatorSettings,
+    "proposals.suppression": SuppressionSettings,
+    "evaluation.baseline": BaselineSettings,
+    "evaluation.protocol": EvaluationSettings,
+}
+
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_COUNT = {"type": "integer", "minimum": 1}
+
+# What the workflow itself reads, beside the sections above.
+_WORKFLOW: dict[str, dict[str, Any]] = {
+    "dataset": {
+        "videos": {**_TEXT_OR_NULL, "description": "folder of videos; demo: the embedded set"},
+        "annotations": {**_TEXT_OR_NULL, "description": "annotation file"},
+        "format": {"enum": ["auto", "activitynet", "actions", "thumos14", "table"]},
+        "video_info": {**_TEXT_OR_NULL, "description": "video_info_new.csv"},
+        "on_bad_input": {"enum": ["skip", "fail"]},
+        "validation_fraction": {"type": "number", "minimum": 0, "maximum": 1},
+        "videos_per_shard": {"anyOf": [{"const": "auto"}, _COUNT]},
+    },
+    "video": {"processes": _COUNT},
+    "features": {"source": {"enum": ["pooled", "scores", "external"]}, "threads": _COUNT},
+    "temporal": {
+        "models": {
+            "type": "array",
+            "items": {"enum": list(MODELS)},
+            "minItems": 1,
+            "uniqueItems": True,
+        },
+        "threads": _COUNT,
+    },
+    "evaluation": {
+        "baselines": {
+            "type": "array",
+            "items": {"enum": list(BASELINES)},
+            "uniqueItems": True,
+        },
+        "timelines": {"type": "integer", "minimum": 0},
+    },
+}
+
+
+def build_schema() -> dict[str, Any]:
+    """Return the JSON Schema of config.yaml: every key is required and no other is allowed."""
+    root: dict[str, Any] = {"properties": {}}
+    for name, properties in _WORKFLOW.items():
+        _section(root, name)["properties"].update(properties)
+    for name, settings in SECTIONS.items():
+        _section(root, name)["properties"].update(_properties(settings))
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
+    _close(schema)
+    return schema
+
+
+def check_settings(config: Mapping[str, Any], name: str) -> None:
+    """Build every settings object of a configuration that fits the schema.
+
+    Raises:
+        InputError: A value is out of range; the line names its section.
+    """
+    for section, settings in SECTIONS.items():
+        values: Any = config
+        for key in section.split("."):
+            values = values[key]
+        try:
+            from_mapping(settings, values)
+        except ValueError as error:
+            raise InputError(f"{name}: {section}: {error}") from None
+
+
+def _section(root: dict[str, Any], name: str) -> dict[str, Any]:
+    for key in name.split("."):
+        root = root["properties"].setdefault(key, {"type": "object", "properties": {}})
+    return root
+
+
+def _properties(settings: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(settings)
+    found = {}
+    for field in dataclasses.fields(settings):
+        unit = f" [{field.metadata['unit']}]" if field.metadata["unit"] else ""
+        found[field.name] = {
+            **_kind(hints[field.name]),
+            "description": field.metadata["help"] + unit,
+        }
+    return found
+
+
+def _kind(annotation: Any) -> dict[str, Any]:
+    """Return the schema of one field's type."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        inner, _ = get_args(annotation)
+        kind = _kind(inner)
+        return {"enum": [*kind["enum"], None]} if "enum" in kind else {"type": [kind["type"], "null"]}
+    if get_origin(annotation) is Literal:
+        return {"enum": list(get_args(annotation))}
+    names = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}
+    return {"type": names[annotation]}
+
+
+def _close(schema: dict[str, Any]) -> None:
+    """Require every property of every object and forbid all others."""
+    if "properties" in schema:
+        schema["required"] = list(schema["properties"])
+        schema["additionalProperties"] = False
+        for inner in schema["properties"].values():
+            _close(inner)
+
+
+def add_parsers(parser: argparse.ArgumentParser) -> None:
+    """Add `actionspan schema`, which prints the schema of config.yaml."""
+    parser.set_defaults(run=_print_schema)
+
+
+def _print_schema(arguments: argparse.Namespace) -> int:
+    print("# Made by `make schema` from the settings dataclasses; do not edit.")
+    yaml.safe_dump(build_schema(), sys.stdout, sort_keys=False, width=100)
+    return 0
