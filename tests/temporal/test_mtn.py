@@ -103,18 +103,20 @@ def test_the_scale_stands_between_the_last_convolution_and_the_sigmoid():
     torch.testing.assert_close(small(features).logit(), 0.01 * whole(features).logit())
 
 
-def test_the_last_gate_works_before_the_sigmoid():
-    model = BaseTEM(2, hidden=4, output_scale=1.0, squeeze=True)
+def test_the_last_gate_works_on_the_scaled_scores_before_the_sigmoid():
+    model = BaseTEM(2, hidden=4, output_scale=0.5, squeeze=True)
     fill(
         model,
         **{
             "conv3.bias": torch.tensor([2.0, 4.0, -6.0]),
-            "se3.excite.bias": torch.tensor([0.0, 50.0, 0.0]),
+            "se3.squeeze.weight": torch.eye(3),
+            "se3.excite.weight": torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 0, 9]]),
         },
     )
-    # Gates 1/2, 1 and 1/2 on the scores 2, 4 and -6.
-    expected = torch.tensor([sigmoid(1.0), sigmoid(4.0), sigmoid(-3.0)]).expand(1, 5, 3)
-    torch.testing.assert_close(model(torch.randn(1, 5, 2)), expected)
+    # Scores 1, 2 and -3; their means squeezed to 1, 2 and 0; gates of 0, 1 and 0.
+    gates = [sigmoid(0.0), sigmoid(1.0), sigmoid(0.0)]
+    expected = [sigmoid(gate * x) for gate, x in zip(gates, (1.0, 2.0, -3.0), strict=True)]
+    torch.testing.assert_close(model(torch.randn(1, 5, 2)), torch.tensor(expected).expand(1, 5, 3))
 
 
 def test_the_dense_network_sees_each_vector_alone_and_its_outputs_compete():

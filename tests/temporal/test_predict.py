@@ -64,6 +64,9 @@ def test_the_bits_do_not_depend_on_the_threads_or_the_memory_layout(model_path):
     features = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
     expected = predict_probabilities(model, features)
     np.testing.assert_array_equal(expected, predict_probabilities(model, np.asfortranarray(features)))  # fmt: skip  # noqa: E501
+    # More threads may add up in another order, so prediction always runs on one.
+    threads = []
+    model.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -71,6 +74,7 @@ def test_the_bits_do_not_depend_on_the_threads_or_the_memory_layout(model_path):
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+    assert threads == [1]
 
 
 def test_features_of_another_width_are_one_line(make_toy, model_path, tmp_path):

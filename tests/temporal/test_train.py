@@ -160,6 +160,19 @@ def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name
     assert not (tmp_path / "stopped" / CHECKPOINT).exists()
 
 
+def test_the_best_epoch_before_the_stop_is_not_forgotten(toy, tmp_path, monkeypatch):
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs="")
+    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
+    losses = [float(row["validation_loss"]) for row in read_log(tmp_path / "whole")]
+    assert np.argmin(losses) < 11, "the best epoch must lie before the stop"
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, 12)
+        with pytest.raises(KeyboardInterrupt):
+            train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
+    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
+    assert same_files(tmp_path / "whole", tmp_path / "stopped")
+
+
 @pytest.mark.parametrize("change", ["settings", "features", "model", "spoilt"])
 def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
     toy, make_toy, tmp_path, monkeypatch, capsys, change
