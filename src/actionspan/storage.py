@@ -43,7 +43,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     The suffix of `path` is kept, so that writers which look at it choose the right format.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    # one name a file, so that what a killed process left is overwritten by the next
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         yield partial
         os.replace(partial, path)
