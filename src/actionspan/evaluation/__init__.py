@@ -1,1 +1,5 @@
-"""The evaluation stage: AR@AN and AUC by the official protocols, baselines and figures."""
+"""Scores, baselines and figures: how good a set of proposals is."""
+
+from actionspan.evaluation.activitynet import AverageRecall, average_recall_activitynet
+
+__all__ = ["AverageRecall", "average_recall_activitynet"]

@@ -1,0 +1,127 @@
+"""Proposals without a trained model: what every learned method has to beat."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from actionspan.dataset.tables import Annotation
+from actionspan.evaluation.activitynet import Floats, Integers
+from actionspan.proposals.grouping import group_proposals
+from actionspan.proposals.settings import SuppressionSettings
+from actionspan.settings import option
+
+METHODS = ("random", "sliding", "difference")
+SCALE_STEP = 2**0.5
+NO_LENGTHS: Floats = np.empty(0)
+
+Proposals = tuple[Floats, Floats]
+"""(P, 2) starts and ends in seconds, and (P,) scores, best first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineSettings:
+    """How many proposals the baselines make, and how."""
+
+    proposals: int = option(100, "most proposals a video, at least 1")
+    seed: int = option(1, "seed of the random proposals, at least 0")
+    overlap: float = option(0.6, "share that neighbouring sliding windows have in common")
+    shortest_window: float = option(0.02, "shortest sliding window", unit="share of the video")
+    window_prior: Literal["training", "none"] = option(
+        "training", "what puts window lengths in order: the training instances' lengths, or none"
+    )
+
+    def __post_init__(self) -> None:
+        if self.proposals < 1:
+            raise ValueError(f"proposals is {self.proposals}; at least 1 is needed")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; at least 0 is needed")
+        if not 0 <= self.overlap <= 0.95:
+            raise ValueError(f"overlap is {self.overlap}; it must lie between 0 and 0.95")
+        if not 0.001 <= self.shortest_window <= 1:
+            raise ValueError(
+                f"shortest_window is {self.shortest_window}; it must lie between 0.001 and 1"
+            )
+
+
+def random_proposals(video_id: str, duration: float, settings: BaselineSettings) -> Proposals:
+    """Draw segments with uniform centres and lengths, cut at the video's ends, in random order.
+
+    A video's proposals depend on the seed, its id and its duration alone. Not cut, as in
+    ActivityNet's own notebook, they score an AUC of 45.0 there; cutting lifts it to 48.7.
+    """
+    word = int.from_bytes(hashlib.sha256(video_id.encode()).digest()[:8], "little")
+    generator = np.random.default_rng([settings.seed, word])
+    centre, half = generator.uniform(0, duration, (2, settings.proposals)) * [[1.0], [0.5]]
+    scores = np.sort(generator.uniform(size=settings.proposals))[::-1]
+    segments = np.clip(np.stack([centre - half, centre + half], axis=1), 0, duration)
+    return segments, scores
+
+
+def sliding_windows(
+    duration: float, training_lengths: Floats, settings: BaselineSettings
+) -> Proposals:
+    """Return windows of many lengths, those first that should find the most for their number.
+
+    Window lengths go down from the whole video by factors of √2. A length's worth is the share
+    of training instances that are closest to it, over the number of windows it takes to cover
+    the video. Windows of one length follow each other so that any first few are spread evenly.
+
+    Args:
+        duration: Of the video, in seconds.
+        training_lengths: Lengths of the training instances as shares of their videos; with none,
+            every window length counts for the same share.
+        settings: Their number, overlap and shortest length.
+    """
+    steps = int(np.floor(np.log(settings.shortest_window) / -np.log(SCALE_STEP) + 1e-9)) + 1
+    lengths = SCALE_STEP ** -np.arange(steps, dtype=np.float64)
+    usual = training_lengths[(training_lengths > 0) & (training_lengths <= 1)]
+    nearest = np.rint(-np.log(usual) / np.log(SCALE_STEP)).astype(np.int64).clip(0, steps - 1)
+    # One instance more for each length, so that none is ruled out by a small training set.
+    prior = np.bincount(nearest, minlength=steps) + 1.0
+    segments, worth, turn = [], [], []
+    for length, share in zip(lengths, prior / prior.sum(), strict=True):
+        count = int(np.ceil((1 - length) / (length * (1 - settings.overlap)) - 1e-9)) + 1
+        start = np.linspace(0, 1 - length, count)
+        segments.append(np.stack([start, start + length], axis=1))
+        worth.append(np.full(count, share / count))
+        turn.append(_spread_order(count))
+    order = np.lexsort((np.concatenate(turn), -np.concatenate(worth)))[: settings.proposals]
+    scores = 1 - np.arange(len(order)) / settings.proposals
+    return np.concatenate(segments)[order] * duration, scores
+
+
+def _spread_order(count: int) -> Integers:
+    """Return each place's turn when `count` places are visited evenly (bit-reversed order)."""
+    bits = max(1, (count - 1).bit_length())
+    reversed_bits = [int(f"{place:0{bits}b}"[::-1], 2) for place in range(count)]
+    return np.argsort(np.argsort(reversed_bits))
+
+
+def motion_proposals(signal: Floats, duration: float, settings: BaselineSettings) -> Proposals:
+    """Group the parts of a video in which much moves (TAG-style), with Soft-NMS.
+
+    Args:
+        signal: (N,) a measure of motion for each of N equal parts of the video, such as the
+            frame difference or the magnitude of optical flow.
+        duration: Of the video, in seconds.
+        settings: How many proposals at most.
+    """
+    return group_proposals(
+        signal, duration, suppression_settings=SuppressionSettings(keep=settings.proposals)
+    )
+
+
+def relative_lengths(annotations: Sequence[Annotation], subset: str = "training") -> Floats:
+    """Return the lengths of a subset's instances as shares of their videos' durations."""
+    return np.array(
+        [
+            (instance.end - instance.start) / known.duration_seconds
+            for known in annotations
+            if known.subset == subset
+            for instance in known.instances
+        ],
+        dtype=np.float64,
+    )

@@ -1,0 +1,207 @@
+"""`actionspan evaluation`: baselines, scores, the table of methods, and the figures."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.errors import InputError
+from actionspan.evaluation.activitynet import Floats
+from actionspan.evaluation.files import read_proposals
+from actionspan.evaluation.score import score_files
+from actionspan.evaluation.summary import (
+    EvaluationSettings,
+    read_records,
+    summarize,
+    summary_markdown,
+    summary_rows,
+)
+from actionspan.proposals.writing import result_rows, write_proposals
+from actionspan.settings import add_arguments, from_arguments
+from actionspan.storage import atomic_path, open_h5, write_json, write_tsv
+
+
+def add_parsers(parser: argparse.ArgumentParser) -> None:
+    """Add the sub-commands of `actionspan evaluation`."""
+    from actionspan.evaluation.baselines import METHODS, BaselineSettings
+
+    steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
+
+    step = steps.add_parser("baseline", help="proposals without a trained model")
+    step.add_argument("--method", required=True, choices=METHODS, help="which baseline")
+    step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    step.add_argument(
+        "--features",
+        type=Path,
+        nargs="?",
+        help="features.h5, for its frame differences (difference only)",
+    )
+    step.add_argument("--subset", default="validation", help="whose videos (default: validation)")
+    step.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
+    step.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
+    add_arguments(step, BaselineSettings)
+    step.set_defaults(run=run_baseline)
+
+    step = steps.add_parser("evaluate", help="AR@AN and AUC of one method's proposals")
+    step.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
+    step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    step.add_argument("--subset", default="validation", help="default: validation")
+    step.add_argument("--method", help="the method's name (default: the stem of --out)")
+    step.add_argument("--out", type=Path, required=True, help="evaluation/{method}.json")
+    add_arguments(step, EvaluationSettings)
+    step.set_defaults(run=run_evaluate)
+
+    step = steps.add_parser("summary", help="one table of all methods")
+    step.add_argument(
+        "--evaluations", type=Path, nargs="+", required=True, help="in the order of the table"
+    )
+    step.add_argument("--out-json", type=Path, required=True, help="{method: {AR@1: …, AUC: …}}")
+    step.add_argument("--out-tsv", type=Path, required=True, help="in percent")
+    step.add_argument("--out-markdown", type=Path, required=True, help="in percent")
+    step.set_defaults(run=run_summary)
+
+    step = steps.add_parser("curves", help="the table the recall curves are drawn from")
+    step.add_argument("--evaluations", type=Path, nargs="+", required=True, help="of all methods")
+    step.add_argument("--out-table", type=Path, required=True, help="method, kind, x, y")
+    step.set_defaults(run=run_curves)
+
+    step = steps.add_parser("plot-curves", help="draw the recall curves")
+    step.add_argument("--table", type=Path, required=True, help="recall_curves.tsv")
+    step.add_argument("--out", type=Path, required=True, help=".svg or .png")
+    step.set_defaults(run=run_plot_curves)
+
+    step = steps.add_parser("timeline", help="draw one video's curves, truth and proposals")
+    step.add_argument("--video", required=True, help="the video's id")
+    step.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
+    step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    step.add_argument("--probabilities", type=Path, help="probabilities.h5, if a model made them")
+    step.add_argument("--out", type=Path, required=True, help=".svg or .png")
+    step.set_defaults(run=run_timeline)
+
+
+def run_baseline(arguments: argparse.Namespace) -> int:
+    """Write the proposals of one baseline for every video of a subset."""
+    from actionspan.evaluation.baselines import (
+        NO_LENGTHS,
+        BaselineSettings,
+        motion_proposals,
+        random_proposals,
+        relative_lengths,
+        sliding_windows,
+    )
+
+    settings = from_arguments(BaselineSettings, arguments)
+    annotations = read_annotations(arguments.annotations)
+    videos = [known for known in annotations if known.subset == arguments.subset]
+    if not videos:
+        raise InputError(f"{arguments.annotations}: no video of subset {arguments.subset!r}")
+    if arguments.method == "random":
+        made = [
+            random_proposals(video.video_id, video.duration_seconds, settings) for video in videos
+        ]
+    elif arguments.method == "sliding":
+        lengths = (
+            relative_lengths(annotations) if settings.window_prior == "training" else NO_LENGTHS
+        )
+        made = [sliding_windows(video.duration_seconds, lengths, settings) for video in videos]
+    else:
+        if arguments.features is None:
+            raise InputError("--method difference needs --features features.h5")
+        signals = _frame_differences(arguments.features, videos)
+        made = [
+            motion_proposals(signal, video.duration_seconds, settings)
+            for signal, video in zip(signals, videos, strict=True)
+        ]
+    write_proposals(
+        (
+            (video.video_id, result_rows(segments, scores))
+            for video, (segments, scores) in zip(videos, made, strict=True)
+        ),
+        arguments.out_json,
+        arguments.out_csv,
+    )
+    return 0
+
+
+def _frame_differences(path: Path, videos: list[Annotation]) -> list[Floats]:
+    """Return each video's frame differences at 100 steps."""
+    with open_h5(path) as file:
+        if "frame_difference" not in file:
+            raise InputError(
+                f"{path}: no 'frame_difference' (external features have none); "
+                "leave out the baseline 'difference'"
+            )
+        rows = {name: row for row, name in enumerate(file["video_id"].asstr()[:])}
+        missing = [video.video_id for video in videos if video.video_id not in rows]
+        if missing:
+            raise InputError(f"{path}: no video {missing[0]!r}; make it from the same annotations")
+        signals = np.asarray(file["frame_difference"][:], dtype=np.float64)
+    return [signals[rows[video.video_id]] for video in videos]
+
+
+def run_evaluate(arguments: argparse.Namespace) -> int:
+    """Write the evaluation record of one method."""
+    record = score_files(
+        arguments.annotations,
+        arguments.proposals,
+        subset=arguments.subset,
+        method=arguments.method or arguments.out.stem,
+        settings=from_arguments(EvaluationSettings, arguments),
+    )
+    write_json(arguments.out, record)
+    return 0
+
+
+def run_summary(arguments: argparse.Namespace) -> int:
+    """Write the table of all methods as JSON, TSV and Markdown."""
+    records = read_records(arguments.evaluations)
+    write_json(arguments.out_json, summarize(records))
+    write_tsv(arguments.out_tsv, *summary_rows(records))
+    with atomic_path(arguments.out_markdown) as partial:
+        partial.write_text(summary_markdown(records), encoding="utf-8")
+    return 0
+
+
+def run_curves(arguments: argparse.Namespace) -> int:
+    """Write the table of recall curves."""
+    from actionspan.evaluation.curves import write_curves
+
+    write_curves(arguments.out_table, read_records(arguments.evaluations))
+    return 0
+
+
+def run_plot_curves(arguments: argparse.Namespace) -> int:
+    """Draw the recall curves from their table."""
+    from actionspan.evaluation.curves import draw_curves, read_curves
+
+    draw_curves(arguments.out, read_curves(arguments.table))
+    return 0
+
+
+def run_timeline(arguments: argparse.Namespace) -> int:
+    """Draw one video's timeline; a video without proposals or truth has a figure too."""
+    from actionspan.evaluation.timeline import draw_timeline
+
+    video_id = arguments.video
+    known = {video.video_id: video for video in read_annotations(arguments.annotations)}
+    if video_id not in known:
+        raise InputError(f"{arguments.annotations}: no video {video_id!r}")
+    rows = read_proposals(arguments.proposals).get(video_id, np.empty((0, 3)))
+    probabilities = None
+    if arguments.probabilities is not None:
+        with open_h5(arguments.probabilities) as file:
+            names = list(file["video_id"].asstr()[:])
+            if video_id not in names:
+                raise InputError(f"{arguments.probabilities}: no video {video_id!r}")
+            probabilities = file["probabilities"][names.index(video_id)]
+    draw_timeline(
+        arguments.out,
+        video_id,
+        known[video_id].duration_seconds,
+        probabilities,
+        known[video_id].instances,
+        rows[:, :2],
+        rows[:, 2],
+    )
+    return 0

@@ -1,0 +1,142 @@
+"""Ground truth and proposals as people keep them in files, read into arrays by video."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actionspan.errors import InputError
+from actionspan.evaluation.activitynet import Floats, check_rows
+from actionspan.storage import read_json
+
+ALL_SUBSETS = "all"
+
+
+def read_ground_truth(
+    path: Path, subset: str = "validation", video_info: Path | None = None
+) -> dict[str, Floats]:
+    """Read the instances of one subset: (G, 2) starts and ends in seconds for each video.
+
+    Instances of zero length are kept, as the official protocol does.
+
+    Args:
+        path: ActivityNet JSON (the official file or ours), or `anet_anno_action.json`.
+        subset: Name of the subset, or `"all"`.
+        video_info: `video_info_new.csv`, which names the subsets of `anet_anno_action.json`;
+            where not given, the file of that name beside `path` is read if there is one.
+
+    Raises:
+        InputError: The file is not in one of these forms, or has no such subset.
+    """
+    content = read_json(path)
+    if isinstance(content, dict) and isinstance(content.get("database"), dict):
+        entries = content["database"]
+        subsets = {
+            video_id: _field(path, video_id, entry, "subset", str)
+            for video_id, entry in entries.items()
+        }
+    elif isinstance(content, dict) and _is_action_list(content):
+        entries = content
+        subsets = {} if subset == ALL_SUBSETS else _read_subsets(path, video_info)
+    else:
+        raise InputError(
+            f"{path}: not ground truth: neither ActivityNet JSON (with 'database') nor the form "
+            "of anet_anno_action.json"
+        )
+    known = Counter(subsets.get(video_id) for video_id in entries)
+    if subset != ALL_SUBSETS and not known[subset]:
+        names = ", ".join(f"{name!r} ({count})" for name, count in known.items() if name)
+        raise InputError(f"{path}: no video of subset {subset!r}; it has {names or 'none'}")
+    truth = {}
+    for video_id, entry in entries.items():
+        if subset in (ALL_SUBSETS, subsets.get(video_id)):
+            instances = _field(path, video_id, entry, "annotations", list)
+            truth[video_id] = _rows(
+                path, video_id, "instance", instances, lambda item: tuple(item["segment"]), 2
+            )
+    if not any(map(len, truth.values())):
+        raise InputError(f"{path}: subset {subset!r} has no instance to find")
+    return truth
+
+
+def read_proposals(path: Path) -> dict[str, Floats]:
+    """Read an ActivityNet result file: (P, 3) start, end and score for each video, in its order.
+
+    Raises:
+        InputError: The file is not in that form, or a row is reversed or not finite.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
+        raise InputError(f"{path}: not a result file: no object 'results' of videos")
+    return {
+        video_id: _rows(
+            path, video_id, "proposal", items, lambda item: (*item["segment"], item["score"]), 3
+        )
+        for video_id, items in content["results"].items()
+    }
+
+
+def _is_action_list(content: Mapping[str, Any]) -> bool:
+    return bool(content) and all(
+        isinstance(entry, dict) and "annotations" in entry for entry in content.values()
+    )
+
+
+def _read_subsets(path: Path, video_info: Path | None) -> dict[str, str]:
+    """Read the subset of each video from video_info_new.csv."""
+    table = video_info or path.with_name("video_info_new.csv")
+    if video_info is None and not table.exists():
+        raise InputError(
+            f"{path}: names no subsets: give --video-info video_info_new.csv, "
+            f"or --subset {ALL_SUBSETS} to take all its videos"
+        )
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            return {row["video"]: row["subset"] for row in csv.DictReader(file)}
+    except FileNotFoundError:
+        raise InputError(f"{table}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{table}: not UTF-8 text (byte {error.start})") from None
+    except KeyError as error:
+        raise InputError(f"{table}: no column {error}; it needs 'video' and 'subset'") from None
+
+
+def _field(path: Path, video_id: str, entry: Any, name: str, kind: type) -> Any:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, kind):
+        raise InputError(f"{path}: video {video_id!r}: no {name!r}")
+    return value
+
+
+def _rows(
+    path: Path,
+    video_id: str,
+    what: str,
+    items: Any,
+    numbers: Callable[[Any], tuple[float, ...]],
+    columns: int,
+) -> Floats:
+    """Return the numbers of a list of records, naming the first record that is not whole."""
+    where = f"video {video_id!r}, {what}"
+    if not isinstance(items, list):
+        raise InputError(f"{path}: {where}s: a list is needed, not {type(items).__name__}")
+    try:
+        table = np.array([numbers(item) for item in items], dtype=np.float64)
+    except (KeyError, TypeError, ValueError):
+        row = next(row for row, item in enumerate(items) if not _is_whole(item, numbers, columns))
+        form = '{"segment": [start, end]' + (', "score": number}' if columns == 3 else ", …}")
+        raise InputError(f"{path}: {where} {row + 1}: not of the form {form}") from None
+    try:
+        return check_rows(table, columns, where)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _is_whole(item: Any, numbers: Callable[[Any], tuple[float, ...]], columns: int) -> bool:
+    try:
+        return np.array(numbers(item), dtype=np.float64).shape == (columns,)
+    except (KeyError, TypeError, ValueError):
+        return False
