@@ -55,8 +55,16 @@ VIDEO_COLUMNS = tuple(field.name for field in fields(Video) if field.name != "er
 
 
 def write_videos(path: Path, videos: list[Video], columns: tuple[str, ...]) -> None:
-    """Write videos as a table: `SHARD_COLUMNS` for a shard, `VIDEO_COLUMNS` for videos.tsv."""
-    write_tsv(path, columns, ([getattr(video, name) for name in columns] for video in videos))
+    """Write videos as a table: `SHARD_COLUMNS` for a shard, `VIDEO_COLUMNS` for videos.tsv.
+
+    The path of a video that has no file, `Path()`, is an empty cell.
+    """
+
+    def cell(video: Video, name: str) -> object:
+        value = getattr(video, name)
+        return "" if value == Path() else value
+
+    write_tsv(path, columns, ([cell(video, name) for name in columns] for video in videos))
 
 
 def read_videos(path: Path) -> list[Video]:
