@@ -11,8 +11,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from actionspan.dataset.demo_plan import DemoSettings
+from actionspan.dataset.tables import SUBSETS
 from actionspan.errors import InputError
-from actionspan.evaluation.baselines import BASELINES, BaselineSettings
+from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
 from actionspan.proposals.settings import (
@@ -55,6 +56,9 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
         "videos_per_shard": {"anyOf": [{"const": "auto"}, _COUNT]},
     },
     "video": {"processes": _COUNT},
+    "features.external": {
+        "folder": {**_TEXT_OR_NULL, "description": "folder of feature files, one a video"}
+    },
     "features": {"source": {"enum": ["pooled", "scores", "external"]}, "threads": _COUNT},
     "temporal": {
         "models": {
@@ -68,9 +72,10 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
     "evaluation": {
         "baselines": {
             "type": "array",
-            "items": {"enum": list(BASELINES)},
+            "items": {"enum": ["random", "sliding", "difference"]},
             "uniqueItems": True,
         },
+        "subset": {"enum": list(SUBSETS)},
         "timelines": {"type": "integer", "minimum": 0},
     },
 }

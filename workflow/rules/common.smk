@@ -13,6 +13,7 @@ from actionspan.config import check_config
 from actionspan.dataset.demo_names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos
 from actionspan.errors import InputError
+from actionspan.schema import check_settings
 from actionspan.sources import source_files
 
 
@@ -23,6 +24,7 @@ def checked_videos():
         check_config(
             config, ROOT / "workflow/schemas/config.schema.yaml", " + ".join(names)
         )
+        check_settings(config, " + ".join(names))
         if config["dataset"]["videos"] == "demo":
             folder = "results/dataset/demo"
             return {

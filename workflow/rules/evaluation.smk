@@ -18,9 +18,11 @@ rule evaluation_baseline:
         gpu=0,
     params:
         settings=flags(config["evaluation"]["baseline"]),
+        subset=config["evaluation"]["subset"],
     shell:
         "actionspan evaluation baseline --method {wildcards.baseline}"
-        " --annotations {input.annotations} --features {input.features} {params.settings}"
+        " --annotations {input.annotations} --features {input.features}"
+        " --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
 
 
@@ -42,9 +44,11 @@ rule evaluation_evaluate:
         gpu=0,
     params:
         settings=flags(config["evaluation"]["protocol"]),
+        subset=config["evaluation"]["subset"],
     shell:
         "actionspan evaluation evaluate --proposals {input.proposals}"
-        " --annotations {input.annotations} --method {wildcards.method} {params.settings}"
+        " --annotations {input.annotations} --method {wildcards.method}"
+        " --subset {params.subset} {params.settings}"
         " --out {output} > {log} 2>&1"
 
 

@@ -43,6 +43,7 @@ rule features_external:
         runtime=240,
         gpu=0,
     params:
+        # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
     shell:
         "actionspan features external --videos {input.videos} --annotations {input.annotations}"
