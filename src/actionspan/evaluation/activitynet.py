@@ -43,7 +43,7 @@ class AverageRecall:
     proposals: int
     """How many proposals were given for these videos."""
     ignored_proposals: int
-    """How many were left out because their video is not in the ground truth."""
+    """How many were left out because their video is not among these."""
     missing_videos: int
     """How many ground-truth videos have no proposal."""
 

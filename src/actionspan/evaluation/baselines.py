@@ -44,6 +44,10 @@ class BaselineSettings:
             raise ValueError(
                 f"shortest_window is {self.shortest_window}; it must lie between 0.001 and 1"
             )
+        if self.window_prior not in ("training", "none"):
+            raise ValueError(
+                f"window_prior is {self.window_prior!r}; it must be 'training' or 'none'"
+            )
 
 
 def random_proposals(video_id: str, duration: float, settings: BaselineSettings) -> Proposals:

@@ -125,10 +125,13 @@ def _rows(
         raise InputError(f"{path}: {where}s: a list is needed, not {type(items).__name__}")
     try:
         table = np.array([numbers(item) for item in items], dtype=np.float64)
+        whole = table.shape in ((0,), (len(items), columns))
     except (KeyError, TypeError, ValueError):
+        whole = False
+    if not whole:
         row = next(row for row, item in enumerate(items) if not _is_whole(item, numbers, columns))
         form = '{"segment": [start, end]' + (', "score": number}' if columns == 3 else ", …}")
-        raise InputError(f"{path}: {where} {row + 1}: not of the form {form}") from None
+        raise InputError(f"{path}: {where} {row + 1}: not of the form {form}")
     try:
         return check_rows(table, columns, where)
     except ValueError as error:

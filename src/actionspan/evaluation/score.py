@@ -94,8 +94,11 @@ def _table(record: dict[str, Any], settings: EvaluationSettings) -> str:
     ]
     if record["videos_without_proposals"]:
         lines.append(f"{record['videos_without_proposals']:,} videos have no proposals: misses")
-    if record["proposals_of_other_videos"]:
-        lines.append(f"{record['proposals_of_other_videos']:,} proposals of other videos left out")
+    if record["proposals_left_out"]:
+        lines.append(
+            f"{record['proposals_left_out']:,} proposals left out: their videos are not in the "
+            "subset or have no instance"
+        )
     lines += [
         "",
         "".join(f"{name:>8}" for name in [*numbers, "AUC"])

@@ -21,6 +21,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": INK,
+    "text.parse_math": False,  # ids and labels may hold a dollar sign
     "axes.edgecolor": QUIET,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.7,

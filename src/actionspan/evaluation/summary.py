@@ -52,7 +52,7 @@ def evaluation_record(
         "instances": int(result.instances.sum()),
         "proposals": result.proposals,
         "videos_without_proposals": result.missing_videos,
-        "proposals_of_other_videos": result.ignored_proposals,
+        "proposals_left_out": result.ignored_proposals,
         **{f"AR@{number}": result.at(number) for number in AR_NUMBERS},
         "AUC": result.auc,
         "AUC_interval": list(interval),

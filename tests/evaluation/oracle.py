@@ -1,0 +1,49 @@
+"""ActivityNet's protocol once more, slowly, written from its description in words."""
+
+
+def literal_recall(ground_truth, proposals):
+    """Return recall[threshold][budget] by loops over plain lists.
+
+    Budgets are percentages of each video's list; see the module's docstring for the words.
+    """
+    videos = [video for video, instances in ground_truth.items() if len(instances)]
+    everything = sum(len(proposals.get(video, ())) for video in videos)
+    wanted = 100 * float(len(videos))
+    lists = {}
+    for video in videos:
+        given = list(proposals.get(video, ()))
+        best_first = sorted(given, key=lambda row: -row[2])  # stable
+        share = int(len(given) * (wanted / everything)) if everything else 0
+        lists[video] = best_first[: min(share, len(given))]
+    kept = sum(map(len, lists.values()))
+    recall = []
+    for step in range(10):
+        threshold = (10 + step) / 20
+        row = []
+        for number in range(1, 101):
+            found = total = 0
+            for video in videos:
+                mine = lists[video]
+                contributed = int(len(mine) * (number / 100 * (wanted / kept))) if kept else 0
+                for start, end in ground_truth[video]:
+                    total += 1
+                    found += any(
+                        _tiou(start, end, s, e) >= threshold - 1e-12
+                        for s, e, _ in mine[:contributed]
+                    )
+            row.append(found / total)
+        recall.append(row)
+    return recall
+
+
+def literal_auc(recall):
+    """Return the area of the mean curve by trapezoids one wide, in percent of 100."""
+    curve = [sum(row[j] for row in recall) / len(recall) for j in range(100)]
+    return sum((curve[j] + curve[j + 1]) / 2 for j in range(99))
+
+
+def _tiou(start, end, other_start, other_end):
+    shared = min(end, other_end) - max(start, other_start)
+    if shared <= 0:
+        return 0.0
+    return shared / ((end - start) + (other_end - other_start) - shared)

@@ -1,0 +1,231 @@
+"""The commands from files to files, and one line with status 2 for bad input."""
+
+import csv
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+
+VIDEOS = ["train_0", "train_1", "val_0", "val_1", "val_2"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A small data set: annotations.json, features.h5 and probabilities.h5."""
+    rng = np.random.default_rng(0)
+    known = []
+    for number, name in enumerate(VIDEOS):
+        # val_2 has no instance
+        instances = () if name == "val_2" else (Instance(start=2, end=6 + number, label="wave"),)
+        subset = "training" if name.startswith("train") else "validation"
+        known.append(
+            Annotation(
+                video_id=name, subset=subset, duration_seconds=20 + number, instances=instances
+            )
+        )
+    write_annotations(tmp_path / "annotations.json", known)
+    for file_name, key, values in (
+        ("features.h5", "frame_difference", rng.uniform(size=(5, 100))),
+        ("probabilities.h5", "probabilities", rng.uniform(size=(5, 100, 3))),
+    ):
+        with h5py.File(tmp_path / file_name, "w") as file:
+            file[key] = values.astype(np.float32)
+            file["video_id"] = np.array(VIDEOS, dtype=h5py.string_dtype())
+    return tmp_path
+
+
+def run(*words):
+    return main([str(word) for word in words])
+
+
+def make_baseline(folder, method, *more):
+    return run(
+        *("evaluation", "baseline", "--method", method),
+        *("--annotations", folder / "annotations.json"),
+        *("--out-json", folder / f"{method}.json", "--out-csv", folder / f"{method}.csv", *more),
+    )  # fmt: skip
+
+
+def evaluate(folder, method):
+    return run(
+        *("evaluation", "evaluate", "--proposals", folder / f"{method}.json"),
+        *("--annotations", folder / "annotations.json"),
+        *("--out", folder / f"evaluation/{method}.json"),
+    )
+
+
+@pytest.fixture
+def evaluations(folder):
+    """The evaluations of all baselines, made by the commands."""
+    assert make_baseline(folder, "random", "--features") == 0  # as the workflow writes no file
+    assert make_baseline(folder, "sliding") == 0
+    assert make_baseline(folder, "difference", "--features", folder / "features.h5") == 0
+    methods = ["difference", "random", "sliding"]
+    assert [evaluate(folder, method) for method in methods] == [0, 0, 0]
+    return [folder / f"evaluation/{method}.json" for method in methods]
+
+
+def test_baselines_write_both_files_for_the_videos_of_the_subset(folder, evaluations):
+    for method in ("random", "sliding", "difference"):
+        results = json.loads((folder / f"{method}.json").read_text())["results"]
+        assert list(results) == ["val_0", "val_1", "val_2"]
+        rows = list(csv.DictReader((folder / f"{method}.csv").open()))
+        assert len(rows) == sum(map(len, results.values()))
+        assert float(rows[0]["score"]) == results["val_0"][0]["score"]
+        assert [int(row["rank"]) for row in rows[:3]] == [1, 2, 3]
+
+
+def test_a_new_video_leaves_the_others_random_proposals_as_they_are(folder, evaluations):
+    before = json.loads((folder / "random.json").read_text())["results"]
+    content = json.loads((folder / "annotations.json").read_text())
+    entry = {"subset": "validation", "duration": 3.0, "annotations": []}
+    content["database"] = {"extra": entry, **content["database"]}
+    (folder / "annotations.json").write_text(json.dumps(content))
+    assert make_baseline(folder, "random") == 0
+    after = json.loads((folder / "random.json").read_text())["results"]
+    assert after.pop("extra")
+    assert after == before
+
+
+def test_evaluate_writes_the_whole_record(evaluations):
+    record = json.loads(evaluations[1].read_text())
+    assert record["method"] == "random"
+    assert (record["protocol"], record["subset"]) == ("activitynet", "validation")
+    assert (record["videos"], record["instances"]) == (2, 2)
+    assert record["proposals"] == 200
+    assert record["proposals_left_out"] == 100  # those of val_2, which has no instance
+    assert record["AR@10"] == record["AR"][9]
+    assert record["AN"] == list(range(1, 101))
+    assert list(record["recall"])[::9] == ["0.50", "0.95"]
+    np.testing.assert_allclose(np.mean(list(record["recall"].values()), axis=0), record["AR"])
+    low, high = record["AUC_interval"]
+    assert low <= record["AUC"] <= high
+
+
+def test_summary_keeps_the_order_given(folder, evaluations):
+    order = [evaluations[2], evaluations[0], evaluations[1]]
+    outputs = [folder / "summary.json", folder / "summary.tsv", folder / "summary.md"]
+    words = ("--out-json", outputs[0], "--out-tsv", outputs[1], "--out-markdown", outputs[2])
+    assert run("evaluation", "summary", "--evaluations", *order, *words) == 0
+    summary = json.loads(outputs[0].read_text())
+    assert list(summary) == ["sliding", "difference", "random"]
+    assert set(summary["random"]) == {
+        *("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC", "AUC_interval")
+    }
+    rows = list(csv.DictReader(outputs[1].open(), delimiter="\t"))
+    assert [row["method"] for row in rows] == list(summary)
+    assert float(rows[2]["AR@100"]) == pytest.approx(100 * summary["random"]["AR@100"], abs=0.005)
+    lines = outputs[2].read_text().splitlines()
+    assert lines[2].startswith("| method | AR@1 |")
+    best = max(summary, key=lambda name: summary[name]["AUC"])
+    bold = next(line for line in lines if line.startswith(f"| {best} "))
+    assert f"**{summary[best]['AUC']:.2f}**" in bold
+
+
+def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):
+    table = folder / "recall_curves.tsv"
+    assert run("evaluation", "curves", "--evaluations", *evaluations, "--out-table", table) == 0
+    for suffix in ("svg", "png"):
+        out = folder / f"recall_curves.{suffix}"
+        assert run("evaluation", "plot-curves", "--table", table, "--out", out) == 0
+        assert out.stat().st_size > 1000
+    words = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
+    for video, more in (
+        ("val_0", ["--probabilities", folder / "probabilities.h5"]),
+        ("train_0", []),  # no proposals of it
+    ):
+        out = folder / f"{video}.svg"
+        assert run("evaluation", "timeline", "--video", video, *words, *more, "--out", out) == 0
+        assert out.exists()
+
+
+def score(folder, *more):
+    files = ("--ground-truth", folder / "annotations.json", "--proposals", folder / "random.json")
+    return run("score", "--protocol", "activitynet", *files, *more)
+
+
+def test_score_prints_one_json_object_or_a_table(folder, evaluations, capsys):
+    capsys.readouterr()
+    assert score(folder, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(evaluations[1].read_text())
+    assert score(folder) == 0
+    text = capsys.readouterr().out
+    assert "2 videos, 2 instances, 200 proposals" in text
+    assert "100 proposals left out" in text
+    assert f"{printed['AUC']:.2f}" in text
+
+
+def refused(capsys, status):
+    """Assert status 2 and one line on standard error; return the line."""
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_score_names_what_is_wrong_in_one_line(folder, evaluations, capsys):
+    capsys.readouterr()
+    line = refused(capsys, score(folder, "--subset", "test"))
+    assert (
+        "annotations.json: no video of subset 'test'; it has 'training' (2), 'validation' (3)"
+        in line
+    )
+    assert "resamples is 0" in refused(capsys, score(folder, "--resamples", 0))
+    line = refused(capsys, score(folder, "--subset", "training"))
+    assert "random.json: none of its videos (e.g. 'val_0') is among those of subset" in line
+    content = json.loads((folder / "random.json").read_text())
+    content["results"]["val_1"][4]["segment"] = [float("nan"), 1]
+    (folder / "random.json").write_text(json.dumps(content))
+    assert "random.json: video 'val_1', proposal 5: [nan, 1]" in refused(capsys, score(folder))
+    content["results"]["v_val_1"] = content["results"].pop("val_1")[:3]
+    content["results"]["val_1"] = []
+    (folder / "random.json").write_text(json.dumps(content))
+    assert "'v_val_1' and 'val_1' mean one video" in refused(capsys, score(folder))
+    (folder / "random.json").unlink()
+    assert "random.json: no such file" in refused(capsys, score(folder))
+
+
+def test_baseline_names_what_is_wrong_in_one_line(folder, capsys):
+    assert "needs --features features.h5" in refused(capsys, make_baseline(folder, "difference"))
+    line = refused(capsys, make_baseline(folder, "random", "--subset", "testing"))
+    assert "annotations.json: no video of subset 'testing'" in line
+    assert "overlap is 1.0" in refused(capsys, make_baseline(folder, "sliding", "--overlap", 1))
+    features = folder / "features.h5"
+    with h5py.File(features, "a") as file:
+        del file["video_id"]
+        file["video_id"] = np.array(["x", *VIDEOS[1:4], "y"], dtype=h5py.string_dtype())
+    line = refused(capsys, make_baseline(folder, "difference", "--features", features))
+    assert "features.h5: no video 'val_2'" in line
+    with h5py.File(features, "a") as file:
+        del file["frame_difference"]
+    line = refused(capsys, make_baseline(folder, "difference", "--features", features))
+    assert "no 'frame_difference'" in line
+
+
+def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, capsys):
+    outs = ["--out-json", folder / "a", "--out-tsv", folder / "b", "--out-markdown", folder / "c"]
+
+    def summary(*paths):
+        capsys.readouterr()
+        return refused(capsys, run("evaluation", "summary", "--evaluations", *paths, *outs))
+
+    assert "method 'random' is in" in summary(evaluations[1], evaluations[1])
+    assert "not an evaluation: no 'method'" in summary(folder / "annotations.json")
+    record = json.loads(evaluations[0].read_text())
+    evaluations[0].write_text(json.dumps({**record, "instances": 7}))
+    line = summary(evaluations[1], evaluations[0])
+    assert "difference.json: instances is 7, but 2 in" in line
+    assert not (folder / "a").exists()
+
+
+def test_timeline_names_an_unknown_video(folder, evaluations, capsys):
+    capsys.readouterr()
+    files = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
+    status = run("evaluation", "timeline", "--video", "x", *files, "--out", folder / "x.svg")
+    assert "annotations.json: no video 'x'" in refused(capsys, status)

@@ -1,0 +1,141 @@
+"""Curves and timelines: the table they come from, the same bytes each time, and odd videos."""
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from actionspan.dataset.tables import Instance
+from actionspan.errors import InputError
+from actionspan.evaluation.curves import (
+    AR_AGAINST_AN,
+    RECALL_AGAINST_TIOU,
+    _spread,
+    draw_curves,
+    read_curves,
+    write_curves,
+)
+from actionspan.evaluation.timeline import _clock, _lanes, draw_timeline
+
+
+def record(method, level):
+    return {
+        "method": method,
+        "AN": list(range(1, 101)),
+        "AR": [level * number / 100 for number in range(1, 101)],
+        "recall": {f"{tiou / 100:.2f}": [0.1] * 99 + [level] for tiou in range(50, 100, 5)},
+    }
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "recall_curves.tsv"
+    write_curves(path, [record("mtn", 0.6), record("random", 0.2)])
+    return path
+
+
+def test_the_table_holds_every_point_of_both_kinds(table):
+    lines = table.read_text().splitlines()
+    assert lines[0] == "method\tkind\tx\ty"
+    assert len(lines) == 1 + 2 * (100 + 10)
+    curves = read_curves(table)
+    assert list(curves[AR_AGAINST_AN]) == ["mtn", "random"]
+    xs, ys = curves[AR_AGAINST_AN]["mtn"]
+    assert xs == list(range(1, 101))
+    assert ys[49] == 0.3
+    assert curves[RECALL_AGAINST_TIOU]["random"][1] == [0.2] * 10
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_curves_have_the_same_bytes_each_time_and_no_date(table, tmp_path, suffix):
+    first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    for path in (first, second):
+        draw_curves(path, read_curves(table))
+    assert first.read_bytes() == second.read_bytes()
+    assert b"<dc:date>" not in first.read_bytes()
+    assert b"matplotlib.org" not in first.read_bytes() or suffix == "svg"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("method\tkind\tx\ty\nmtn\tsomething\t1\t2\n", "row 2: not a row of method, kind, x, y"),
+        ("method\tkind\tx\ty\nmtn\tAR vs AN\t1\thigh\n", "row 2: not a row"),
+        ("method\tkind\tx\ty\nmtn\tAR vs AN\t1\t0.2\n", "it needs both"),
+    ],
+)
+def test_a_broken_table_is_named(tmp_path, text, message):
+    path = tmp_path / "table.tsv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_curves(path)
+
+
+def test_labels_are_spread_without_changing_their_order():
+    placed = _spread({"a": 0.5, "b": 0.51, "c": 0.0, "d": 0.9}, 0.1)
+    values = sorted(placed.values())
+    assert sorted(placed, key=placed.__getitem__) == ["c", "a", "b", "d"]
+    assert min(np.diff(values)) >= 0.1 - 1e-9
+    assert placed["d"] == 0.9
+    assert placed["a"] + placed["b"] == pytest.approx(1.01)
+
+
+WAVES = [Instance(start=1, end=4, label="wave"), Instance(start=3, end=6, label="fall $x$")]
+
+
+def timeline(path, **changes):
+    rng = np.random.default_rng(0)
+    values = {
+        "video_id": "demo_001",
+        "duration": 12.0,
+        "probabilities": rng.uniform(size=(100, 3)).astype(np.float32),
+        "instances": WAVES,
+        "segments": np.sort(rng.uniform(0, 12, (40, 2)), axis=1),
+        "scores": rng.uniform(size=40),
+        **changes,
+    }
+    draw_timeline(path, **values)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_a_timeline_has_the_same_bytes_each_time(tmp_path, suffix):
+    one = timeline(tmp_path / f"one.{suffix}").read_bytes()
+    assert one == timeline(tmp_path / f"two.{suffix}").read_bytes()
+    assert timeline(tmp_path / f"three.{suffix}", duration=13.0).read_bytes() != one
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"instances": []},
+        {"probabilities": None},
+        {"probabilities": None, "motion": np.zeros(100)},
+        {"probabilities": None, "motion": np.linspace(0, 3, 7)},
+        {"segments": [], "scores": []},
+        {"segments": [], "scores": [], "instances": [], "probabilities": None},
+        {"segments": [[0, 12]], "scores": [0.0]},
+        {"duration": 0.04, "instances": []},
+        {"duration": 20_000.0},
+        {"video_id": "a_b$c$ <&> ünï"},
+    ],
+)
+def test_every_video_has_a_figure(tmp_path, changes):
+    ET.parse(timeline(tmp_path / "figure.svg", **changes))
+
+
+def test_other_suffixes_are_refused_and_leave_nothing(tmp_path):
+    with pytest.raises(InputError, match=r"written as \.svg or \.png"):
+        timeline(tmp_path / "figure.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_overlapping_instances_lie_in_lanes_of_their_own():
+    times = [(5, 9), (0, 6), (6, 7), (9, 10)]
+    assert _lanes([Instance(start=a, end=b, label="") for a, b in times]) == [1, 0, 0, 0]
+
+
+def test_clock():
+    assert _clock(0.5, 0.5) == "0.5"
+    assert _clock(65, 5) == "1:05"
+    assert _clock(3725, 600) == "1:02:05"
