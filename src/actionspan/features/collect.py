@@ -1,0 +1,223 @@
+"""features.h5: the features of all shards, rescaled and standardised, video by video."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.dataset.tables import Video, read_annotations, read_videos
+from actionspan.errors import InputError
+from actionspan.features.rescale import rescale
+from actionspan.features.settings import RescaleSettings
+from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
+from actionspan.progress import progress
+from actionspan.shards import shard_videos
+from actionspan.storage import create_h5, digest, open_h5
+
+Floats = NDArray[np.float32]
+
+STREAMS = ("rgb", "flow", "external")
+MOTION = ("frame_difference", "flow_magnitude")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """One video of videos.tsv that has features, and the shard they are in."""
+
+    video: Video
+    shard: Path
+    subset: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Raw:
+    """One video's features as its shard has them."""
+
+    streams: dict[str, Floats]
+    times: NDArray[np.float64]
+    motion: dict[str, Floats]
+
+
+def collect(
+    shards: Sequence[Path], videos: Path, annotations: Path, out: Path, settings: RescaleSettings
+) -> None:
+    """Make features.h5.
+
+    The training subset is read once for its moments and all videos once for their rows: memory
+    holds one video and one covariance a stream, whatever the number of videos.
+
+    Args:
+        shards: Feature shards, by `features extract` or `features external`.
+        videos: videos.tsv.
+        annotations: annotations.json; a video it doesn't name counts as testing.
+        out: features.h5.
+        settings: Steps, components and standardisation.
+
+    Raises:
+        InputError: A shard is not whole, features don't fit together or are not finite, or there
+            is no training video to fit on.
+    """
+    sources = _find_sources(shards, videos, annotations)
+    with _Shards() as opened:
+        first = opened.read(sources[0])
+        widths = {stream: rows.shape[1] for stream, rows in first.streams.items()}
+        motion = sorted(first.motion)
+
+        def read(source: _Source) -> _Raw:
+            raw = opened.read(source)
+            _check(source, raw, widths, motion)
+            return raw
+
+        transform = _fit(sources, read, widths, settings)
+        with create_h5(out, digest(settings, "features.h5")) as file:
+            _write(file, sources, read, transform, motion)
+
+
+def _find_sources(shards: Sequence[Path], videos: Path, annotations: Path) -> list[_Source]:
+    """Return the videos of videos.tsv that have features, sorted by id; report the others."""
+    where: dict[str, Path] = {}
+    for shard in shards:
+        with open_h5(shard) as file:
+            for name in shard_videos(file):
+                if name in where:
+                    raise InputError(f"{shard}: video {name} is in {where[name]} too")
+                where[name] = shard
+    subsets = {known.video_id: known.subset for known in read_annotations(annotations)}
+    listed = sorted(read_videos(videos), key=lambda video: video.video_id)
+    missing = [video.video_id for video in listed if video.video_id not in where]
+    if missing:
+        some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        print(f"without features: {len(missing)} of {len(listed)} videos: {some}", file=sys.stderr)
+    if len(missing) == len(listed):
+        raise InputError(f"{videos}: no shard has features of any of its {len(listed)} videos")
+    return [
+        _Source(
+            video=video,
+            shard=where[video.video_id],
+            subset=subsets.get(video.video_id, "testing"),
+        )
+        for video in listed
+        if video.video_id in where
+    ]
+
+
+class _Shards:
+    """The shard files, one open at a time: neighbours in the order of ids often share one."""
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+        self.path: Path | None = None
+        self.file: Any = None
+
+    def __enter__(self) -> "_Shards":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.close()
+
+    def read(self, source: _Source) -> _Raw:
+        if source.shard != self.path:
+            self.stack.close()
+            self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
+        group = self.file[source.video.video_id]
+        return _Raw(
+            streams={key: group[key][:].astype(np.float32) for key in STREAMS if key in group},
+            times=group["time"][:].astype(np.float64),
+            motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
+        )
+
+
+def _check(source: _Source, raw: _Raw, widths: dict[str, int], motion: list[str]) -> None:
+    """Check that a video's features fit those of the first."""
+    where = f"{source.shard}: video {source.video.video_id}"
+    if not raw.streams:
+        raise InputError(f"{where}: no features (rgb, flow or external)")
+    found = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
+    if found != widths:
+        raise InputError(
+            f"{where}: {_list(found)} features, other videos have {_list(widths)}; "
+            f"extract all shards with the same encoders"
+        )
+    if sorted(raw.motion) != motion:
+        raise InputError(f"{where}: frame_difference and flow_magnitude unlike other videos'")
+    for stream, rows in raw.streams.items():
+        if len(rows) != len(raw.times) or len(rows) == 0:
+            raise InputError(f"{where}: {len(rows)} rows of {stream}, {len(raw.times)} times")
+        if not np.isfinite(rows).all():
+            raise InputError(f"{where}: {stream} holds values that are not finite")
+
+
+def _list(widths: dict[str, int]) -> str:
+    return ", ".join(f"{stream} {width}" for stream, width in widths.items())
+
+
+def _fit(
+    sources: list[_Source],
+    read: Callable[[_Source], _Raw],
+    widths: dict[str, int],
+    settings: RescaleSettings,
+) -> Transform:
+    """Fit each stream's transform on the rescaled rows of the training subset.
+
+    Every training video counts alike, whatever its length, because each has `steps` rows.
+    """
+    chosen = [source for source in sources if source.subset == "training"]
+    if settings.standardise == "none" and not settings.components:
+        chosen = sources[:1]
+    if not chosen:
+        raise InputError(
+            "no video of the subset training has features to fit components and scales on; "
+            "give --standardise none --components 0, or annotations with a training subset"
+        )
+    moments = {stream: Moments(width) for stream, width in widths.items()}
+    for source in progress(chosen, "fitting", len(chosen)):
+        raw = read(source)
+        for stream, rows in raw.streams.items():
+            duration = source.video.duration_seconds
+            moments[stream].add(rescale(rows, raw.times, duration, settings.steps, settings.method))
+    return Transform(
+        steps=settings.steps,
+        method=settings.method,
+        streams={
+            stream: fit_stream(moments[stream], settings.components, settings.standardise)
+            for stream in widths
+        },
+    )
+
+
+def _write(
+    file: h5py.File,
+    sources: list[_Source],
+    read: Callable[[_Source], _Raw],
+    transform: Transform,
+    motion: list[str],
+) -> None:
+    """Write the rows one video at a time, and what describes them."""
+    for key, values in transform.to_arrays().items():
+        file[f"transform/{key}"] = values
+    text = h5py.string_dtype()
+    file.create_dataset("video_id", data=[one.video.video_id for one in sources], dtype=text)
+    file.create_dataset("subset", data=[one.subset for one in sources], dtype=text)
+    file["duration_seconds"] = [one.video.duration_seconds for one in sources]
+    width = sum(fitted.features for fitted in transform.streams.values())
+    shape = (len(sources), transform.steps)
+    features = file.create_dataset("features", (*shape, width), np.float32)
+    curves = {key: file.create_dataset(key, shape, np.float32) for key in motion}
+    for row, raw in _rows(sources, read):
+        duration = sources[row].video.duration_seconds
+        features[row] = transform_features(raw.streams, raw.times, duration, transform)
+        for key, curve in curves.items():
+            curve[row] = rescale(
+                raw.motion[key], raw.times, duration, transform.steps, transform.method
+            )
+
+
+def _rows(sources: list[_Source], read: Callable[[_Source], _Raw]) -> Iterator[tuple[int, _Raw]]:
+    for row, source in enumerate(progress(sources, "rescaling", len(sources))):
+        yield row, read(source)

@@ -1,0 +1,110 @@
+"""EfficientNet-Lite0 (Tan and Le; no squeeze-and-excitation, ReLU6), the embedded encoder."""
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+# Stages: repeats, kernel, stride of the first block, expansion, input maps, output maps.
+STAGES = (
+    (1, 3, 1, 1, 32, 16),
+    (2, 3, 2, 6, 16, 24),
+    (2, 5, 2, 6, 24, 40),
+    (3, 3, 2, 6, 40, 80),
+    (3, 5, 1, 6, 80, 112),
+    (4, 5, 2, 6, 112, 192),
+    (1, 3, 1, 6, 192, 320),
+)
+NORM_EPSILON = 1e-3
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution padded as TensorFlow's SAME does: the odd pixel goes to the bottom right."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Convolve (B, C, H, W) to (B, out, ceil(H / stride), ceil(W / stride))."""
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        if stride == 1:
+            padding: str | int | tuple[int, ...] = kernel // 2
+        else:
+            total = [
+                max((-(-size // stride) - 1) * stride + kernel - size, 0)
+                for size in images.shape[2:]
+            ]
+            top, left = total[0] // 2, total[1] // 2
+            bottom, right = total[0] - top, total[1] - left
+            images = functional.pad(images, (left, right, top, bottom))
+            padding = 0
+        return functional.conv2d(
+            images, self.weight, self.bias, self.stride, padding, groups=self.groups
+        )
+
+
+def _norm(maps: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(maps, eps=NORM_EPSILON)
+
+
+class _Block(nn.Module):
+    """An inverted residual: expand 1×1, depthwise k×k, project 1×1, add when shapes agree."""
+
+    def __init__(self, kernel: int, stride: int, expansion: int, maps_in: int, maps: int) -> None:
+        super().__init__()
+        middle = maps_in * expansion
+        if expansion > 1:
+            self._expand_conv = nn.Conv2d(maps_in, middle, 1, bias=False)
+            self._bn0 = _norm(middle)
+        self._depthwise_conv = SameConv2d(middle, middle, kernel, stride, groups=middle, bias=False)
+        self._bn1 = _norm(middle)
+        self._project_conv = nn.Conv2d(middle, maps, 1, bias=False)
+        self._bn2 = _norm(maps)
+        self.expands = expansion > 1
+        self.adds = stride == 1 and maps_in == maps
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images
+        if self.expands:
+            x = functional.relu6(self._bn0(self._expand_conv(x)))  # (B, 6 C, H, W)
+        x = functional.relu6(self._bn1(self._depthwise_conv(x)))  # (B, 6 C, H / stride, …)
+        x = self._bn2(self._project_conv(x))
+        return x + images if self.adds else x
+
+
+class EfficientNetLite0(nn.Module):
+    """(B, C, 224, 224) images to (B, 1280) pooled features and (B, classes) scores.
+
+    Parameter names are those of the public PyTorch checkpoint, which was converted from
+    TensorFlow: hence SAME padding and a batch-norm epsilon of 1e-3.
+    """
+
+    features = 1280
+
+    def __init__(self, channels: int = 3, classes: int = 1000) -> None:
+        super().__init__()
+        self._conv_stem = SameConv2d(channels, 32, 3, 2, bias=False)
+        self._bn0 = _norm(32)
+        self._blocks = nn.ModuleList(
+            _Block(
+                kernel,
+                stride if repeat == 0 else 1,
+                expansion,
+                maps_in if repeat == 0 else maps,
+                maps,
+            )
+            for repeats, kernel, stride, expansion, maps_in, maps in STAGES
+            for repeat in range(repeats)
+        )
+        self._conv_head = nn.Conv2d(320, self.features, 1, bias=False)
+        self._bn1 = _norm(self.features)
+        self._fc = nn.Linear(self.features, classes)
+
+    def pooled(self, images: Tensor) -> Tensor:
+        """Return the globally pooled features of the last layer of maps, (B, 1280)."""
+        x = functional.relu6(self._bn0(self._conv_stem(images)))  # (B, 32, 112, 112)
+        for block in self._blocks:
+            x = block(x)
+        x = functional.relu6(self._bn1(self._conv_head(x)))  # (B, 1280, 7, 7)
+        pooled: Tensor = x.mean(dim=(2, 3))
+        return pooled
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the class scores before softmax, (B, classes)."""
+        scores: Tensor = self._fc(self.pooled(images))
+        return scores

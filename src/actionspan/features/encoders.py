@@ -1,0 +1,231 @@
+"""The spatial and the temporal encoder: networks with their weights, ready to be called."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from actionspan.errors import InputError
+from actionspan.features.folding import fold_batch_norms
+from actionspan.features.images import frames_to_batch, planes_to_batch
+from actionspan.features.settings import EncoderSettings
+from actionspan.features.weights import fill, load_state, widen
+
+Floats = NDArray[np.float32]
+NO_MOTION = 127.5  # the level half-way between −bound (0) and +bound (255)
+
+
+class Snippets(Protocol):
+    """Images of a video's snippets: an array or an HDF5 dataset, read slice by slice."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes, snippets first."""
+
+    def __getitem__(self, rows: Any, /) -> Any:
+        """Read some snippets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """What the encoders differ in beside their layers.
+
+    `mean` and `std` bring 8-bit levels to what the public weights were trained with; `first` and
+    `last` are the names of the first convolution and of the classifier.
+    """
+
+    build: Callable[[int, int], nn.Module]
+    first: str
+    last: str
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    bgr: bool = False
+
+
+def architecture(encoder: str) -> Architecture:
+    """Return an encoder's architecture; its modules are imported only here."""
+    if encoder == "efficientnet_lite0":
+        from actionspan.features.efficientnet_lite0 import EfficientNetLite0
+
+        return Architecture(
+            build=EfficientNetLite0, first="_conv_stem", last="_fc", mean=(127,) * 3, std=(128,) * 3
+        )
+    if encoder == "bn_inception":
+        from actionspan.features.bn_inception import BNInception
+
+        return Architecture(
+            build=BNInception,
+            first="conv1_7x7_s2",
+            last="last_linear",
+            mean=(104, 117, 128),
+            std=(1, 1, 1),
+            bgr=True,
+        )
+    if encoder == "i3d":
+        from actionspan.features.i3d import I3D
+
+        return Architecture(
+            build=I3D,
+            first="conv_1a.convolution",
+            last="logits",
+            mean=(127.5,) * 3,
+            std=(127.5,) * 3,
+        )
+
+    def resnet(channels: int, classes: int) -> nn.Module:
+        import torchvision
+
+        network: nn.Module = getattr(torchvision.models, encoder)(num_classes=classes)
+        if channels != 3:
+            network.conv1 = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
+        return network
+
+    return Architecture(
+        build=resnet,
+        first="conv1",
+        last="fc",
+        mean=(123.675, 116.28, 103.53),
+        std=(58.395, 57.12, 57.375),
+    )
+
+
+def build_network(
+    encoder: str, weights: Path | None, channels: int, source: str
+) -> tuple[nn.Module, int]:
+    """Build a network with its weights, its batch norms folded.
+
+    Args:
+        encoder: The encoder's name.
+        weights: A checkpoint, a name of torchvision's, or None for the package's weights.
+        channels: Input planes: 3, or 2L for flow. RGB weights are widened to 2L.
+        source: `"scores"` keeps the classifier, `"pooled"` takes it off.
+
+    Returns:
+        The network in evaluation mode and the length of its output vector.
+
+    Raises:
+        InputError: The weights don't fit.
+    """
+    known = architecture(encoder)
+    origin = str(weights or encoder)
+    state = load_state(encoder, weights, known.last)
+    first, last = f"{known.first}.weight", f"{known.last}.weight"
+    if first not in state:
+        raise InputError(f"{origin}: not weights of {encoder}: lacks {first}")
+    found = state[first].shape[1]
+    if found == 3 and channels != 3 and source == "pooled":
+        state[first] = widen(state[first], channels)
+    elif found != channels:
+        raise InputError(f"{origin}: takes {found} input planes, this stream has {channels}")
+    if last not in state and source == "scores":
+        raise InputError(f"{origin}: has no classifier ({last}); give source pooled")
+    classes = len(state[last]) if last in state else 1
+    with torch.device("meta"):
+        network = known.build(channels, classes)
+    features = int(network.get_submodule(known.last).in_features)  # type: ignore[arg-type]
+    if last not in state:
+        state |= {last: torch.zeros(1, features), f"{known.last}.bias": torch.zeros(1)}
+    network = network.to_empty(device="cpu")
+    fill(network, state, origin)
+    network.eval().requires_grad_(False)
+    fold_batch_norms(network)
+    if source == "pooled":
+        setattr(network, known.last, nn.Identity())
+    return network, classes if source == "scores" else features
+
+
+class Encoder:
+    """One stream's network: images of snippets in, one vector a snippet out.
+
+    Snippets go through in batches that begin anew with each video, so that a video's features are
+    the same bits whatever else is computed beside it.
+    """
+
+    def __init__(
+        self, encoder: str, weights: Path | None, settings: EncoderSettings, channels: int
+    ) -> None:
+        self.settings = settings
+        self.device = choose_device(settings)
+        self.is_flow, self.is_clip = channels != 3, encoder == "i3d"
+        network, self.features = build_network(encoder, weights, channels, settings.source)
+        layout = torch.channels_last_3d if self.is_clip else torch.channels_last
+        self.network = network.to(self.device).to(memory_format=layout)  # type: ignore[call-overload]
+        known = architecture(encoder)
+        mean: tuple[float, ...] = known.mean
+        std: tuple[float, ...] = known.std
+        if self.is_flow:  # no motion is 0; the unit is that of the RGB weights, averaged
+            mean, std = (NO_MOTION,) * channels, (sum(std) / 3 / settings.flow_gain,) * channels
+        self.bgr = known.bgr and not self.is_flow
+        self.mean = torch.tensor(mean, dtype=torch.float32, device=self.device)
+        self.std = torch.tensor(std, dtype=torch.float32, device=self.device)
+
+    @torch.inference_mode()
+    def __call__(self, snippets: Snippets) -> Floats:
+        """Encode one video.
+
+        Args:
+            snippets: uint8, (T, H, W, 3) frames or (T, 2L, h, w) flow planes.
+
+        Returns:
+            (T, features).
+        """
+        vectors = [self._forward(batch) for batch in self._batches(snippets)]
+        return np.concatenate(vectors)
+
+    def _batches(self, snippets: Snippets) -> Iterator[Tensor]:
+        """Yield uint8 batches, (B, size, size, C), or (B, window, size, size, 3) for clips."""
+        size, crop, count = self.settings.input_size, self.settings.crop, snippets.shape[0]
+        if self.is_clip:
+            frames = np.concatenate(
+                [frames_to_batch(snippets[row : row + 1], size, crop) for row in range(count)]
+            )
+            step = max(1, self.settings.batch_size // 8)  # a clip weighs as much as many images
+            rows = clip_rows(count, self.settings.window)
+            for start in range(0, count, step):
+                yield torch.from_numpy(frames[rows[start : start + step]])
+            return
+        convert = planes_to_batch if self.is_flow else frames_to_batch
+        for start in range(0, count, self.settings.batch_size):
+            chosen = snippets[start : start + self.settings.batch_size]
+            yield torch.from_numpy(convert(chosen, size, crop))
+
+    def _forward(self, batch: Tensor) -> Floats:
+        if self.bgr:
+            batch = batch.flip(-1)
+        images = (batch.to(self.device).float() - self.mean) / self.std
+        images = images.movedim(-1, 1)  # (B, C, …) in channels-last memory
+        half = self.settings.precision != "float32"
+        dtype = getattr(torch, self.settings.precision) if half else None
+        with torch.autocast(self.device.type, dtype=dtype, enabled=half):
+            vectors: Tensor = self.network(images)
+        return np.asarray(vectors.float().cpu().numpy(), np.float32)
+
+
+def clip_rows(count: int, window: int) -> NDArray[np.int64]:
+    """Return, for each of T snippets, the `window` snippets round it, the ends repeated.
+
+    Returns:
+        (T, window) row numbers; the snippet itself is at window // 2.
+    """
+    around = np.arange(count)[:, None] + np.arange(window) - window // 2
+    return np.asarray(np.clip(around, 0, count - 1))
+
+
+def choose_device(settings: EncoderSettings) -> torch.device:
+    """Return the device that `device` and `precision` ask for.
+
+    Raises:
+        InputError: There is no such device, or it does not do that precision.
+    """
+    has_cuda = torch.cuda.is_available()
+    if settings.device == "cuda" and not has_cuda:
+        raise InputError("device is cuda, but no CUDA device is visible; give auto or cpu")
+    device = torch.device("cuda" if has_cuda and settings.device != "cpu" else "cpu")
+    if device.type == "cpu" and settings.precision == "float16":
+        raise InputError("precision is float16, which needs a CUDA device; give bfloat16")
+    return device

@@ -1,0 +1,81 @@
+"""A descriptor of motion straight from the flow planes: where, how much, in which direction."""
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+GRID = 4  # cells a side
+CELL = 12  # points a side of a cell
+ORIENTATIONS = 8
+FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
+NO_MOTION = 127.5  # the level half-way between −bound (0) and +bound (255)
+
+
+def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
+    """Describe the motion of one snippet.
+
+    The planes are shrunk to 4×4 cells of 12×12 points, the median vector of each pair (the
+    camera's motion) is subtracted, and vectors become percent of the frame's height. Each cell,
+    and the whole frame, gives a histogram of 8 orientations weighted by magnitude, the mean
+    magnitude and the mean vector, over all L pairs; the frame gives the camera's motion, the 95th
+    percentile of magnitude and the deviation of the pairs' mean magnitudes too. Square roots
+    (with sign) compress the range.
+
+    Args:
+        planes: (2L, h, w) quantised flow, x and y interleaved.
+        bound: Pixels at level 255.
+
+    Returns:
+        (191,): 11 values of each of 16 cells, 11 of the frame, 4 more of the frame.
+    """
+    side = GRID * CELL
+    shrunk = np.stack(
+        [
+            cv2.resize(plane.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
+            for plane in planes
+        ]
+    )
+    percent = 100 * bound / (NO_MOTION * planes.shape[1])
+    vectors = ((shrunk - NO_MOTION) * percent).reshape(-1, 2, side, side)  # (L, 2, 48, 48)
+    camera = np.median(vectors, axis=(2, 3))  # (L, 2)
+    x, y = np.moveaxis(vectors - camera[:, :, None, None], 1, 0)  # (L, 48, 48) each
+    magnitude = np.hypot(x, y)
+    cells = np.column_stack(
+        [_orientation_histogram(x, y, magnitude), *map(_cell_means, (magnitude, x, y))]
+    )  # (16, 11)
+    frame = [
+        *camera.mean(axis=0),
+        np.percentile(magnitude, 95),
+        magnitude.mean(axis=(1, 2)).std(),
+    ]
+    values = np.concatenate([cells.ravel(), cells.mean(axis=0), frame])
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)), np.float32)
+
+
+def _cell_means(points: Floats) -> NDArray[np.float64]:
+    """Average (L, 48, 48) points over the pairs and over each cell, (16,)."""
+    blocks = points.reshape(-1, GRID, CELL, GRID, CELL)
+    return np.asarray(blocks.mean(axis=(0, 2, 4), dtype=np.float64).ravel())
+
+
+def _orientation_histogram(x: Floats, y: Floats, magnitude: Floats) -> NDArray[np.float64]:
+    """Share each point's magnitude between its two nearest orientations, (16 cells, 8)."""
+    turns = np.arctan2(y, x) * (ORIENTATIONS / (2 * np.pi)) % ORIENTATIONS
+    lower = np.floor(turns).astype(np.int64)
+    upper_weight = (turns - lower) * magnitude
+    rows = np.arange(GRID * CELL) // CELL
+    cell = (rows[:, None] * GRID + rows[None, :]) * ORIENTATIONS  # (48, 48)
+    histogram = np.zeros(GRID * GRID * ORIENTATIONS)
+    for index, weight in ((lower, magnitude - upper_weight), (lower + 1, upper_weight)):
+        histogram += np.bincount(
+            (cell + index % ORIENTATIONS).ravel(), weight.ravel(), minlength=len(histogram)
+        )
+    points = x.size / (GRID * GRID)
+    return histogram.reshape(GRID * GRID, ORIENTATIONS) / points
+
+
+def flow_histograms(planes: NDArray[np.uint8], bound: float) -> Floats:
+    """Describe each of (T, 2L, h, w) snippets, (T, 191)."""
+    return np.stack([flow_histogram(snippet, bound) for snippet in planes])

@@ -1,0 +1,89 @@
+"""Reading of features.h5 by memory map: opening it costs the same for any number of videos."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.errors import InputError
+from actionspan.features.transform import Transform
+from actionspan.storage import open_h5
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """The features of all videos, sorted by id.
+
+    `array` is (N, steps, C) and stays on disk: rows are read when they are used.
+    `frame_difference` and `flow_magnitude` are (N, steps), or None for external features.
+    """
+
+    array: NDArray[np.float32]
+    video_id: list[str]
+    duration_seconds: NDArray[np.float64]
+    subset: list[str]
+    frame_difference: Floats | None
+    flow_magnitude: Floats | None
+
+    def rows(self, subset: str) -> NDArray[np.int64]:
+        """Return the row numbers of one subset's videos."""
+        return np.flatnonzero(np.asarray(self.subset) == subset)
+
+
+def open_features(path: Path) -> Features:
+    """Open features.h5.
+
+    Raises:
+        InputError: The file is not whole, not a features file, or its features are chunked.
+    """
+    with open_h5(path) as file:
+        for key in ("features", "video_id", "duration_seconds", "subset"):
+            if key not in file:
+                raise InputError(
+                    f"{path}: no dataset {key}: not made by actionspan features rescale"
+                )
+        return Features(
+            array=_map_dataset(path, file["features"]),
+            video_id=[str(name) for name in file["video_id"].asstr()[:]],
+            duration_seconds=file["duration_seconds"][:].astype(np.float64),
+            subset=[str(name) for name in file["subset"].asstr()[:]],
+            frame_difference=_read_optional(file, "frame_difference"),
+            flow_magnitude=_read_optional(file, "flow_magnitude"),
+        )
+
+
+def _map_dataset(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
+    offset = dataset.id.get_offset()
+    if dataset.dtype != np.dtype("<f4") or offset is None:
+        raise InputError(
+            f"{path}: features must be one contiguous float32 dataset; "
+            f"make it with actionspan features rescale"
+        )
+    return np.memmap(path, dtype="<f4", mode="r", offset=offset, shape=dataset.shape)
+
+
+def _read_optional(file: h5py.File, key: str) -> Floats | None:
+    return file[key][:].astype(np.float32) if key in file else None
+
+
+def read_transform(path: Path) -> Transform:
+    """Read the transform that made features.h5.
+
+    Raises:
+        InputError: The file holds none.
+    """
+    with open_h5(path) as file:
+        if "transform" not in file:
+            raise InputError(f"{path}: no group transform: not made by actionspan features rescale")
+        arrays: dict[str, NDArray[np.generic]] = {}
+
+        def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
+            if isinstance(item, h5py.Dataset):
+                arrays[name] = np.asarray(item[()])
+
+        file["transform"].visititems(collect)
+        return Transform.from_arrays(arrays)

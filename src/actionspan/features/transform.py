@@ -1,0 +1,190 @@
+"""Principal components and standardisation of a stream, fitted on the training subset."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.features.rescale import rescale
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as none
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamTransform:
+    """(T, C) features to (T, K): subtract `mean`, project on `components`, multiply by `scale`.
+
+    `mean` is (C,); `components` is (K, C) with orthonormal rows, or (0, C) for no projection
+    (K = C); `scale` is (K,), and 0 for a dimension that never varies.
+    """
+
+    mean: Floats
+    components: Floats
+    scale: Floats
+
+    @property
+    def features(self) -> int:
+        """The number K of features that come out."""
+        return len(self.scale)
+
+    def apply(self, features: Floats) -> Floats:
+        """Transform (T, C) features.
+
+        The sums run in one order whatever the number of threads or rows, so that one video gives
+        the same bits alone and among others.
+
+        Raises:
+            ValueError: C is not what the transform was fitted on.
+        """
+        if features.shape[1] != len(self.mean):
+            raise ValueError(f"{features.shape[1]} features a row, the model has {len(self.mean)}")
+        centred = features - self.mean
+        if len(self.components):
+            centred = np.einsum("tc,kc->tk", centred, self.components, optimize=False)
+        return centred * self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform:
+    """How raw features of every stream become rows of features.h5."""
+
+    steps: int
+    method: str
+    streams: Mapping[str, StreamTransform]
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return it as a flat dictionary of arrays, for any file that holds arrays."""
+        arrays: dict[str, NDArray[np.generic]] = {
+            "steps": np.asarray(self.steps),
+            "method": np.frombuffer(self.method.encode(), np.uint8),
+            "streams": np.frombuffer(",".join(self.streams).encode(), np.uint8),
+        }
+        for stream, fitted in self.streams.items():
+            arrays[f"{stream}/mean"] = fitted.mean
+            arrays[f"{stream}/components"] = fitted.components
+            arrays[f"{stream}/scale"] = fitted.scale
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Transform":
+        """Rebuild it from what `to_arrays` returned."""
+        names = np.asarray(arrays["streams"], np.uint8).tobytes().decode().split(",")
+        return cls(
+            steps=int(arrays["steps"]),
+            method=np.asarray(arrays["method"], np.uint8).tobytes().decode(),
+            streams={
+                stream: StreamTransform(
+                    **{
+                        part: np.asarray(arrays[f"{stream}/{part}"], np.float32)
+                        for part in ("mean", "components", "scale")
+                    }
+                )
+                for stream in names
+            },
+        )
+
+
+def transform_features(
+    raw: Mapping[str, Floats], times: Doubles, duration: float, transform: Transform
+) -> Floats:
+    """Turn one video's raw features into its row of features.h5.
+
+    Args:
+        raw: (T, C) features of each stream.
+        times: (T,) snippet centres in seconds.
+        duration: Length of the video in seconds.
+        transform: What was fitted on the training subset.
+
+    Returns:
+        (steps, C): the streams side by side, in the transform's order.
+
+    Raises:
+        ValueError: The streams are not those of the transform.
+    """
+    if set(raw) != set(transform.streams):
+        raise ValueError(
+            f"streams are {', '.join(sorted(raw))}, the model has "
+            f"{', '.join(sorted(transform.streams))}"
+        )
+    return np.concatenate(
+        [
+            fitted.apply(rescale(raw[stream], times, duration, transform.steps, transform.method))
+            for stream, fitted in transform.streams.items()
+        ],
+        axis=1,
+    )
+
+
+class Moments:
+    """Mean and covariance of rows that come a block at a time, in float64.
+
+    Sums are of differences to the first row, so that a large mean costs no digits.
+    """
+
+    def __init__(self, features: int) -> None:
+        self.rows = 0
+        self.shift = np.zeros(features)
+        self.total = np.zeros(features)
+        self.products = np.zeros((features, features))
+
+    def add(self, block: Floats) -> None:
+        """Count the rows of a (n, C) block."""
+        if self.rows == 0:
+            self.shift = block[0].astype(np.float64)
+        centred = block - self.shift
+        self.rows += len(block)
+        self.total += centred.sum(axis=0)
+        self.products += centred.T @ centred
+
+    @property
+    def mean(self) -> Doubles:
+        """The mean row, (C,)."""
+        return self.shift + self.total / self.rows
+
+    @property
+    def covariance(self) -> Doubles:
+        """The covariance (divided by n), (C, C)."""
+        offset = self.total / self.rows
+        return self.products / self.rows - np.outer(offset, offset)
+
+
+def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTransform:
+    """Fit one stream's transform.
+
+    Args:
+        moments: Of the training subset's rescaled rows.
+        components: Principal components to keep (at most C); 0: no projection.
+        standardise: `"none"`: features stay as they are, or are centred and projected;
+            `"stream"`: centred, one scale, so that the mean variance over dimensions is 1;
+            `"dimension"`: centred, variance 1 in each dimension.
+    """
+    covariance = moments.covariance
+    kept = np.zeros((0, len(covariance)))
+    variance = np.diag(covariance)
+    if components:
+        values, vectors = np.linalg.eigh(covariance)  # ascending
+        kept = vectors[:, ::-1][:, :components].T  # (K, C)
+        variance = values[::-1][:components]
+        largest = np.abs(kept).argmax(axis=1)
+        kept = kept * np.sign(kept[np.arange(len(kept)), largest])[:, None]
+    deviation = np.sqrt(np.maximum(variance, 0))
+    varies = deviation > NEGLIGIBLE * deviation.max(initial=0)
+    if standardise == "none":
+        scale = np.ones(len(deviation))
+    elif standardise == "stream":
+        common = np.sqrt(np.mean(np.square(deviation)))
+        scale = np.full(len(deviation), 1 / common if common > 0 else 0.0)
+    else:
+        scale = np.where(varies, 1 / np.where(varies, deviation, 1), 0.0)
+    mean = moments.mean
+    if standardise == "none" and not components:
+        mean = np.zeros_like(mean)
+    return StreamTransform(
+        mean=mean.astype(np.float32),
+        components=kept.astype(np.float32),
+        scale=scale.astype(np.float32),
+    )

