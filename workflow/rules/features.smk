@@ -29,7 +29,6 @@ rule features_extract:
 rule features_external:
     input:
         videos="results/dataset/videos.tsv",
-        annotations="results/dataset/annotations.json",
         code=source_files("actionspan.features.external"),
     output:
         "results/features/shards/external.h5",
@@ -46,8 +45,8 @@ rule features_external:
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
     shell:
-        "actionspan features external --videos {input.videos} --annotations {input.annotations}"
-        " {params.settings} --out {output} > {log} 2>&1"
+        "actionspan features external --videos {input.videos} {params.settings}"
+        " --out {output} > {log} 2>&1"
 
 
 rule features_rescale:
@@ -55,7 +54,7 @@ rule features_rescale:
         shards=feature_shards(),
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.features.rescale"),
+        code=source_files("actionspan.features.collect"),
     output:
         "results/features/features.h5",
     log:

@@ -63,12 +63,12 @@ class _Block(nn.Module):
         if self.expands:
             x = functional.relu6(self._bn0(self._expand_conv(x)))  # (B, 6 C, H, W)
         x = functional.relu6(self._bn1(self._depthwise_conv(x)))  # (B, 6 C, H / stride, …)
-        x = self._bn2(self._project_conv(x))
-        return x + images if self.adds else x
+        out: Tensor = self._bn2(self._project_conv(x))  # (B, maps, H / stride, …)
+        return out + images if self.adds else out
 
 
 class EfficientNetLite0(nn.Module):
-    """(B, C, 224, 224) images to (B, 1280) pooled features and (B, classes) scores.
+    """(B, C, 224, 224) images to (B, classes) scores.
 
     Parameter names are those of the public PyTorch checkpoint, which was converted from
     TensorFlow: hence SAME padding and a batch-norm epsilon of 1e-3.
@@ -93,18 +93,13 @@ class EfficientNetLite0(nn.Module):
         )
         self._conv_head = nn.Conv2d(320, self.features, 1, bias=False)
         self._bn1 = _norm(self.features)
-        self._fc = nn.Linear(self.features, classes)
+        self._fc: nn.Module = nn.Linear(self.features, classes)
 
-    def pooled(self, images: Tensor) -> Tensor:
-        """Return the globally pooled features of the last layer of maps, (B, 1280)."""
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the class scores before softmax, (B, classes)."""
         x = functional.relu6(self._bn0(self._conv_stem(images)))  # (B, 32, 112, 112)
         for block in self._blocks:
             x = block(x)
         x = functional.relu6(self._bn1(self._conv_head(x)))  # (B, 1280, 7, 7)
-        pooled: Tensor = x.mean(dim=(2, 3))
-        return pooled
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the class scores before softmax, (B, classes)."""
-        scores: Tensor = self._fc(self.pooled(images))
+        scores: Tensor = self._fc(x.mean(dim=(2, 3)))
         return scores

@@ -34,17 +34,18 @@ class StreamTransform:
     def apply(self, features: Floats) -> Floats:
         """Transform (T, C) features.
 
-        The sums run in one order whatever the number of threads or rows, so that one video gives
-        the same bits alone and among others.
+        The sums run in one order whatever the number of threads, the number of rows or the
+        memory layout, so that one video gives the same bits alone and among others.
 
         Raises:
             ValueError: C is not what the transform was fitted on.
         """
         if features.shape[1] != len(self.mean):
             raise ValueError(f"{features.shape[1]} features a row, the model has {len(self.mean)}")
-        centred = features - self.mean
+        centred = np.ascontiguousarray(features - self.mean)
         if len(self.components):
-            centred = np.einsum("tc,kc->tk", centred, self.components, optimize=False)
+            components = np.ascontiguousarray(self.components)
+            centred = np.einsum("tc,kc->tk", centred, components, optimize=False)
         return centred * self.scale
 
 
