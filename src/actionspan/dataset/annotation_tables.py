@@ -122,19 +122,18 @@ def read_video_info(file: str, text: str) -> Reading:
     reading = Reading()
     records: dict[str, Record] = {}
     said: dict[str, dict[str, str]] = {}
+    no_instance = {"start": "", "end": "", "label": ""}
     for line in _lines(file, text, ("video",), reading):
         video_id = line.values["video"]
         values = {
             key: line.values.get(key, "") for key in ("video", "subset", "seconds", "frames", "fps")
         }
-        if said.get(video_id, values) != values:
-            first = records[video_id].row if video_id in records else "before"
-            reason = f"other values than row {first} has for {quoted(video_id, 100)}, which count"
-            reading.reject(file, line.row, reason)
-        elif video_id not in said:
+        if video_id not in records:
             said[video_id] = values
-            values = values | {"start": "", "end": "", "label": ""}
-            _add(file, _Line(row=line.row, values=values), records, reading)
+            _add(file, _Line(row=line.row, values=values | no_instance), records, reading)
+        elif said[video_id] != values:
+            reason = f"other values than row {records[video_id].row}, which counts, has for"
+            reading.reject(file, line.row, f"{reason} {quoted(video_id, 100)}")
     reading.records = list(records.values())
     return reading
 

@@ -60,8 +60,6 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
             passed[os.path.join(folder, readable)] = (
                 "the file's name is not UTF-8 or holds a control character; rename the file"
             )
-        elif video_id == ".":
-            passed[path] = "the file's stem '.' cannot be a video id; rename the file"
         elif not is_file:
             passed[path] = "a link to a file that does not exist"
         elif video_id in videos:

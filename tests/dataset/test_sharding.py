@@ -1,0 +1,133 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.dataset.sharding import assign_shards, find_videos, left_out
+from actionspan.errors import InputError
+
+IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=120)
+PER_SHARD = st.one_of(st.just("auto"), st.integers(1, 9))
+
+
+@settings(deadline=None, max_examples=60)
+@given(ids=IDS, per_shard=PER_SHARD)
+def test_every_id_is_in_exactly_one_shard(ids, per_shard):
+    shards = assign_shards(ids, per_shard)
+    assert sorted(sum(shards.values(), [])) == sorted(ids)
+    assert all(members and members == sorted(members) for members in shards.values())
+    assert list(shards) == sorted(shards)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ids=IDS, per_shard=PER_SHARD)
+def test_the_order_of_the_ids_does_not_matter(ids, per_shard):
+    assert assign_shards(ids, per_shard) == assign_shards(ids[::-1], per_shard)
+
+
+@settings(deadline=None, max_examples=100)
+@given(ids=IDS, new=st.text(min_size=1, max_size=12), per_shard=PER_SHARD)
+def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new, per_shard):
+    ids = [name for name in ids if name != new]
+    before = assign_shards(ids, per_shard)
+    after = assign_shards([*ids, new], per_shard)
+    moved_from = {
+        shard for shard, members in before.items() if set(members) - set(after.get(shard, []))
+    }
+    gained = {
+        shard for shard, members in after.items() if set(members) - set(before.get(shard, []))
+    }
+    moved = {
+        name for shard in moved_from for name in set(before[shard]) - set(after.get(shard, []))
+    }
+    assert len(moved_from) <= 1
+    if moved:  # all that moved went to the shard that is new
+        target = {shard for shard, members in after.items() if moved & set(members)}
+        assert len(target) == 1
+        assert not target & set(before)
+    assert len(gained) <= 2
+
+
+@pytest.mark.parametrize(("videos", "shards"), [(1, 1), (8, 1), (800, 100), (20000, 2048)])
+def test_auto_makes_shards_of_eight_and_at_most_2048(videos, shards):
+    names = assign_shards([f"video{i}" for i in range(videos)], "auto")
+    assert len(names) <= shards
+    assert max(int(name) for name in names) <= shards - 1
+    assert all(len(name) == 4 for name in names)
+
+
+def test_linear_hashing_by_hand():
+    # Buckets are the SHA-256 modulo 4, or modulo 2 where that bucket does not exist yet.
+    ids = [f"v{i}" for i in range(5)]
+    import hashlib
+
+    values = {
+        name: int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") for name in ids
+    }
+    expected = {}
+    for name in ids:  # 5 videos, 2 a shard: 3 shards
+        bucket = values[name] % 4 if values[name] % 4 < 3 else values[name] % 2
+        expected.setdefault(f"{bucket:04d}", []).append(name)
+    assert assign_shards(ids, 2) == dict(sorted(expected.items()))
+
+
+def test_one_video_per_shard_is_named_after_it_safely():
+    ids = ["plain-1.a", "two words", "it's", "ünï", "-flag", ".hidden", "x" * 300, "a_b", "a b"]
+    shards = assign_shards(ids, 1)
+    assert sorted(members[0] for members in shards.values()) == sorted(ids)
+    assert all(len(members) == 1 for members in shards.values())
+    assert shards["plain-1.a"] == ["plain-1.a"]
+    for name in shards:
+        assert name.isascii()
+        assert len(name) <= 100
+        assert name[0] not in ".-"
+        assert not set(name) & set(" '\"/\\$")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "many", 1.5, None])
+def test_a_wrong_size_of_shards_is_named(wrong):
+    with pytest.raises(ValueError, match=r"videos_per_shard: .* is not 'auto' or at least 1"):
+        assign_shards(["a"], wrong)
+
+
+def test_videos_are_found_by_suffix_in_any_case(tmp_path):
+    for name in ["b.mp4", "A.AVI", "a.b.mkv", "two words.webm", "notes.txt", "q'\".mov", ".mp4"]:
+        (tmp_path / name).touch()
+    (tmp_path / "folder.mp4").mkdir()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "inner.mp4").touch()
+    found = find_videos(tmp_path)
+    assert list(found) == ["A", "a.b", "b", "q'\"", "two words"]
+    assert found["a.b"] == tmp_path / "a.b.mkv"
+    assert left_out(tmp_path) == {}
+
+
+def test_what_is_passed_over_has_a_reason(tmp_path):
+    (tmp_path / "a.avi").touch()
+    (tmp_path / "a.mp4").touch()
+    (tmp_path / "gone.mp4").symlink_to(tmp_path / "nowhere.mp4")
+    (tmp_path / "line\nbreak.mp4").touch()
+    with open(bytes(tmp_path) + b"/caf\xe9.mp4", "w"):
+        pass
+    assert list(find_videos(tmp_path)) == ["a"]
+    assert find_videos(tmp_path)["a"].name == "a.avi"
+    rename = "the file's name is not UTF-8 or holds a control character; rename the file"
+    assert left_out(tmp_path) == {
+        f"{tmp_path}/a.mp4": "video id 'a' is taken by a.avi",
+        f"{tmp_path}/gone.mp4": "a link to a file that does not exist",
+        f"{tmp_path}/line\\nbreak.mp4": rename,
+        f"{tmp_path}/caf\\udce9.mp4": rename,
+    }
+
+
+def test_a_missing_folder_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"none: not a folder of videos: No such file"):
+        find_videos(tmp_path / "none")
+
+
+def test_the_module_needs_only_the_standard_library():
+    heavy = "{'numpy', 'h5py', 'av', 'cv2', 'torch'}"
+    code = f"import sys, actionspan.dataset.sharding; print({heavy} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
