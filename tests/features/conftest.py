@@ -23,7 +23,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(SEED)
 
 
-def make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
+def _make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
     return Video(
         video_id=video_id,
         path=Path(f"{video_id}.mp4"),
@@ -37,12 +37,17 @@ def make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Vide
 
 
 @pytest.fixture
+def make_video() -> Callable[..., Video]:
+    return _make_video
+
+
+@pytest.fixture
 def write_tables(tmp_path: Path) -> Callable[[dict[str, str]], tuple[Path, Path]]:
     """Write videos.tsv and annotations.json for videos given with their subsets."""
 
     def write(subsets: dict[str, str], duration: float = 10.0) -> tuple[Path, Path]:
         videos, annotations = tmp_path / "videos.tsv", tmp_path / "annotations.json"
-        write_videos(videos, [make_video(name, duration) for name in subsets], VIDEO_COLUMNS)
+        write_videos(videos, [_make_video(name, duration) for name in subsets], VIDEO_COLUMNS)
         write_annotations(
             annotations,
             [

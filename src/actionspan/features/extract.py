@@ -96,11 +96,12 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             str(flow_file.attrs["digest"]),
         )
         digests = [digest(both, str(flow_file[name].attrs["sha256"])) for name in names]
-        encode = LazyTwoStream(settings)
+        if names:  # every video of the file has as many planes: its settings say so
+            encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
 
         def work(name: str, group: h5py.Group) -> None:
             rgb, planes = frame_file[name]["rgb"], flow_file[name]["flow"]
-            streams = encode(planes.shape[1])(rgb, planes, float(planes.attrs["bound"]))
+            streams = encode(rgb, planes, float(planes.attrs["bound"]))
             for stream, vectors in streams.items():
                 if not np.isfinite(vectors).all():
                     raise InputError(f"{stream}: a feature is not finite; use precision float32")
@@ -111,17 +112,3 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             group.attrs.update(flow_file[name].attrs)
 
         return map_videos(out, names, names, digests, work, title="encoding", settings_digest=both)
-
-
-class LazyTwoStream:
-    """The encoders, built at the first video that needs them: none where all are done."""
-
-    def __init__(self, settings: EncoderSettings) -> None:
-        self.settings = settings
-        self.built: dict[int, TwoStream] = {}
-
-    def __call__(self, flow_channels: int) -> TwoStream:
-        """Return the encoders for this many flow planes."""
-        if flow_channels not in self.built:
-            self.built = {flow_channels: TwoStream(self.settings, flow_channels)}
-        return self.built[flow_channels]

@@ -1,0 +1,232 @@
+"""The encoders: folding, names, sizes, batches, and real classes on real frames."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.features.bn_inception import BNInception
+from actionspan.features.efficientnet_lite0 import EfficientNetLite0, SameConv2d
+from actionspan.features.encoders import Encoder, architecture, build_network, clip_rows
+from actionspan.features.folding import fold_batch_norms
+from actionspan.features.i3d import I3D
+from actionspan.features.images import fit_square, planes_to_batch
+from actionspan.features.settings import EncoderSettings
+
+
+def randomise_norms(network: torch.nn.Module) -> None:
+    """Give every batch norm statistics that folding must not lose."""
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d | torch.nn.BatchNorm3d):
+            torch.nn.init.normal_(module.running_mean, 0, 0.1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+            torch.nn.init.normal_(module.bias, 0, 0.1)
+
+
+@pytest.fixture
+def images(rng):
+    return rng.integers(0, 256, (5, 60, 80, 3), np.uint8)
+
+
+@pytest.fixture
+def bn_inception(tmp_path):
+    torch.manual_seed(0)
+    network = BNInception(classes=6)
+    randomise_norms(network)
+    torch.save(network.state_dict(), tmp_path / "bn.pth")
+    return tmp_path / "bn.pth"
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "bn_inception", "resnet18", "resnet50"])
+def test_folding_batch_norms_changes_nothing(name):
+    torch.manual_seed(0)
+    network = architecture(name).build(3, 10).eval()
+    randomise_norms(network)
+    norms = sum(isinstance(one, torch.nn.BatchNorm2d) for one in network.modules())
+    image = torch.randn(1, 3, 96, 96)
+    with torch.inference_mode():
+        before = network(image)
+        assert fold_batch_norms(network) == norms
+        after = network(image)
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5 * before.abs().max().item())
+    assert not any(isinstance(one, torch.nn.BatchNorm2d) for one in network.modules())
+
+
+def test_folding_i3d_changes_nothing():
+    torch.manual_seed(0)
+    network = I3D(classes=5).eval()
+    randomise_norms(network)
+    clip = torch.randn(1, 3, 9, 193, 193)
+    with torch.inference_mode():
+        before = network(clip)
+        assert fold_batch_norms(network) == 57
+        torch.testing.assert_close(
+            network(clip), before, rtol=1e-5, atol=1e-5 * before.abs().max().item()
+        )
+
+
+def test_bn_inception_has_the_names_and_sizes_of_the_public_checkpoints():
+    network = BNInception()
+    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    assert shapes["conv1_7x7_s2.weight"] == (64, 3, 7, 7)
+    assert shapes["conv1_7x7_s2_bn.running_var"] == (64,)
+    assert shapes["inception_3a_double_3x3_2.weight"] == (96, 96, 3, 3)
+    assert shapes["inception_3c_3x3.bias"] == (160,)
+    assert shapes["inception_4c_pool_proj.weight"] == (128, 576, 1, 1)
+    assert shapes["inception_4e_double_3x3_2_bn.weight"] == (256,)
+    assert shapes["inception_5b_1x1.weight"] == (352, 1024, 1, 1)
+    assert shapes["last_linear.weight"] == (1000, 1024)
+    assert "inception_3c_1x1.weight" not in shapes  # cells of stride 2 have no 1×1 path
+    assert sum(isinstance(one, torch.nn.Conv2d) for one in network.modules()) == 69
+    assert sum(one.numel() for one in network.parameters()) == 11_295_240
+    assert network.eval()(torch.zeros(2, 3, 224, 224)).shape == (2, 1000)
+
+
+def test_same_padding_puts_the_odd_pixel_at_the_bottom_right():
+    layer = SameConv2d(1, 1, 3, 2, bias=False)
+    layer.weight.data.fill_(1)
+    out = layer(torch.ones(1, 1, 4, 4))
+    # Windows start at row 0, not −1: the first sees 3 × 3 pixels, the last 2 × 2.
+    assert out.tolist() == [[[[9, 6], [6, 4]]]]
+
+
+def test_efficientnet_names_what_real_frames_show(shared_data):
+    clips = shared_data / "clips" / "ucf_hmdb_clips"
+    expected = {  # ImageNet: bow, croquet ball, barbell, ballplayer
+        "Archery/paddlevideo_example.avi": 456,
+        "BaseballPitch/v_BaseballPitch_g01_c01.avi": 522,
+        "BenchPress/v_BenchPress_g01_c01.avi": 422,
+        "CricketShot/v_CricketShot_g04_c01_rgb.gif": 981,
+    }
+    with torch.device("cpu"):
+        encode = Encoder("efficientnet_lite0", None, EncoderSettings(), 3)
+    network, classes = build_network("efficientnet_lite0", None, 3, "scores")
+    assert (encode.features, classes) == (1280, 1000)
+    encode.network = network
+    for clip, label in expected.items():
+        if not (clips / clip).exists():
+            pytest.skip(f"the clip {clip} is not here")
+        frames = read_clip(clips / clip)
+        scores = encode(frames[np.linspace(0, len(frames) - 1, 5).astype(int)])
+        assert torch.tensor(scores).softmax(1).mean(0).argmax() == label, clip
+
+
+def read_clip(path):
+    capture, frames = cv2.VideoCapture(str(path)), []
+    while True:
+        more, frame = capture.read()
+        if not more:
+            return np.stack(frames)[..., ::-1]
+        frames.append(frame)
+
+
+def test_a_video_gives_the_same_bits_whatever_is_encoded_beside_it(images, bn_inception):
+    encode = Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=2), 3)
+    alone = encode(images)
+    encode(images[:1])
+    np.testing.assert_array_equal(encode(images.copy()), alone)
+    again = Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=2), 3)
+    again(images[3:])
+    np.testing.assert_array_equal(again(images), alone)
+
+
+def test_batches_change_features_by_rounding_alone(images, bn_inception):
+    one, all_ = (
+        Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=size), 3)(images)
+        for size in (1, 5)
+    )
+    np.testing.assert_allclose(one, all_, rtol=1e-4, atol=1e-5)
+
+
+def test_bfloat16_is_close_and_float16_needs_a_gpu(images, bn_inception):
+    full = Encoder("bn_inception", bn_inception, EncoderSettings(), 3)(images)
+    half = EncoderSettings(precision="bfloat16")
+    features = Encoder("bn_inception", bn_inception, half, 3)(images)
+    assert features.dtype == np.float32
+    assert np.corrcoef(features.ravel(), full.ravel())[0, 1] > 0.99
+    settings = EncoderSettings(precision="float16", device="cpu")
+    with pytest.raises(InputError, match="float16, which needs a CUDA device"):
+        Encoder("bn_inception", bn_inception, settings, 3)
+
+
+def test_bn_inception_sees_blue_first_and_caffes_mean(images, bn_inception):
+    encode = Encoder("bn_inception", bn_inception, EncoderSettings(input_size=64), 3)
+    network = BNInception(classes=6).eval()
+    network.load_state_dict(torch.load(bn_inception, weights_only=True))
+    network.last_linear = torch.nn.Identity()
+    square = np.stack([fit_square(image, 64, "squash") for image in images])
+    caffe = torch.tensor(square[..., ::-1].astype(np.float32)) - torch.tensor([104.0, 117, 128])
+    with torch.inference_mode():
+        expected = network(caffe.permute(0, 3, 1, 2)).numpy()
+    np.testing.assert_allclose(encode(images), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_no_motion_is_zero_to_the_flow_network_and_the_gain_scales_motion(bn_inception):
+    seen = []
+
+    class Spy(torch.nn.Module):
+        def forward(self, images):
+            seen.append(images)
+            return images.mean(dim=(2, 3))
+
+    planes = np.full((1, 4, 32, 32), 128, np.uint8)
+    planes[:, 1] = 255
+    for gain in (1.0, 3.0):
+        settings = EncoderSettings(flow_gain=gain, input_size=32)
+        encode = Encoder("efficientnet_lite0", None, settings, 4)
+        encode.network = Spy()
+        encode(planes)
+    assert seen[0][0, 0].abs().max() <= 0.5 / 128
+    assert seen[0][0, 1].unique().tolist() == [pytest.approx(127.5 / 128)]
+    torch.testing.assert_close(seen[1], 3 * seen[0])
+
+
+def test_squash_keeps_all_of_the_frame_and_centre_its_aspect():
+    image = np.zeros((40, 80), np.uint8)
+    image[:, :20] = 255  # the left quarter
+    squashed = fit_square(image, 32, "squash")
+    assert squashed.shape == (32, 32)
+    assert squashed[:, :8].min() == 255
+    assert squashed[:, 8:].max() == 0
+    assert fit_square(image, 32, "centre").max() == 0  # columns 20 to 60
+    assert fit_square(image[:, :40], 40, "squash") is not None
+
+
+def test_planes_keep_their_channel():
+    planes = np.stack([np.full((20, 30), level, np.uint8) for level in range(10)])[None]
+    batch = planes_to_batch(planes, 16, "squash")
+    assert batch.shape == (1, 16, 16, 10)
+    np.testing.assert_array_equal(batch[0, 3, 4], np.arange(10))
+
+
+def test_clip_rows_repeat_the_ends():
+    assert clip_rows(3, 4).tolist() == [[0, 0, 0, 1], [0, 0, 1, 2], [0, 1, 2, 2]]
+
+
+def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
+    encode = Encoder("efficientnet_lite0", None, EncoderSettings(), 10)
+    out = encode(rng.integers(0, 256, (2, 10, 50, 70), np.uint8))
+    assert out.shape == (2, 1280)
+    assert np.isfinite(out).all()
+    assert EfficientNetLite0.features == encode.features == 1280
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": "scores"}, "rgb_weights must name the checkpoint of a trained classifier"),
+        ({"source": "scores", "rgb_encoder": "i3d"}, "flow_weights must name the checkpoint"),
+        ({"source": "scores", "flow_encoder": "flow_histogram"}, "give pooled"),
+        ({"flow_encoder": "flow_histogram", "flow_histogram": True}, "not to itself"),
+        ({"input_size": 8}, "input_size is 8: at least 32 pixels"),
+        ({"rgb_encoder": "i3d", "input_size": 160}, "i3d needs at least 193 pixels"),
+        ({"window": 8}, "window is 8: at least 9 snippets"),
+        ({"batch_size": 0}, "batch_size is 0: at least 1"),
+        ({"flow_gain": 0.0}, "flow_gain is 0.0: a finite number above 0"),
+    ],
+)
+def test_settings_out_of_range_name_themselves(options, message):
+    with pytest.raises(ValueError, match=message):
+        EncoderSettings(**options)

