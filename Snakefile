@@ -11,7 +11,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-configfile: "config.yaml"
+configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "workflow/rules/common.smk"

@@ -88,6 +88,8 @@ def build_schema() -> dict[str, Any]:
         _section(root, name)["properties"].update(properties)
     for name, settings in SECTIONS.items():
         _section(root, name)["properties"].update(_properties(settings))
+    # one key for all sources: features.source, which the rules pass on as --source
+    del _section(root, "features.encoders")["properties"]["source"]
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
     _close(schema)
     return schema
@@ -103,6 +105,8 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         values: Any = config
         for key in section.split("."):
             values = values[key]
+        if section == "features.encoders" and config["features"]["source"] != "external":
+            values = {**values, "source": config["features"]["source"]}
         try:
             from_mapping(settings, values)
         except ValueError as error:
@@ -132,7 +136,9 @@ def _kind(annotation: Any) -> dict[str, Any]:
     if get_origin(annotation) in (Union, types.UnionType):
         inner, _ = get_args(annotation)
         kind = _kind(inner)
-        return {"enum": [*kind["enum"], None]} if "enum" in kind else {"type": [kind["type"], "null"]}
+        if "enum" in kind:
+            return {"enum": [*kind["enum"], None]}
+        return {"type": [kind["type"], "null"]}
     if get_origin(annotation) is Literal:
         return {"enum": list(get_args(annotation))}
     names = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}

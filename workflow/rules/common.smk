@@ -129,8 +129,10 @@ def bundle_settings():
     return {
         "frames": config["video"]["frames"],
         "flow": config["video"]["flow"],
-        "encoders": config["features"]["encoders"],
-        "rescale": config["features"]["rescale"],
+        "encoders": {
+            "source": config["features"]["source"],
+            **config["features"]["encoders"],
+        },
         "candidates": config["proposals"]["candidates"],
         "suppression": config["proposals"]["suppression"],
     }

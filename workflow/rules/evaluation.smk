@@ -5,7 +5,9 @@ rule evaluation_baseline:
     input:
         features=baseline_features,
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.evaluation.baselines"),
+        code=source_files(
+            "actionspan.evaluation.baselines", "actionspan.proposals.writing"
+        ),
     output:
         json="results/proposals/{baseline}/proposals.json",
         csv="results/proposals/{baseline}/proposals.csv",
@@ -30,7 +32,7 @@ rule evaluation_evaluate:
     input:
         proposals="results/proposals/{method}/proposals.json",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.evaluation.activitynet"),
+        code=source_files("actionspan.evaluation.score"),
     output:
         "results/evaluation/{method}.json",
     log:
@@ -117,7 +119,9 @@ rule evaluation_timeline:
         probabilities="results/temporal/{model}/none-1/probabilities.h5",
         proposals="results/proposals/{model}/proposals.json",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.evaluation.timeline"),
+        code=source_files(
+            "actionspan.evaluation.timeline", "actionspan.evaluation.files"
+        ),
     output:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
     log:

@@ -20,10 +20,11 @@ rule features_extract:
         runtime=480,
         gpu=0,
     params:
+        source=config["features"]["source"],
         settings=flags(config["features"]["encoders"]),
     shell:
         "actionspan features extract --frames {input.frames} --flow {input.flow}"
-        " {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+        " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
 
 
 rule features_external:

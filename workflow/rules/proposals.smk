@@ -4,7 +4,7 @@
 rule proposals_candidates:
     input:
         probabilities="results/temporal/{model}/none-1/probabilities.h5",
-        code=source_files("actionspan.proposals.candidates"),
+        code=source_files("actionspan.proposals.store"),
     output:
         "results/proposals/{model}/candidates.h5",
     log:
@@ -25,7 +25,9 @@ rule proposals_train:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.proposals.evaluator"),
+        code=source_files(
+            "actionspan.proposals.training", "actionspan.proposals.examples"
+        ),
     output:
         "results/proposals/{model}/pem.pt",
     log:
@@ -41,7 +43,7 @@ rule proposals_train:
         settings=flags(config["proposals"]["evaluator"]),
     shell:
         "actionspan proposals train --candidates {input.candidates}"
-        " --annotations {input.annotations} {params.settings} --threads {threads}"
+        " --annotations {input.annotations} {params.settings}"
         " --out {output} > {log} 2>&1"
 
 
@@ -49,7 +51,9 @@ rule proposals_generate:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         evaluator="results/proposals/{model}/pem.pt",
-        code=source_files("actionspan.proposals.generate"),
+        code=source_files(
+            "actionspan.proposals.ranking", "actionspan.proposals.writing"
+        ),
     output:
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",

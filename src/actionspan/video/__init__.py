@@ -1,1 +1,1 @@
-"""The video stage: each file decoded once into snippets, and their optical flow."""
+"""The video stage: snippets of RGB and grey frames from one decoding in order; optical flow."""

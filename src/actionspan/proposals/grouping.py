@@ -1,0 +1,100 @@
+"""Watershed grouping of a one-dimensional signal (TAG): proposals without training."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from actionspan.proposals.settings import GroupingSettings, SuppressionSettings
+from actionspan.proposals.suppression import soft_nms
+
+Array = NDArray[np.float64]
+
+
+def group_actionness(
+    signal: ArrayLike, thresholds: ArrayLike, tolerances: ArrayLike
+) -> NDArray[np.int64]:
+    """Group the parts of a signal above a level, for many levels and tolerances (TAG, 2017).
+
+    At each level the basins are the longest runs of bins at or above it. From each basin on, the
+    basins that follow are absorbed one by one while at least the share `tolerance` of the bins
+    from the first basin's start to the last one's end lies in basins. What was absorbed is one
+    segment; the result is the union over all levels and tolerances.
+
+    Args:
+        signal: (N,) values, e.g. actionness or motion.
+        thresholds: Levels, in the unit of the signal.
+        tolerances: Shares in 0…1.
+
+    Returns:
+        (K, 2) segments without repetition, sorted: first bin, and the bin after the last.
+
+    Raises:
+        ValueError: The signal is not finite.
+    """
+    values = np.asarray(signal, np.float64).ravel()
+    if not np.isfinite(values).all():
+        raise ValueError("signal: not all values are finite")
+    limits = np.asarray(tolerances, np.float64).reshape(-1, 1, 1)
+    found = [np.zeros((0, 2), np.int64)]
+    for threshold in np.asarray(thresholds, np.float64).ravel():
+        above = np.concatenate([[0], values >= threshold, [0]]).astype(np.int8)
+        step = np.diff(above)
+        starts, ends = (step == 1).nonzero()[0], (step == -1).nonzero()[0]  # (B,) basins
+        if not len(starts):
+            continue
+        inside = np.concatenate([[0], np.cumsum(ends - starts)])
+        share = (inside[None, 1:] - inside[:-1, None]) / np.maximum(ends - starts[:, None], 1)
+        follows = np.tri(len(starts), k=-1, dtype=bool).T  # (B, B): the column's basin is later
+        stops = (share < limits) & follows  # (tolerances, B, B)
+        count = np.where(stops.any(axis=2), stops.argmax(axis=2), len(starts))
+        first = np.broadcast_to(starts, count.shape)
+        found.append(np.stack([first, ends[count - 1]], axis=2).reshape(-1, 2))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def group_proposals(
+    signal: ArrayLike,
+    duration_seconds: float,
+    settings: GroupingSettings | None = None,
+    suppression_settings: SuppressionSettings | None = None,
+) -> tuple[Array, Array]:
+    """Return one video's proposals from a signal such as motion, the untrained baseline.
+
+    The signal is stretched to 0…1 over the video, since its scale depends on the camera. A
+    segment's score is the mean of the stretched signal inside. A constant signal, in which
+    nothing stands out, gives no proposals.
+
+    Args:
+        signal: (N,) values of equal bins that cover the video.
+        duration_seconds: The video's length.
+        settings: The grid of levels and tolerances.
+        suppression_settings: How to suppress the overlapping ones.
+
+    Returns:
+        segments: (K, 2) starts and ends in seconds, best first.
+        scores: (K,) scores, descending.
+
+    Raises:
+        ValueError: The signal is not finite.
+    """
+    settings = settings or GroupingSettings()
+    values = np.asarray(signal, np.float64).ravel()
+    if not np.isfinite(values).all():
+        raise ValueError("signal: not all values are finite")
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+    if not low < high:
+        return np.zeros((0, 2)), np.zeros(0)
+    stretched = (values - low) / (high - low)
+    bins = group_actionness(
+        stretched, _inside(settings.level_step), _inside(settings.tolerance_step)
+    )
+    below = np.concatenate([[0.0], np.cumsum(stretched)])
+    scores = (below[bins[:, 1]] - below[bins[:, 0]]) / (bins[:, 1] - bins[:, 0])
+    segments = bins / len(values) * duration_seconds
+    kept, scores = soft_nms(segments, scores, suppression_settings, duration=duration_seconds)
+    return segments[kept], scores
+
+
+def _inside(step: float) -> Array:
+    """Return the multiples of `step` strictly between 0 and 1."""
+    steps: Array = step * np.arange(1.0, round(1 / step) + 1)
+    return steps[steps < 1 - 1e-9]

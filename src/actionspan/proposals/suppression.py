@@ -1,0 +1,103 @@
+"""Soft-NMS: proposals that overlap a better one lose score instead of being removed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from actionspan.proposals.overlap import overlap
+from actionspan.proposals.settings import SuppressionSettings
+from actionspan.proposals.writing import Row
+
+
+def soft_nms(
+    segments: ArrayLike,
+    scores: ArrayLike,
+    settings: SuppressionSettings | None = None,
+    *,
+    duration: float = 1.0,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Choose proposals best first, each decaying the rest that overlap it much (BSN, 2018).
+
+    The best remaining proposal is taken. Every other whose tIoU with it exceeds
+    low_threshold + slope · width, where width is the best one's length as a share of the full
+    width, has its score multiplied by exp(−tIoU² / epsilon). Then the next best is taken, until
+    `keep` are. Proposals of equal score stand in order of their start, then of their end, so
+    that the order of the input does not matter.
+
+    Args:
+        segments: (N, 2) starts and ends, start < end, in the unit of `duration` (and in seconds
+            where the settings give the full width in seconds).
+        scores: (N,) scores, 0 or more.
+        settings: Thresholds and how many to keep.
+        duration: The video's length, the full width unless the settings give one. 1 for segments
+            in 0…1 of the video.
+
+    Returns:
+        kept: (K,) rows of the input in descending order of their new scores, K ≤ keep.
+        scores: (K,) their new scores.
+
+    Raises:
+        ValueError: A segment is reversed, empty or not finite, or a score is negative or not
+            finite; the message names the first such row, counted from 0.
+    """
+    settings = settings or SuppressionSettings()
+    times = np.asarray(segments, np.float64).reshape(-1, 2)
+    given = np.asarray(scores, np.float64)
+    _check(times, given)
+    if not (np.isfinite(duration) and duration > 0):
+        raise ValueError(f"duration: {duration!r} is not allowed; use a number above 0")
+    order = np.lexsort((times[:, 1], times[:, 0], -given))
+    start, end = times[order, 0], times[order, 1]
+    left = given[order]
+    full_width = settings.full_width_seconds or duration
+    thresholds = settings.low_threshold + settings.slope * ((end - start) / full_width)
+    keep = min(settings.keep, len(order))
+    kept = np.empty(keep, np.int64)
+    kept_scores = np.empty(keep)
+    for place in range(keep):
+        best = int(left.argmax())
+        kept[place] = best
+        kept_scores[place] = left[best]
+        left[best] = -1.0  # taken: below any score
+        iou = overlap(start, end, start[best], end[best])
+        near = ((iou > thresholds[best]) & (left >= 0)).nonzero()[0]
+        left[near] *= np.exp(-(iou[near] ** 2) / settings.epsilon)
+    return order[kept], kept_scores
+
+
+def suppress_rows(
+    rows: Sequence[Row], duration: float | None, settings: SuppressionSettings
+) -> list[Row]:
+    """Apply Soft-NMS to one video's proposals in ActivityNet result form.
+
+    Args:
+        rows: Proposals, checked by `read_proposals`; keys beside score and segment are kept.
+        duration: The video's length in seconds; None takes the end of its last proposal.
+        settings: Thresholds and how many to keep.
+    """
+    if not rows:
+        return []
+    segments = np.array([row["segment"] for row in rows], np.float64)
+    if duration is None:
+        duration = float(segments[:, 1].max())
+    given = [row["score"] for row in rows]
+    kept, scores = soft_nms(segments, given, settings, duration=duration)
+    pairs = zip(kept.tolist(), scores.tolist(), strict=True)
+    return [{**rows[row], "score": score} for row, score in pairs]
+
+
+def _check(times: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
+    """Raise ValueError for the first row that is no proposal."""
+    if scores.shape != (len(times),):
+        raise ValueError(f"scores: shape {scores.shape} does not fit {len(times)} segments")
+    good = np.isfinite(times).all(axis=1) & (times[:, 0] < times[:, 1])
+    if not good.all():
+        row = int(good.argmin())
+        raise ValueError(
+            f"row {row}: segment {times[row].tolist()} is not two finite numbers, start < end"
+        )
+    good = np.isfinite(scores) & (scores >= 0)
+    if not good.all():
+        row = int(good.argmin())
+        raise ValueError(f"row {row}: score {float(scores[row])} is not a number of 0 or more")

@@ -1,0 +1,65 @@
+"""Proposals in ActivityNet result form (JSON) and as a table (CSV)."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from actionspan.storage import atomic_path
+
+VERSION = "actionspan 1"
+CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
+
+Row = Mapping[str, Any]  # {"score": number, "segment": [start, end]} and what else a file gives
+
+
+def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
+    """Return one video's proposals in ActivityNet result form.
+
+    Args:
+        segments: (K, 2) starts and ends in seconds.
+        scores: (K,) scores.
+    """
+    pairs = zip(np.asarray(scores).tolist(), np.asarray(segments).tolist(), strict=True)
+    return [{"score": score, "segment": segment} for score, segment in pairs]
+
+
+def write_proposals(
+    results: Iterable[tuple[str, Sequence[Row]]], json_path: Path, csv_path: Path | None = None
+) -> None:
+    """Write the proposals of many videos, one video at a time and atomically.
+
+    The JSON file holds one video a line. The table gives each proposal's rank, 1 the best.
+
+    Args:
+        results: Video ids with their proposals, best first.
+        json_path: Where the ActivityNet result form goes.
+        csv_path: Where the table goes, if anywhere.
+    """
+    with ExitStack() as stack:
+
+        def open_output(path: Path) -> TextIO:
+            partial = stack.enter_context(atomic_path(path))
+            return stack.enter_context(partial.open("w", newline="", encoding="utf-8"))
+
+        file = open_output(json_path)
+        table = None
+        if csv_path is not None:
+            table = csv.writer(open_output(csv_path), lineterminator="\n")
+            table.writerow(CSV_COLUMNS)
+        file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
+        separator = "\n"
+        for video_id, rows in results:
+            file.write(f"{separator}{json.dumps(video_id)}: {json.dumps(rows)}")
+            separator = ",\n"
+            if table is not None:
+                table.writerows(
+                    (video_id, rank, *row["segment"], row["score"])
+                    for rank, row in enumerate(rows, start=1)
+                )
+        file.write('\n}, "external_data": {}}\n')
