@@ -1,4 +1,4 @@
-"""The one exception that stands for a user's mistake."""
+"""The one exception that stands for a user's mistake, and text that is safe on one line."""
 
 
 class InputError(Exception):
@@ -6,3 +6,14 @@ class InputError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line: control characters and bytes that were not UTF-8 are escaped."""
+
+    def escaped(character: str) -> str:
+        if "\udc80" <= character <= "\udcff":  # a byte, as `surrogateescape` decodes it
+            return f"\\x{ord(character) - 0xDC00:02x}"
+        return character if character.isprintable() else ascii(character)[1:-1]
+
+    return "".join(escaped(character) for character in text)

@@ -114,10 +114,12 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     """Read a table that `write_tsv` wrote, one dictionary a row.
 
     Raises:
-        InputError: The file is missing.
+        InputError: The file is missing or is not such a table.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file, delimiter="\t"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path}: not a tab-separated table in UTF-8") from None

@@ -152,3 +152,15 @@ def test_real_sets_have_nothing_to_reject(shared_data, tmp_path, name, videos, c
     stated = json.loads((folder / "annotations.json").read_text())["database"]
     for one in known:
         assert one.duration_seconds == pytest.approx(stated[one.video_id]["duration"], abs=0.01)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\0", b"a\tb\nc\td\n", "café\n".encode("latin-1")])
+def test_a_shard_that_is_no_table_is_one_line(tmp_path, capsys, content):
+    shard, annotations = tmp_path / "s.txt", tmp_path / "a.csv"
+    shard.write_bytes(content)
+    annotations.write_text("a,1,2,run\n")
+    words = ["--shards", str(shard), "--annotations", str(annotations), "--out", str(tmp_path)]
+    assert main(["dataset", "index", *words]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"actionspan dataset: {shard}: ")
+    assert errors.count("\n") == 1

@@ -96,7 +96,7 @@ def test_bad_segments(start, end, reason):
         ("  ", "no label"),
         (None, "no label"),
         (["x"], "no label"),
-        ("caf\udce9", "label 'caf\\udce9' is not UTF-8 text; save the file as UTF-8"),
+        ("caf\udce9", "label 'caf\\xe9' is not UTF-8 text; save the file as UTF-8"),
         ("a\nb", "label 'a\\nb' holds a control character"),
     ],
 )

@@ -118,7 +118,7 @@ def test_what_is_passed_over_has_a_reason(tmp_path):
         f"{tmp_path}/a.mp4": "video id 'a' is taken by a.avi",
         f"{tmp_path}/gone.mp4": "a link to a file that does not exist",
         f"{tmp_path}/line\\nbreak.mp4": rename,
-        f"{tmp_path}/caf\\udce9.mp4": rename,
+        f"{tmp_path}/caf\\xe9.mp4": rename,
     }
 
 

@@ -13,8 +13,7 @@ from actionspan.dataset.records import (
     quoted,
     subset_problem,
 )
-from actionspan.dataset.rejections import printable
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 
 
 class _Object(dict[str, Any]):

@@ -25,8 +25,7 @@ from actionspan.dataset.records import (
     subset_problem,
     to_number,
 )
-from actionspan.dataset.rejections import printable
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 
 THUMOS14_CLASSES = (
     "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from actionspan.dataset.rejections import Rejection, printable
+from actionspan.dataset.rejections import Rejection
 from actionspan.dataset.tables import SUBSETS
+from actionspan.errors import printable
 
 SUBSET_NAMES = {name: name for name in SUBSETS} | {
     "train": "training",

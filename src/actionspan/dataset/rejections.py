@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 from actionspan.storage import write_tsv
 
 OnBadInput = Literal["skip", "fail"]
 SHOWN = 5
 """Lines that go to standard error where bad input is skipped; the table has them all."""
-
-
-def printable(text: str) -> str:
-    """Return `text` on one line: control characters and bytes that are not UTF-8 are escaped."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 
 VIDEO_SUFFIXES = frozenset(
     ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
@@ -56,8 +56,7 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
             continue
         path = os.path.join(folder, name)
         if not name.isprintable():  # control characters, or bytes that are not UTF-8
-            readable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
-            passed[os.path.join(folder, readable)] = (
+            passed[os.path.join(folder, printable(name))] = (
                 "the file's name is not UTF-8 or holds a control character; rename the file"
             )
         elif not is_file:
