@@ -38,8 +38,7 @@ MARGIN_X, MARGIN_Y = 2 * PAN + 0.1, 0.24
 """How much larger a scene is than the picture."""
 X264 = {"preset": "veryfast", "crf": "25", "threads": "1", "x264-params": "threads=1"}
 """One thread: the same pictures give the same bytes, on any number of cores."""
-MPEG4_QUALITY = str(8 * 118)
-"""The quantiser, 1 (best) to 31, in FFmpeg's unit."""
+MPEG4_BITS_PER_PIXEL = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +79,9 @@ def encode(path: Path, pictures: Iterator[Image], plan: VideoPlan) -> None:
         if codec == "libx264":
             stream.options = X264
         else:
-            stream.options = {
-                "threads": "1",
-                "flags": "+bitexact+qscale",
-                "global_quality": MPEG4_QUALITY,
-            }
+            bits = MPEG4_BITS_PER_PIXEL * plan.width * plan.height * float(plan.fps)
+            stream.codec_context.bit_rate = round(bits)
+            stream.options = {"threads": "1", "flags": "+bitexact"}
         for count, picture in enumerate(pictures):
             planes: Any = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420)
             frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
