@@ -15,9 +15,9 @@ from actionspan.features.folding import fold_batch_norms
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.weights import fill, load_state, widen
+from actionspan.video.flow import NO_MOTION
 
 Floats = NDArray[np.float32]
-NO_MOTION = 127.5  # the level half-way between −bound (0) and +bound (255)
 
 
 class Snippets(Protocol):

@@ -4,13 +4,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.video.flow import CODES, NO_MOTION
+
 Floats = NDArray[np.float32]
 
 GRID = 4  # cells a side
 CELL = 12  # points a side of a cell
 ORIENTATIONS = 8
 FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
-NO_MOTION = 127.5  # the level half-way between −bound (0) and +bound (255)
 
 
 def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
@@ -37,7 +38,7 @@ def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
             for plane in planes
         ]
     )
-    percent = 100 * bound / (NO_MOTION * planes.shape[1])
+    percent = 100 * bound / (CODES * planes.shape[1])  # of the height, a code
     vectors = ((shrunk - NO_MOTION) * percent).reshape(-1, 2, side, side)  # (L, 2, 48, 48)
     camera = np.median(vectors, axis=(2, 3))  # (L, 2)
     x, y = np.moveaxis(vectors - camera[:, :, None, None], 1, 0)  # (L, 48, 48) each
