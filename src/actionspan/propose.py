@@ -121,8 +121,8 @@ def _snippets(path: Path, frames: Any, flow: Any) -> Iterator[tuple[Any, Any, fl
         raise InputError(f"{path}: {video.error}")
     with tempfile.TemporaryDirectory(prefix="actionspan-") as folder:
         with h5py.File(Path(folder) / "snippets.h5", "w") as file:
-            write_frames(video, frames, file.create_group("frames"))
-            write_flow(file["frames"], flow, file.create_group("flow"))
+            write_frames(video, file.create_group("frames"), frames)
+            write_flow(file["frames"], file.create_group("flow"), flow)
             yield file["frames"], file["flow"], video.duration_seconds
 
 
@@ -130,7 +130,7 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
     """Return what proposes by a trained model."""
     import torch
 
-    from actionspan.features.extract import LazyTwoStream
+    from actionspan.features.extract import TwoStream
     from actionspan.features.transform import transform_features
     from actionspan.proposals.bundle import load_bundle
     from actionspan.proposals.ranking import propose_video
@@ -138,12 +138,12 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
 
     torch.set_num_threads(arguments.threads)
     bundle = load_bundle(Path(arguments.model))
-    encode = LazyTwoStream(bundle.encoders)
+    encode = TwoStream(bundle.encoders, 2 * bundle.frames.stack)
 
     def propose(path: Path) -> Proposed:
         with _snippets(path, bundle.frames, bundle.flow) as (frames, flow, duration):
             planes = flow["flow"]
-            raw = encode(planes.shape[1])(frames["rgb"], planes, float(planes.attrs["bound"]))
+            raw = encode(frames["rgb"], planes, float(planes.attrs["bound"]))
             times = flow["time"][:]
         features = transform_features(raw, times, duration, bundle.transform)
         probabilities = predict_probabilities(bundle.temporal, features)

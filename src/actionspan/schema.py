@@ -49,7 +49,9 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
     "dataset": {
         "videos": {**_TEXT_OR_NULL, "description": "folder of videos; demo: the embedded set"},
         "annotations": {**_TEXT_OR_NULL, "description": "annotation file"},
-        "format": {"enum": ["auto", "activitynet", "actions", "thumos14", "table"]},
+        "format": {"enum": ["auto", "activitynet", "anet_anno_action", "thumos14", "table"]},
+        "overshoot_seconds": {"type": "number", "minimum": 0},
+        "ambiguous": {"type": "boolean"},
         "video_info": {**_TEXT_OR_NULL, "description": "video_info_new.csv"},
         "on_bad_input": {"enum": ["skip", "fail"]},
         "validation_fraction": {"type": "number", "minimum": 0, "maximum": 1},

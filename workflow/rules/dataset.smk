@@ -26,7 +26,7 @@ rule dataset_demo:
 rule dataset_probe:
     input:
         videos=shard_videos,
-        code=source_files("actionspan.dataset.probe"),
+        code=source_files("actionspan.dataset.probe", "actionspan.dataset.rejections"),
     output:
         "results/dataset/shards/{shard}.txt",
     log:
@@ -48,7 +48,7 @@ rule dataset_index:
         shards=expand("results/dataset/shards/{shard}.txt", shard=SHARDS),
         annotations=ANNOTATIONS,
         video_info=config["dataset"]["video_info"] or [],
-        code=source_files("actionspan.dataset.index"),
+        code=source_files("actionspan.dataset.index", "actionspan.dataset.rejections"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
@@ -67,6 +67,8 @@ rule dataset_index:
             "video_info",
             "on_bad_input",
             "validation_fraction",
+            "overshoot_seconds",
+            "ambiguous",
         ),
     shell:
         "actionspan dataset index --shards {input.shards} --annotations {input.annotations:q}"

@@ -11,8 +11,8 @@ import torch
 
 from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.features.store import read_transform
 from actionspan.features.settings import EncoderSettings
+from actionspan.features.store import read_transform
 from actionspan.features.transform import Transform
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,

@@ -34,6 +34,7 @@ class FlowSettings:
     bound: float = option(20.0, "displacement coded as 255 (and its negative as 0)", unit="pixels")
     weights: Path | None = option(None, "of raft: a checkpoint of RAFT-small")
     iterations: int = option(12, "of raft: updates of the flow")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", "of raft: cuda where there is one")
 
     def __post_init__(self) -> None:
         if not 0 < self.bound < math.inf:
