@@ -5,6 +5,7 @@ group lives in a file of its own under `{result}.parts/`; these survive a kill a
 the end. A part counts as done only when its digest names the same settings and the same source.
 """
 
+import json
 import multiprocessing
 import shutil
 import sys
@@ -60,7 +61,7 @@ def map_videos(
 
     Videos run in `processes` processes; with one, in this process. Parts already whole are kept.
     A video for which `work` raises `InputError` gets no group: its reason goes to standard error
-    and into the file's attribute group `rejected`.
+    and into the file's attribute `rejected`, a JSON object by video id.
 
     Args:
         out: The shard's HDF5 file.
@@ -88,15 +89,11 @@ def map_videos(
                 errors[name] = error
                 print(f"rejected {name}: {error}", file=sys.stderr)
     with create_h5(out, settings_digest) as merged:
-        rejected = merged.create_group("rejected", track_order=True)
+        merged.attrs["rejected"] = json.dumps(errors)
         for name in names:
-            if name in errors:
-                rejected.attrs[name] = errors[name]
-            else:
+            if name not in errors:
                 with h5py.File(folder / f"{name}.h5", "r") as part:
                     part.copy(name, merged)
-        if not errors:
-            del merged["rejected"]
     shutil.rmtree(folder)
     return errors
 
@@ -120,5 +117,5 @@ class _executor:  # noqa: N801 - used as a function
 
 
 def shard_videos(file: h5py.File) -> list[str]:
-    """Return the ids of the videos a shard file holds, in its order of writing (sorted)."""
-    return [name for name in file if name != "rejected"]
+    """Return the ids of the videos a shard file holds, sorted."""
+    return list(file)

@@ -1,49 +1,80 @@
 # What the rules share: the checked configuration, the list of videos, and functions of both.
 
 import json
+import os
 import re
 import shlex
 import sys
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
+# The rules run `python -m actionspan` of this checkout, installed or not, in any environment.
 sys.path.insert(0, str(ROOT / "src"))
+os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
 from actionspan.config import check_config
 from actionspan.dataset.demo_names import demo_video_names
-from actionspan.dataset.sharding import assign_shards, find_videos
+from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
 from actionspan.schema import check_settings
 from actionspan.sources import source_files
 
 
-def checked_videos():
-    """Check the configuration and return {video id: path}; end with one line where it is wrong."""
-    try:
-        names = [str(path) for path in workflow.configfiles] or ["config.yaml"]
-        check_config(
-            config, ROOT / "workflow/schemas/config.schema.yaml", " + ".join(names)
-        )
-        check_settings(config, " + ".join(names))
-        if config["dataset"]["videos"] == "demo":
-            folder = "results/dataset/demo"
-            return {
-                Path(name).stem: f"{folder}/{name}"
-                for name in demo_video_names(config["demo"]["videos"])
-            }
-        if config["dataset"]["videos"] is None:
-            return {}
+def checked_videos(name):
+    """Check the configuration and return {video id: path}.
+
+    Raises:
+        InputError: Something in it is wrong; the line names the key.
+    """
+    check_config(config, ROOT / "workflow/schemas/config.schema.yaml", name)
+    check_settings(config, name)
+    dataset = config["dataset"]
+    external = config["features"]["source"] == "external"
+    if dataset["videos"] == "demo":
         return {
-            video: str(path)
-            for video, path in find_videos(Path(config["dataset"]["videos"])).items()
+            Path(file).stem: f"results/dataset/demo/{file}"
+            for file in demo_video_names(config["demo"]["videos"])
         }
-    except InputError as error:
-        sys.exit(str(error))
+    if not Path(dataset["annotations"] or "").is_file():
+        raise InputError(
+            f"{name}: dataset.annotations: {dataset['annotations']}: no such file; training needs "
+            "annotations (`actionspan propose` finds proposals in videos without any)"
+        )
+    if external and not Path(config["features"]["external"]["folder"] or "").is_dir():
+        folder = config["features"]["external"]["folder"]
+        raise InputError(f"{name}: features.external.folder: {folder}: no such folder")
+    if dataset["videos"] is None:
+        if not external:
+            raise InputError(
+                f"{name}: dataset.videos: null goes with features.source: external"
+            )
+        return {}
+    videos = find_videos(Path(dataset["videos"]))
+    if not videos:
+        raise InputError(f"{name}: dataset.videos: no video in {dataset['videos']}")
+    return {video: str(path) for video, path in videos.items()}
 
 
-PATHS = checked_videos()
-VIDEOS = list(PATHS)
-SHARD_VIDEOS = assign_shards(VIDEOS, config["dataset"]["videos_per_shard"])
+def checked_shards(name):
+    """Return {shard: its video ids}; more than Snakemake plans quickly is an error."""
+    per_shard = config["dataset"]["videos_per_shard"]
+    shards = assign_shards(VIDEOS, per_shard)
+    if len(shards) > 2048:
+        raise InputError(
+            f"{name}: dataset.videos_per_shard: {per_shard} makes {len(shards)} shards; at most "
+            f"2048 are planned: give {-(-len(VIDEOS) // 2048)} or more, or auto"
+        )
+    return shards
+
+
+CONFIG_NAME = " + ".join(os.path.relpath(path) for path in workflow.configfiles)
+try:
+    PATHS = checked_videos(CONFIG_NAME)
+    VIDEOS = list(PATHS)
+    SHARD_VIDEOS = checked_shards(CONFIG_NAME)
+except InputError as error:
+    sys.exit(str(error))
+
 EXTERNAL = config["features"]["source"] == "external"
 SHARDS = list(SHARD_VIDEOS)
 MODELS = config["temporal"]["models"]
@@ -136,3 +167,10 @@ def bundle_settings():
         "candidates": config["proposals"]["candidates"],
         "suppression": config["proposals"]["suppression"],
     }
+
+
+def passed_over():
+    """Return the files of the video folder that are left out, and why (a second of one name)."""
+    if DEMO or config["dataset"]["videos"] is None:
+        return {}
+    return left_out(Path(config["dataset"]["videos"]))

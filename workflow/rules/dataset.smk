@@ -11,6 +11,8 @@ rule dataset_demo:
         "results/logs/dataset_demo.log",
     benchmark:
         "results/benchmarks/dataset_demo.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 4
     resources:
         mem_mb=2000,
@@ -19,7 +21,7 @@ rule dataset_demo:
     params:
         settings=flags(config["demo"]),
     shell:
-        "actionspan dataset demo {params.settings} --processes {threads}"
+        "python -m actionspan dataset demo {params.settings} --processes {threads}"
         " --out results/dataset/demo > {log} 2>&1"
 
 
@@ -31,6 +33,8 @@ rule dataset_probe:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=500,
@@ -39,7 +43,7 @@ rule dataset_probe:
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
     shell:
-        "actionspan dataset probe --videos {input.videos:q} --on-bad-input {params.on_bad_input}"
+        "python -m actionspan dataset probe --videos {input.videos:q} --on-bad-input {params.on_bad_input}"
         " --out {output} > {log} 2>&1"
 
 
@@ -55,6 +59,8 @@ rule dataset_index:
         rejected="results/dataset/rejected.tsv",
     log:
         "results/logs/dataset_index.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -70,6 +76,8 @@ rule dataset_index:
             "overshoot_seconds",
             "ambiguous",
         ),
+        folder="" if DEMO else flags({"folder": config["dataset"]["videos"]}),
+        passed_over=passed_over(),  # so that a file more in the folder is reported
     shell:
-        "actionspan dataset index --shards {input.shards} --annotations {input.annotations:q}"
-        " {params.settings} --out results/dataset > {log} 2>&1"
+        "python -m actionspan dataset index --shards {input.shards} --annotations {input.annotations:q}"
+        " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"

@@ -13,6 +13,8 @@ rule evaluation_baseline:
         csv="results/proposals/{baseline}/proposals.csv",
     log:
         "results/logs/evaluation_baseline/{baseline}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -22,7 +24,7 @@ rule evaluation_baseline:
         settings=flags(config["evaluation"]["baseline"]),
         subset=config["evaluation"]["subset"],
     shell:
-        "actionspan evaluation baseline --method {wildcards.baseline}"
+        "python -m actionspan evaluation baseline --method {wildcards.baseline}"
         " --annotations {input.annotations} --features {input.features}"
         " --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
@@ -39,6 +41,8 @@ rule evaluation_evaluate:
         "results/logs/evaluation_evaluate/{method}.log",
     benchmark:
         "results/benchmarks/evaluation_evaluate/{method}.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -48,7 +52,7 @@ rule evaluation_evaluate:
         settings=flags(config["evaluation"]["protocol"]),
         subset=config["evaluation"]["subset"],
     shell:
-        "actionspan evaluation evaluate --proposals {input.proposals}"
+        "python -m actionspan evaluation evaluate --proposals {input.proposals}"
         " --annotations {input.annotations} --method {wildcards.method}"
         " --subset {params.subset} {params.settings}"
         " --out {output} > {log} 2>&1"
@@ -66,13 +70,15 @@ rule evaluation_summary:
         markdown="results/evaluation/summary.md",
     log:
         "results/logs/evaluation_summary.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
         gpu=0,
     shell:
-        "actionspan evaluation summary --evaluations {input.evaluations}"
+        "python -m actionspan evaluation summary --evaluations {input.evaluations}"
         " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
         " > {log} 2>&1"
 
@@ -87,13 +93,15 @@ rule evaluation_curves:
         "results/evaluation/recall_curves.tsv",
     log:
         "results/logs/evaluation_curves.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
         gpu=0,
     shell:
-        "actionspan evaluation curves --evaluations {input.evaluations} --out-table {output}"
+        "python -m actionspan evaluation curves --evaluations {input.evaluations} --out-table {output}"
         " > {log} 2>&1"
 
 
@@ -105,13 +113,15 @@ rule evaluation_plot_curves:
         "results/evaluation/recall_curves.{suffix,svg|png}",
     log:
         "results/logs/evaluation_plot_curves/{suffix}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
         gpu=0,
     shell:
-        "actionspan evaluation plot-curves --table {input.table} --out {output} > {log} 2>&1"
+        "python -m actionspan evaluation plot-curves --table {input.table} --out {output} > {log} 2>&1"
 
 
 rule evaluation_timeline:
@@ -126,12 +136,14 @@ rule evaluation_timeline:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
     log:
         "results/logs/evaluation_timeline/{model}/{video}.{suffix}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
         gpu=0,
     shell:
-        "actionspan evaluation timeline --probabilities {input.probabilities}"
+        "python -m actionspan evaluation timeline --probabilities {input.probabilities}"
         " --proposals {input.proposals} --annotations {input.annotations}"
         " --video {wildcards.video:q} --out {output:q} > {log:q} 2>&1"

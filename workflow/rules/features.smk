@@ -14,6 +14,8 @@ rule features_extract:
     benchmark:
         "results/benchmarks/features_extract/{shard}.tsv"
     priority: 2
+    conda:
+        "../../envs/environment.yaml"
     threads: config["features"]["threads"]
     resources:
         mem_mb=3000,
@@ -23,7 +25,7 @@ rule features_extract:
         source=config["features"]["source"],
         settings=flags(config["features"]["encoders"]),
     shell:
-        "actionspan features extract --frames {input.frames} --flow {input.flow}"
+        "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
         " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
 
 
@@ -37,6 +39,8 @@ rule features_external:
         "results/logs/features_external.log",
     benchmark:
         "results/benchmarks/features_external.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -46,7 +50,7 @@ rule features_external:
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
     shell:
-        "actionspan features external --videos {input.videos} {params.settings}"
+        "python -m actionspan features external --videos {input.videos} {params.settings}"
         " --out {output} > {log} 2>&1"
 
 
@@ -62,6 +66,8 @@ rule features_rescale:
         "results/logs/features_rescale.log",
     benchmark:
         "results/benchmarks/features_rescale.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -70,5 +76,5 @@ rule features_rescale:
     params:
         settings=flags(config["features"]["rescale"]),
     shell:
-        "actionspan features rescale --shards {input.shards} --videos {input.videos}"
+        "python -m actionspan features rescale --shards {input.shards} --videos {input.videos}"
         " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"

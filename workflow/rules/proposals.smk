@@ -9,6 +9,8 @@ rule proposals_candidates:
         "results/proposals/{model}/candidates.h5",
     log:
         "results/logs/proposals_candidates/{model}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -17,7 +19,7 @@ rule proposals_candidates:
     params:
         settings=flags(config["proposals"]["candidates"]),
     shell:
-        "actionspan proposals candidates --probabilities {input.probabilities}"
+        "python -m actionspan proposals candidates --probabilities {input.probabilities}"
         " {params.settings} --out {output} > {log} 2>&1"
 
 
@@ -34,6 +36,8 @@ rule proposals_train:
         "results/logs/proposals_train/{model}.log",
     benchmark:
         "results/benchmarks/proposals_train/{model}.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -42,7 +46,7 @@ rule proposals_train:
     params:
         settings=flags(config["proposals"]["evaluator"]),
     shell:
-        "actionspan proposals train --candidates {input.candidates}"
+        "python -m actionspan proposals train --candidates {input.candidates}"
         " --annotations {input.annotations} {params.settings}"
         " --out {output} > {log} 2>&1"
 
@@ -61,6 +65,8 @@ rule proposals_generate:
         "results/logs/proposals_generate/{model}.log",
     benchmark:
         "results/benchmarks/proposals_generate/{model}.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -69,7 +75,7 @@ rule proposals_generate:
     params:
         settings=flags(config["proposals"]["suppression"]),
     shell:
-        "actionspan proposals generate --candidates {input.candidates}"
+        "python -m actionspan proposals generate --candidates {input.candidates}"
         " --evaluator {input.evaluator} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
 
@@ -82,6 +88,8 @@ rule proposals_chapters:
         expand("results/proposals/{{model}}/chapters/{video}.vtt", video=VIDEOS),
     log:
         "results/logs/proposals_chapters/{model}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -90,7 +98,7 @@ rule proposals_chapters:
     params:
         videos=VIDEOS,
     shell:
-        "actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
+        "python -m actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
         " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
 
 
@@ -105,6 +113,8 @@ rule proposals_bundle:
         "results/proposals/{model}/model.pt",
     log:
         "results/logs/proposals_bundle/{model}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -113,6 +123,6 @@ rule proposals_bundle:
     params:
         settings=json.dumps(bundle_settings(), sort_keys=True),
     shell:
-        "actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
+        "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
         " --evaluator {input.evaluator} --settings {params.settings:q} --out {output}"
         " > {log} 2>&1"

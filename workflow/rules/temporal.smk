@@ -14,6 +14,8 @@ rule temporal_train:
         "results/logs/temporal_train/{model}.log",
     benchmark:
         "results/benchmarks/temporal_train/{model}.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: config["temporal"]["threads"]
     resources:
         mem_mb=2000,
@@ -22,7 +24,8 @@ rule temporal_train:
     params:
         settings=flags(config["temporal"]["training"]),
     shell:
-        "actionspan temporal train --features {input.features} --annotations {input.annotations}"
+        "python -m actionspan temporal train --features {input.features}"
+        " --annotations {input.annotations}"
         " --model {wildcards.model} {params.settings} --threads {threads}"
         " --out results/temporal/{wildcards.model}/none-1 > {log} 2>&1"
 
@@ -36,11 +39,13 @@ rule temporal_predict:
         "results/temporal/{model}/none-1/probabilities.h5",
     log:
         "results/logs/temporal_predict/{model}.log",
+    conda:
+        "../../envs/environment.yaml"
     threads: 1
     resources:
         mem_mb=2000,
         runtime=60,
         gpu=0,
     shell:
-        "actionspan temporal predict --model {input.model} --features {input.features}"
+        "python -m actionspan temporal predict --model {input.model} --features {input.features}"
         " --out {output} > {log} 2>&1"

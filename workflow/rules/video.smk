@@ -11,6 +11,8 @@ rule video_frames:
         "results/logs/video_frames/{shard}.log",
     benchmark:
         "results/benchmarks/video_frames/{shard}.tsv"
+    conda:
+        "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
         mem_mb=1000,
@@ -19,7 +21,7 @@ rule video_frames:
     params:
         settings=flags(config["video"]["frames"]),
     shell:
-        "actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
+        "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
         " --out {output} > {log} 2>&1"
 
 
@@ -35,6 +37,8 @@ rule video_flow:
         "results/benchmarks/video_flow/{shard}.tsv"
     # Later steps first, so that frames and flow are deleted soon after they are made.
     priority: 1
+    conda:
+        "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
         mem_mb=1000,
@@ -43,5 +47,5 @@ rule video_flow:
     params:
         settings=flags(config["video"]["flow"]),
     shell:
-        "actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
+        "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
         " --out {output} > {log} 2>&1"

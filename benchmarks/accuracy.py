@@ -1,0 +1,168 @@
+"""AR@AN and AUC of every model and baseline over several seeds, from a run's features.
+
+    snakemake --cores 2 --configfile examples/fights.yaml
+    python benchmarks/accuracy.py --results results --seeds 1 2 3
+
+trains each model once a seed (network and evaluator), scores the validation subset and prints a
+Markdown table: mean ± standard deviation over the seeds, and the bootstrap interval over videos of
+the seeds' mean interval. `--set temporal.training.epochs=40` tries another value of a knob.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from actionspan.cli import main as actionspan
+
+ROOT = Path(__file__).parents[1]
+COLUMNS = ("AR@1", "AR@10", "AR@100")
+BASELINES = ("random", "sliding", "difference")
+
+
+def flags(section: dict[str, Any], **changed: Any) -> list[str]:
+    """Return a section of the configuration as command-line flags."""
+    words = []
+    for key, value in {**section, **changed}.items():
+        flag = key.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            words.append(f"--{flag}={value}")
+    return words
+
+
+def call(*words: str | Path) -> None:
+    """Run one command in this process, quietly; end where it fails."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        status = actionspan([str(word) for word in words])
+    if status:
+        raise SystemExit(said.getvalue())
+
+
+def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out: Path) -> dict:
+    """Train and score one model with one seed."""
+    features = results / "features/features.h5"
+    annotations = results / "dataset/annotations.json"
+    temporal, proposals = config["temporal"], config["proposals"]
+    call(
+        *("temporal", "train", "--model", model, "--features", features),
+        *("--annotations", annotations, "--threads", str(temporal["threads"]), "--out", out),
+        *flags(temporal["training"], seed=seed),
+    )
+    call(
+        *("temporal", "predict", "--model", out / "model.pt", "--features", features),
+        *("--out", out / "probabilities.h5"),
+    )
+    call(
+        *("proposals", "candidates", "--probabilities", out / "probabilities.h5"),
+        *("--out", out / "candidates.h5", *flags(proposals["candidates"])),
+    )
+    call(
+        *("proposals", "train", "--candidates", out / "candidates.h5"),
+        *("--annotations", annotations, "--out", out / "pem.pt"),
+        *flags(proposals["evaluator"], seed=seed),
+    )
+    call(
+        *("proposals", "generate", "--candidates", out / "candidates.h5"),
+        *("--evaluator", out / "pem.pt", "--out-json", out / "proposals.json"),
+        *("--out-csv", out / "proposals.csv", *flags(proposals["suppression"])),
+    )
+    return score(out / "proposals.json", annotations, config, out / "record.json")
+
+
+def run_baseline(results: Path, config: dict[str, Any], name: str, seed: int, out: Path) -> dict:
+    """Make and score one baseline's proposals."""
+    annotations = results / "dataset/annotations.json"
+    call(
+        *("evaluation", "baseline", "--method", name, "--annotations", annotations),
+        *("--features", results / "features/features.h5"),
+        *("--subset", config["evaluation"]["subset"]),
+        *("--out-json", out / "proposals.json", "--out-csv", out / "proposals.csv"),
+        *flags(config["evaluation"]["baseline"], seed=seed),
+    )
+    return score(out / "proposals.json", annotations, config, out / "record.json")
+
+
+def score(proposals: Path, annotations: Path, config: dict[str, Any], out: Path) -> dict:
+    """Score a file of proposals by ActivityNet's protocol."""
+    call(
+        *("evaluation", "evaluate", "--proposals", proposals, "--annotations", annotations),
+        *("--subset", config["evaluation"]["subset"], "--out", out),
+        *flags(config["evaluation"]["protocol"]),
+    )
+    record: dict = json.loads(out.read_text())
+    return record
+
+
+def row(name: str, records: list[dict]) -> str:
+    """Return one method's line of the table, in percent."""
+
+    def spread(values: list[float]) -> str:
+        deviation = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+        return f"{np.mean(values):.1f}{deviation}"
+
+    cells = [spread([100 * record[key] for record in records]) for key in COLUMNS]
+    low, high = np.mean([record["AUC_interval"] for record in records], axis=0)
+    cells += [spread([record["AUC"] for record in records]), f"{low:.1f}–{high:.1f}"]
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def changed_config(files: list[Path], settings: list[str]) -> dict[str, Any]:
+    """Return config.yaml with other files and single values laid over it."""
+    config: dict[str, Any] = yaml.safe_load((ROOT / "config.yaml").read_text())
+
+    def lay(base: dict[str, Any], over: dict[str, Any]) -> None:
+        for key, value in over.items():
+            if isinstance(value, dict):
+                lay(base[key], value)
+            else:
+                base[key] = value
+
+    for file in files:
+        lay(config, yaml.safe_load(file.read_text()))
+    for setting in settings:
+        path, value = setting.split("=", 1)
+        over: Any = yaml.safe_load(value)
+        for key in reversed(path.split(".")):
+            over = {key: over}
+        lay(config, over)
+    return config
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--models", nargs="*", default=["origin", "se", "dense", "mtn"])
+    parser.add_argument("--baselines", nargs="*", default=list(BASELINES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--configfile", nargs="*", type=Path, default=[])
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
+    arguments = parser.parse_args()
+    config = changed_config(arguments.configfile, arguments.set)
+    print("| method | AR@1 | AR@10 | AR@100 | AUC | 95 % over videos |")
+    print("|---|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (*arguments.baselines, *arguments.models):
+            run = run_baseline if name in BASELINES else run_model
+            seeds = arguments.seeds[:1] if name in BASELINES[1:] else arguments.seeds
+            started = time.monotonic()
+            records = [
+                run(arguments.results, config, name, seed, Path(folder) / f"{name}-{seed}")
+                for seed in seeds
+            ]
+            seconds = (time.monotonic() - started) / len(seeds)
+            print(row(name, records), f"<!-- {seconds:.1f} s a seed -->", flush=True)
+
+
+if __name__ == "__main__":
+    main()
