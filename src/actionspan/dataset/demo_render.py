@@ -179,7 +179,7 @@ def _draw(take: Take, frame: int, camera: Floats, plan: VideoPlan) -> Image:
     """Draw one frame from back to front."""
     to_picture = camera.copy()
     to_picture[:, 2] -= camera[:, :2] @ take.to_scene
-    picture = cv2.warpAffine(
+    picture: Image = cv2.warpAffine(
         take.background,
         to_picture,
         (plan.width, plan.height),
