@@ -51,8 +51,7 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     parts = ["WEBVTT\n"]
     for rank, row in choose_chapters(rows, settings or ChapterSettings()):
         start, end = _milliseconds(row)
-        label = row.get("label")
-        title = f"Proposal {rank}" if label is None else _escape(str(label))
+        title = _escape(str(row.get("label") or f"Proposal {rank}"))
         score = f"score {row['score']:.3g}"
         parts.append(f"{_clock(start)} --> {_clock(end)}\n{title} ({score})\n")
     return "\n".join(parts)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.dataset.tables import Annotation
 from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.ranking import to_seconds
 from actionspan.proposals.store import CandidateTable
 from actionspan.proposals.training import Examples
 
@@ -41,7 +42,7 @@ def examples_of(
         first, after = table.offsets[index : index + 2]
         chosen = np.arange(first, min(after, first + limit))
         instances = [[instance.start, instance.end] for instance in truth[video_id].instances]
-        seconds = np.asarray(table.segments[chosen], np.float64) * table.duration_seconds[index]
+        seconds = to_seconds(table.segments[chosen], table.duration_seconds[index])
         rows.append(chosen)
         targets.append(best_overlap(seconds, np.array(instances).reshape(-1, 2)))
     return Examples(

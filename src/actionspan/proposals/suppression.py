@@ -42,7 +42,11 @@ def soft_nms(
             finite; the message names the first such row, counted from 0.
     """
     settings = settings or SuppressionSettings()
-    times = np.asarray(segments, np.float64).reshape(-1, 2)
+    times = np.asarray(segments, np.float64)
+    if not times.size:
+        times = times.reshape(0, 2)
+    if times.ndim != 2 or times.shape[1] != 2:
+        raise ValueError(f"segments: shape {times.shape} is not (N, 2)")
     given = np.asarray(scores, np.float64)
     _check(times, given)
     if not (np.isfinite(duration) and duration > 0):
