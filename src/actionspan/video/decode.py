@@ -1,53 +1,201 @@
-"""The frames of a video file, each decoded once, in order and never by seeking.
+"""A video file's frames, decoded once, in order and never by seeking.
 
-Seeking (decord's `get_batch` and `skip_frames`) gives wrong frames in H.265 and in MPEG-4 with
-B-frames. Frames come as a player shows them, rotation applied, from the stream FFmpeg calls best.
+decord decodes. Its seeking gives wrong frames in H.265 and in MPEG-4 with B-frames, and so does
+`skip_frames`, which seeks within; reading on with `next` is right. Three things it gets wrong even
+so, each seen on files made for it, are put right here:
+
+- it rewinds by a seek before the first frame, and in MPEG-TS that loses the first frames;
+- where fewer frames can be shown than the file has packets (an edit list trims it, or it begins in
+  the middle of a group of pictures), it fills the end with stale pictures;
+- a frame whose rows are padded to 4 bytes or more a pixel comes back with that many channels.
+
+Such files, and what follows an error of decord's, are read through PyAV, which gives bitwise the
+same pictures (10-bit ones differ by rounding).
 """
 
+from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import av
 import decord
 import numpy as np
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+from decord._ffi.base import DECORDError, DECORDLimitReachedError
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
 
-Picture = NDArray[np.uint8]  # (H, W, 3) RGB
+Picture = NDArray[np.uint8]
 
-decord.logging.set_level(decord.logging.QUIET)
+# At most so many frames, and a quarter of the file, may be lacking at the end: streams cut without
+# decoding them anew lose a few.
+FRAMES_ALLOWED_TO_LACK = 16
+
+UNSEEKABLE_FORMATS = ("mpegts",)  # decord's rewinding seek misses their first frame
 
 
 class Frame(NamedTuple):
-    """One decoded frame; `picture()` copies it out of the decoder, so call it for kept ones."""
+    """One frame as displayed."""
 
-    seconds: float  # its time stamp, from the start of the video
-    picture: Callable[[], Picture]
+    picture: Callable[[], Picture]  # makes the (H, W, 3) RGB picture; free for frames not needed
+    seconds: float  # its time stamp, counted from the video's first frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """When each frame of a file is shown, read from its packets.
+
+    The stream is the one FFmpeg calls best: the largest picture that is not a cover image.
+    """
+
+    seconds: NDArray[np.float64]  # (frames,) increasing from 0
+    step: float  # the usual time between two frames, for frames without a packet of their own
+    origin: float  # time stamp of the first frame in seconds; NaN where stamps are no use
+    headless: int  # packets before the first key frame: they give no frame
+    continuous: bool  # every packet gives one frame, and rewinding works
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def at(self, index: int) -> float:
+        """Return when frame `index` is shown in seconds."""
+        if index < len(self.seconds):
+            return float(self.seconds[index])
+        return float(self.seconds[-1] + self.step * (index - len(self.seconds) + 1))
+
+
+def read_timeline(path: Path) -> Timeline:
+    """Read the time stamps of a file's frames; nothing is decoded.
+
+    Where time stamps are missing or repeat, frames follow each other at the stated rate.
+
+    Raises:
+        InputError: The file cannot be read or holds no frame.
+    """
+    stamps = array("q")
+    missing, trimmed, headless, headed = 0, 0, 0, False
+    try:
+        with av.open(str(path.absolute()), metadata_errors="replace") as container:
+            stream = _best_stream(path, container)
+            rate = float(stream.average_rate or stream.guessed_rate or 25)
+            tick = float(stream.time_base or 1 / rate)
+            for packet in container.demux(stream):
+                if packet.size == 0:
+                    continue
+                headed = headed or packet.is_keyframe
+                headless += not headed
+                if packet.is_discard:
+                    trimmed += 1
+                elif packet.pts is None:
+                    missing += 1
+                else:
+                    stamps.append(packet.pts)
+            seekable = container.format.name not in UNSEEKABLE_FORMATS
+    except (OSError, av.FFmpegError) as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+    frames = len(stamps) + missing
+    if frames == 0:
+        raise InputError(f"{path}: the video stream has no frame")
+    ordered = np.sort(np.array(stamps, dtype=np.int64))
+    stamped = missing == 0 and bool((np.diff(ordered) > 0).all())
+    seconds = (ordered - ordered[0]) * tick if stamped else np.arange(frames) / rate
+    return Timeline(
+        seconds=seconds,
+        step=float(np.median(np.diff(seconds))) if frames > 1 else 1 / rate,
+        origin=float(ordered[0] * tick) if stamped else float("nan"),
+        headless=headless,
+        continuous=seekable and trimmed == 0 and headless == 0,
+    )
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
-    """Decode a video from its first frame to its last.
-
-    Times are the file's own time stamps, so that a variable frame rate keeps its clock.
+    """Yield every frame of a file in the order of display, rotation applied.
 
     Raises:
-        InputError: The file does not open, or its decoding stops before its end.
+        InputError: The file is not a video, or its decoding breaks off.
     """
+    timeline = read_timeline(path)
+    done = 0
+    if timeline.continuous:
+        for picture in _decord_pictures(path):
+            yield Frame(picture, timeline.at(done))
+            done += 1
+    if done < len(timeline):  # decord is no use here, or gave up early
+        for stamp, picture in islice(_pyav_pictures(path, timeline), done, None):
+            yield Frame(picture, timeline.at(done) if stamp is None else stamp - timeline.origin)
+            done += 1
+    lacking = len(timeline) - timeline.headless - done
+    if lacking > min(FRAMES_ALLOWED_TO_LACK, len(timeline) // 4):
+        raise _stopped(path, done, timeline)
+
+
+def _decord_pictures(path: Path) -> Iterator[Callable[[], Picture]]:
+    """Yield the frames decord decodes; end early, without an error, where it cannot go on."""
+    decord.logging.set_level(decord.logging.QUIET)
     try:
-        reader = decord.VideoReader(str(path), ctx=decord.cpu(0), num_threads=1)
-        count = len(reader)
-        stamps = np.asarray(reader.get_frame_timestamp(range(count)), np.float64).reshape(-1, 2)
-    except Exception as error:  # decord raises errors of several unrelated classes
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        reason = lines[0].rsplit("] ", 1)[-1][:120]
-        raise InputError(f"{path}: cannot be decoded: {reason}") from None
-    for index in range(count):
-        try:
-            picture = reader.next()
-        except Exception:  # as above
-            raise InputError(
-                f"{path}: decoding stopped at frame {index} of {count}: the file is damaged; "
-                "encode it anew or remove it"
-            ) from None
-        yield Frame(float(stamps[index, 0] - stamps[0, 0]), picture.asnumpy)
+        # The tolerance is a share of the frames: with this one the first stale picture is an error.
+        reader = decord.VideoReader(str(path.absolute()), num_threads=1, fault_tol=1e-9)
+        for _ in range(len(reader)):
+            yield partial(_decord_picture, reader.next())
+    except (DECORDError, DECORDLimitReachedError, RuntimeError, AssertionError, StopIteration):
+        return  # AssertionError: it found no frame
+
+
+def _decord_picture(frame: Any) -> Picture:
+    pixels: Picture = frame.asnumpy()
+    height, width, channels = pixels.shape
+    if channels != 3:
+        pixels = pixels.reshape(height, -1)[:, : 3 * width].reshape(height, width, 3)
+    return pixels
+
+
+def _pyav_pictures(
+    path: Path, timeline: Timeline
+) -> Iterator[tuple[float | None, Callable[[], Picture]]]:
+    """Yield the frames FFmpeg decodes through PyAV, each with its time stamp where it has one."""
+    done = 0
+    try:
+        with av.open(str(path.absolute()), metadata_errors="replace") as container:
+            stream = _best_stream(path, container)
+            stream.thread_type = "NONE"
+            stream.codec_context.thread_count = 1
+            for frame in container.decode(stream):
+                stamped = frame.time is not None and not np.isnan(timeline.origin)
+                yield frame.time if stamped else None, partial(_pyav_picture, frame)
+                done += 1
+    except (OSError, av.FFmpegError):
+        raise _stopped(path, done, timeline) from None
+
+
+def _pyav_picture(frame: VideoFrame) -> Picture:
+    upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
+    return np.ascontiguousarray(upright, dtype=np.uint8)
+
+
+def _best_stream(path: Path, container: Any) -> VideoStream:
+    stream = container.streams.best("video")
+    if stream is None or stream.disposition & stream.disposition.attached_pic:
+        raise InputError(f"{path}: no video stream")
+    assert isinstance(stream, VideoStream)
+    return stream
+
+
+def _stopped(path: Path, done: int, timeline: Timeline) -> InputError:
+    return InputError(
+        f"{path}: decoding stopped at frame {done} of {len(timeline)}: the file is damaged there; "
+        "get it anew or leave it out"
+    )
+
+
+def _reason(error: OSError | av.FFmpegError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, av.FFmpegError):
+        return f"not a video that FFmpeg can read: {error.strerror}"
+    return f"cannot be read: {error.strerror}"

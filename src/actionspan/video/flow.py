@@ -89,7 +89,7 @@ def estimator(settings: FlowSettings) -> Estimator:
         "fast": cv2.DISOPTICAL_FLOW_PRESET_FAST,
         "medium": cv2.DISOPTICAL_FLOW_PRESET_MEDIUM,
     }
-    dis = cv2.DISOpticalFlow_create(presets[settings.preset])
+    dis = cv2.DISOpticalFlow.create(presets[settings.preset])
     return _pairwise(lambda first, second: dis.calc(first, second, None))
 
 
@@ -122,7 +122,7 @@ def _tvl1() -> Callable[[Bytes, Bytes], Floats]:
             "algorithm: tvl1 is not in this OpenCV; install the wheel that has it: "
             "pip uninstall opencv-python-headless && pip install opencv-contrib-python-headless"
         )
-    solver = cv2.optflow.DualTVL1OpticalFlow_create()
+    solver = cv2.optflow.DualTVL1OpticalFlow.create()
     return lambda first, second: solver.calc(first, second, None)
 
 

@@ -109,7 +109,7 @@ def frame_differences(gray: NDArray[np.uint8]) -> float:
         gray: (L + 1, h, w).
     """
     sums = [cv2.norm(a, b, cv2.NORM_L1) for a, b in zip(gray[:-1], gray[1:], strict=True)]
-    return float(np.mean(sums)) / (255 * gray[0].size)
+    return float(np.mean(sums) / (255 * gray[0].size))
 
 
 def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> None:

@@ -1,4 +1,4 @@
-"""The knobs of the video stage, with units and what is allowed."""
+"""Settings of the video stage: what is kept of a video, and how its motion is measured."""
 
 import math
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from typing import Literal
 
 from actionspan.settings import option
 
+Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSettings:
-    """What is kept of the decoded frames."""
+    """What is kept of each snippet: its centre frame and the grey frames flow needs."""
 
-    snippet_frames: int = option(16, "frames a snippet", unit="frames")
-    stack: int = option(1, "L, flows a snippet: L + 1 grey frames are kept")
+    snippet_frames: int = option(16, "frames a snippet spans", unit="frames")
+    stack: int = option(1, "L, flows a snippet: L + 1 grey frames round its centre are kept")
     short_side: int = option(
-        256, "frames with a longer short side are reduced to it", unit="pixels"
+        256, "larger frames are reduced to this short side, smaller ones kept", unit="pixels"
     )
 
     def __post_init__(self) -> None:
@@ -27,14 +29,20 @@ class FrameSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowSettings:
-    """How optical flow is computed and coded."""
+    """How the flow between two grey frames is estimated and coded in 8 bits."""
 
-    algorithm: Literal["dis", "farneback", "tvl1", "raft"] = option("dis", "optical flow method")
-    preset: Literal["ultrafast", "fast", "medium"] = option("medium", "of dis: care against speed")
-    bound: float = option(20.0, "displacement coded as 255 (and its negative as 0)", unit="pixels")
+    algorithm: Algorithm = option("dis", "optical flow algorithm; raft needs weights")
+    preset: Literal["ultrafast", "fast", "medium"] = option(
+        "medium", "of dis: speed against quality"
+    )
+    bound: float = option(
+        20.0, "displacements of this size and more get the outermost codes", unit="pixels"
+    )
     weights: Path | None = option(None, "of raft: a checkpoint of RAFT-small")
-    iterations: int = option(12, "of raft: updates of the flow")
-    device: Literal["auto", "cpu", "cuda"] = option("auto", "of raft: cuda where there is one")
+    iterations: int = option(12, "of raft: updates of the flow field")
+    device: Literal["auto", "cpu", "cuda"] = option(
+        "auto", "of raft: auto is cuda where there is one"
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.bound < math.inf:
