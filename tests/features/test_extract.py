@@ -1,5 +1,8 @@
 """Feature shards: contents, resuming, and the same bits in any shard."""
 
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -188,3 +191,13 @@ def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_pa
     assert "bn_inception: no weights come with it; give a checkpoint" in error
     assert main([*words, "--source", "scores"]) == 2
     assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
+
+
+def test_torchvision_is_not_imported_unless_a_resnet_is_asked_for():
+    code = (
+        "import sys, actionspan.features.command; assert 'torch' not in sys.modules\n"
+        "from actionspan.features.extract import TwoStream\n"
+        "from actionspan.features.settings import EncoderSettings\n"
+        "TwoStream(EncoderSettings(), 4); assert 'torchvision' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -71,7 +71,5 @@ def test_a_video_gives_one_vector_a_snippet_from_its_window(tmp_path, rng):
     frames = rng.integers(0, 256, (3, 40, 50, 3), np.uint8)
     out = encode(frames)
     assert out.shape == (3, 1024)
-    # One frame, repeated by the window, is the same as a video of that frame.
-    one = encode(frames[:1])
-    np.testing.assert_array_equal(encode(frames[[0, 0]])[0].shape, one[0].shape)
-    np.testing.assert_allclose(encode(frames[[0, 0]])[1], one[0], rtol=1e-4, atol=1e-6)
+    # Repeating the ends makes a video of one frame and one of the same frame twice alike.
+    np.testing.assert_allclose(encode(frames[[0, 0]])[1], encode(frames[:1])[0], rtol=1e-4)

@@ -144,6 +144,14 @@ class Encoder:
 
     Snippets go through in batches that begin anew with each video, so that a video's features are
     the same bits whatever else is computed beside it.
+
+    Flow codes become (code − 128) · gain / s, so that no motion is 0; s is the mean deviation of
+    the three colours the weights were trained with (TSN treats flow as images in the same way).
+
+    I3D sees, for each snippet, a clip of the centre frames of the `window` snippets round it,
+    because these are the RGB frames the video stage keeps. It was trained on clips of 25 frames a
+    second: with 16 snippets of 4 frames (`snippet_frames`) a clip spans 64 frames, as there, but
+    holds every fourth of them.
     """
 
     def __init__(
