@@ -130,12 +130,14 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
     """Return what proposes by a trained model."""
     import torch
 
+    from actionspan.allocator import keep_freed_memory
     from actionspan.features.extract import TwoStream
     from actionspan.features.transform import transform_features
     from actionspan.proposals.bundle import load_bundle
     from actionspan.proposals.ranking import propose_video
     from actionspan.temporal.predict import predict_probabilities
 
+    keep_freed_memory()
     torch.set_num_threads(arguments.threads)
     bundle = load_bundle(Path(arguments.model))
     encode = TwoStream(bundle.encoders, 2 * bundle.frames.stack)

@@ -44,8 +44,10 @@ def run_extract(arguments: argparse.Namespace) -> int:
     import cv2
     import torch
 
+    from actionspan.allocator import keep_freed_memory
     from actionspan.features.extract import extract
 
+    keep_freed_memory()
     torch.set_num_threads(arguments.threads)
     cv2.setNumThreads(arguments.threads)
     extract(arguments.frames, arguments.flow, arguments.out, settings)
