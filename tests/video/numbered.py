@@ -1,0 +1,97 @@
+"""Videos whose frames carry their number in the picture, so that tests compare exact frames."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+
+HEIGHT, WIDTH = 64, 128
+BITS, SIDE = 12, 16  # 2 rows of 6 squares, black or white
+
+
+def numbered_picture(number: int, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
+    """Draw a grey picture with the bits of `number` as squares."""
+    picture = np.full((HEIGHT, WIDTH, 3), 96, np.uint8)
+    for bit in range(BITS):
+        y, x = SIDE * (1 + bit // 6), SIDE * (1 + bit % 6)
+        picture[y : y + SIDE, x : x + SIDE] = 220 if number >> bit & 1 else 30
+    rows, columns = np.arange(height) * HEIGHT // height, np.arange(width) * WIDTH // width
+    return picture[rows][:, columns]
+
+
+def read_number(picture: np.ndarray) -> int:
+    """Read the number of an RGB or grey picture of any size."""
+    height, width = picture.shape[:2]
+    number = 0
+    for bit in range(BITS):
+        y = int((SIDE * (1.5 + bit // 6)) * height / HEIGHT)
+        x = int((SIDE * (1.5 + bit % 6)) * width / WIDTH)
+        number |= int(picture[y - 1 : y + 2, x - 1 : x + 2].mean() > 125) << bit
+    return number
+
+
+def encode(
+    path: Path,
+    frames: int,
+    *,
+    codec: str = "libx264",
+    rate: int = 25,
+    stamps: Sequence[int] | None = None,
+    tick: Fraction | None = None,
+    pixels: str = "yuv420p",
+    size: tuple[int, int] = (HEIGHT, WIDTH),
+    options: dict[str, str] | None = None,
+    b_frames: int | None = None,
+    key_every: int | None = None,
+    container: str | None = None,
+    container_options: dict[str, str] | None = None,
+) -> Path:
+    """Encode numbered frames.
+
+    Args:
+        path: Where to write; the suffix chooses the container unless `container` does.
+        frames: How many.
+        codec: Name of FFmpeg's encoder.
+        rate: Frames a second.
+        stamps: The frames' time stamps in ticks; consecutive at the rate if none.
+        tick: The unit of the stamps in seconds.
+        pixels: Pixel format.
+        size: Height and width.
+        options: The encoder's.
+        b_frames: How many B-frames between others.
+        key_every: Frames from one key frame to the next.
+        container: Name of FFmpeg's muxer.
+        container_options: The muxer's.
+    """
+    unit = tick or Fraction(1, rate)
+    with av.open(str(path), "w", format=container, options=container_options or {}) as file:
+        stream: Any = file.add_stream(codec, rate=rate, options=options or {})
+        stream.height, stream.width = size
+        stream.pix_fmt = pixels
+        stream.codec_context.time_base = unit
+        stream.bit_rate = 4_000_000
+        if b_frames is not None:
+            stream.codec_context.max_b_frames = b_frames
+        if key_every is not None:
+            stream.codec_context.gop_size = key_every
+        for number in range(frames):
+            frame = av.VideoFrame.from_ndarray(numbered_picture(number, *size), format="rgb24")
+            frame.pts, frame.time_base = stamps[number] if stamps else number, unit
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+    return path
+
+
+def copy_packets(source: Path, target: Path, keep: range) -> Path:
+    """Copy the packets at `keep`, in decoding order, without encoding them anew."""
+    with av.open(str(source)) as old, av.open(str(target), "w") as new:
+        stream = old.streams.video[0]
+        copy = new.add_stream_from_template(stream)
+        for place, packet in enumerate(old.demux(stream)):
+            if packet.dts is not None and place in keep:
+                packet.stream = copy
+                new.mux(packet)
+    return target
