@@ -65,7 +65,7 @@ def _environment() -> dict[str, str]:
 def copy_program(folder: Path) -> Project:
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder)
-    for name in ("workflow", "src"):
+    for name in ("workflow", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Project(folder)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from conftest import copy_program  # type: ignore[import-not-found]
+
+from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
 
@@ -73,11 +74,25 @@ def test_a_touched_source_file_re_runs_nothing(project):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE | {"proposals_generate", "proposals_bundle"}),
-        ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"}),
+        (
+            {"proposals": {"suppression": {"keep": 50}}},
+            AFTER_GENERATE | {"proposals_generate", "proposals_bundle"},
+        ),
+        (
+            {"proposals": {"evaluator": {"epochs": 3}}},
+            AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"},
+        ),
         ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
-        ({"evaluation": {"protocol": {"resamples": 10}}}, AFTER_PROPOSALS - {"evaluation_timeline"}),
-        ({"video": {"flow": {"bound": 15.0}}}, VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train", "evaluation_baseline"}),
+        (
+            {"evaluation": {"protocol": {"resamples": 10}}},
+            AFTER_PROPOSALS - {"evaluation_timeline"},
+        ),
+        (
+            {"video": {"flow": {"bound": 15.0}}},
+            (VIDEO - {"video_frames"})
+            | AFTER_TRAIN
+            | {"features_rescale", "temporal_train", "evaluation_baseline"},
+        ),
     ],
     ids=["soft-nms", "evaluator", "learning rate", "bootstrap", "flow bound"],
 )
@@ -151,7 +166,10 @@ def test_an_unknown_name_has_no_rule(project):
     [
         ({"temporal": {"trainin": {}}}, "temporal.trainin: unknown key; did you mean training?"),
         ({"temporal": {"training": {"batch_size": 0}}}, "temporal.training.batch_size"),
-        ({"video": {"flow": {"algorithm": "dos"}}}, "video.flow.algorithm: 'dos' is not one of dis"),
+        (
+            {"video": {"flow": {"algorithm": "dos"}}},
+            "video.flow.algorithm: 'dos' is not one",
+        ),
         ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
     ],
 )

@@ -18,7 +18,7 @@ VIDEO_SUFFIXES = frozenset(
     ".ts .vob .webm .wmv".split()
 )
 AUTO_VIDEOS_PER_SHARD = 8
-AUTO_MAX_SHARDS = 2048
+AUTO_MAX_SHARDS = 1024
 
 
 def find_videos(folder: Path) -> dict[str, Path]:
@@ -79,7 +79,7 @@ def assign_shards(
     Args:
         ids: Video ids, without repetition, in any order.
         videos_per_shard: Videos of a shard on average; `"auto"` takes 8, and more where that made
-            more than 2,048 shards; 1 gives each video a shard of its own, named after it.
+            more than 1,024 shards; 1 gives each video a shard of its own, named after it.
 
     Returns:
         For each shard that is not empty its ids, sorted.

@@ -14,20 +14,24 @@ MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalSettings:
-    """How the temporal network is built and trained; the defaults are those of BSN and MTN."""
+    """How the temporal network is built and trained.
+
+    The shape is BSN's and MTN's. Scale and epochs were chosen by 3-fold cross-validation over the
+    training videos of two small sets; BSN trains 20 epochs with scale 0.01 on 9,649 videos.
+    """
 
     hidden: int = option(512, "feature maps of each hidden layer")
-    output_scale: float = option(0.01, "factor of the sigmoid's input")
+    output_scale: float = option(1.0, "factor of the sigmoid's input (BSN's reference: 0.01)")
     fusion_weight: float = option(0.5, "W of W·ConvNet + (1 - W)·DenseNet (models dense and mtn)")
     dropout: float = option(0.0, "chance that a hidden value is dropped in training")
     labels: LabelRule = option("bsn", "rule of the labels")
     boundary_ratio: float = option(
         0.1, "width of a start or end region as part of its instance, one bin at least (bsn)"
     )
-    epochs: int = option(20, "passes over the training videos")
+    epochs: int = option(40, "passes over the training videos")
     batch_size: int = option(16, "videos a step")
     learning_rate: float = option(0.001, "Adam's step size")
-    decay_epochs: str = option("7,14", "epochs after which the learning rate falls, by commas")
+    decay_epochs: str = option("20,30", "epochs after which the learning rate falls, by commas")
     decay_factor: float = option(0.1, "what the learning rate is multiplied by at each of them")
     weight_decay: float = option(0.0001, "Adam's L2 penalty")
     keep: Literal["best", "last"] = option(
