@@ -35,6 +35,7 @@ def test_a_value_out_of_range_is_named(field, value, allowed):
 
 
 def test_the_learning_rate_falls_after_the_named_epochs():
-    rates = [TemporalSettings().learning_rate_in(epoch) for epoch in (1, 7, 8, 14, 15, 20)]
+    settings = TemporalSettings(decay_epochs="7,14")
+    rates = [settings.learning_rate_in(epoch) for epoch in (1, 7, 8, 14, 15, 20)]
     assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
     assert TemporalSettings(decay_epochs="").learning_rate_in(100) == 1e-3

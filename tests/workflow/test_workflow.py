@@ -89,9 +89,7 @@ def test_a_touched_source_file_re_runs_nothing(project):
         ),
         (
             {"video": {"flow": {"bound": 15.0}}},
-            (VIDEO - {"video_frames"})
-            | AFTER_TRAIN
-            | {"features_rescale", "temporal_train", "evaluation_baseline"},
+            VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train", "evaluation_baseline"},
         ),
     ],
     ids=["soft-nms", "evaluator", "learning rate", "bootstrap", "flow bound"],
@@ -165,7 +163,10 @@ def test_an_unknown_name_has_no_rule(project):
     ("wrong", "line"),
     [
         ({"temporal": {"trainin": {}}}, "temporal.trainin: unknown key; did you mean training?"),
-        ({"temporal": {"training": {"batch_size": 0}}}, "temporal.training.batch_size"),
+        (
+            {"temporal": {"training": {"batch_size": 0}}},
+            "temporal.training: batch_size 0: at least 1",
+        ),
         (
             {"video": {"flow": {"algorithm": "dos"}}},
             "video.flow.algorithm: 'dos' is not one",

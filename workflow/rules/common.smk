@@ -35,6 +35,11 @@ def checked_videos(name):
             Path(file).stem: f"results/dataset/demo/{file}"
             for file in demo_video_names(config["demo"]["videos"])
         }
+    videos = (
+        find_videos(Path(dataset["videos"])) if dataset["videos"] is not None else {}
+    )
+    if dataset["videos"] is not None and not videos:
+        raise InputError(f"{name}: dataset.videos: no video in {dataset['videos']}")
     if not Path(dataset["annotations"] or "").is_file():
         raise InputError(
             f"{name}: dataset.annotations: {dataset['annotations']}: no such file; training needs "
@@ -43,15 +48,10 @@ def checked_videos(name):
     if external and not Path(config["features"]["external"]["folder"] or "").is_dir():
         folder = config["features"]["external"]["folder"]
         raise InputError(f"{name}: features.external.folder: {folder}: no such folder")
-    if dataset["videos"] is None:
-        if not external:
-            raise InputError(
-                f"{name}: dataset.videos: null goes with features.source: external"
-            )
-        return {}
-    videos = find_videos(Path(dataset["videos"]))
-    if not videos:
-        raise InputError(f"{name}: dataset.videos: no video in {dataset['videos']}")
+    if dataset["videos"] is None and not external:
+        raise InputError(
+            f"{name}: dataset.videos: null goes with features.source: external"
+        )
     return {video: str(path) for video, path in videos.items()}
 
 
