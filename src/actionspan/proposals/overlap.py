@@ -30,5 +30,5 @@ def overlap(
     # Where two segments overlap their union is their hull; a sum of lengths would let rounding
     # push the tIoU of equal segments off 1.
     hull = np.asarray(np.maximum(end, other_end)) - np.minimum(start, other_start)
-    iou: Array = shared / np.maximum(hull, np.finfo(np.float64).tiny)
+    iou: Array = shared / np.maximum(hull, np.finfo(np.float64).smallest_subnormal)
     return iou

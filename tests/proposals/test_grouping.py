@@ -1,0 +1,100 @@
+"""TAG: hand-made signals, the slow version, invariants."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.proposals import group_actionness
+from actionspan.proposals.grouping import group_proposals
+from actionspan.proposals.settings import GroupingSettings, SuppressionSettings
+from proposals import oracle
+
+
+def test_absorbs_while_enough_lies_in_basins():
+    signal = [0, 1, 1, 0, 1, 0, 0, 0, 1, 0]  # basins 1–3, 4–5, 8–9
+    assert group_actionness(signal, [0.5], [1.0]).tolist() == [[1, 3], [4, 5], [8, 9]]
+    assert group_actionness(signal, [0.5], [0.75]).tolist() == [[1, 5], [4, 5], [8, 9]]
+    # 1–9 holds 4 of 8; from 4 on it holds 2 of 5
+    assert group_actionness(signal, [0.5], [0.5]).tolist() == [[1, 9], [4, 5], [8, 9]]
+    assert group_actionness(signal, [0.5], [0.4]).tolist() == [[1, 9], [4, 9], [8, 9]]
+
+
+def test_stops_at_the_first_gap_that_is_too_wide():
+    """Absorbing goes on only from what is absorbed, though a later basin would fit again."""
+    signal = [1, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert group_actionness(signal, [0.5], [0.7]).tolist() == [[0, 1], [4, 14], [6, 14]]
+
+
+def test_union_over_levels_without_repetition():
+    signal = [0.2, 0.9, 0.2]
+    assert group_actionness(signal, [0.1, 0.5, 0.6], [0.5, 0.9]).tolist() == [[0, 3], [1, 2]]
+
+
+def test_nothing_above_any_level():
+    assert group_actionness([0.1, 0.2], [0.5], [0.5]).shape == (0, 2)
+    assert group_actionness([], [0.5], [0.5]).shape == (0, 2)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 8).map(lambda level: level / 8), max_size=20),
+    st.lists(st.sampled_from([0.125, 0.3, 0.5, 0.9]), max_size=3),
+    st.lists(st.sampled_from([0.05, 0.3, 0.5, 0.75, 1.0]), max_size=3),
+)
+def test_equal_to_the_slow_one(signal, levels, tolerances):
+    found = group_actionness(signal, levels, tolerances)
+    assert [tuple(pair) for pair in found.tolist()] == sorted(
+        oracle.groups(signal, levels, tolerances)
+    )
+
+
+def test_proposals_are_in_seconds_and_scored_by_the_mean_inside():
+    signal = np.zeros(100)
+    signal[20:40] = 8.0
+    signal[60:70] = 4.0
+    segments, scores = group_proposals(signal + 3, 50.0)
+    assert segments[0].tolist() == [10.0, 20.0]
+    assert scores[0] == 1.0
+    table = {
+        tuple(segment): score for segment, score in zip(segments.tolist(), scores, strict=True)
+    }
+    assert table[30.0, 35.0] == pytest.approx(0.5)
+    # both with the gap: 20 bins of 1 and 10 of a half, in 50
+    assert table[10.0, 35.0] == pytest.approx(0.5)
+    assert len(table) == 3
+
+
+def test_a_scale_and_an_offset_do_not_matter():
+    signal = np.random.default_rng(0).integers(0, 9, 60)
+    one, two = group_proposals(signal, 10.0), group_proposals(signal * 4.0 - 16.0, 10.0)
+    assert (one[0] == two[0]).all()
+    np.testing.assert_allclose(one[1], two[1])
+
+
+@pytest.mark.parametrize("signal", [[], [2.0], [1.0] * 100])
+def test_where_nothing_stands_out_nothing_is_proposed(signal):
+    segments, scores = group_proposals(signal, 10.0)
+    assert segments.shape == (0, 2)
+    assert scores.shape == (0,)
+
+
+def test_keeps_no_more_than_the_settings_say():
+    signal = np.random.default_rng(0).random(100)
+    segments, scores = group_proposals(
+        signal, 10.0, GroupingSettings(level_step=0.1), SuppressionSettings(keep=7)
+    )
+    assert segments.shape == (7, 2)
+    assert (np.diff(scores) <= 0).all()
+
+
+def test_refuses_a_signal_that_is_not_finite():
+    with pytest.raises(ValueError, match="signal"):
+        group_proposals([0.0, np.nan], 1.0)
+    with pytest.raises(ValueError, match="signal"):
+        group_actionness([0.0, np.inf], [0.5], [0.5])
+
+
+def test_settings_say_what_is_wrong():
+    with pytest.raises(ValueError, match=r"level_step: 0\.0 is not allowed"):
+        GroupingSettings(level_step=0.0)

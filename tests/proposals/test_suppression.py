@@ -1,0 +1,194 @@
+"""Soft-NMS: closed forms, the slow version, invariants, what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.proposals import soft_nms
+from actionspan.proposals.settings import SuppressionSettings
+from actionspan.proposals.suppression import suppress_rows
+from proposals import oracle
+
+EDGES = st.integers(0, 20).map(lambda tick: tick / 20)
+ROW = st.tuples(EDGES, EDGES, st.sampled_from([0.0, 0.2, 0.5, 0.8]) | st.floats(0, 1)).map(
+    lambda row: (*sorted(row[:2]), row[2])
+)
+ROWS = st.lists(ROW.filter(lambda row: row[0] < row[1]), min_size=1, max_size=12)
+SETTINGS = st.builds(
+    SuppressionSettings,
+    low_threshold=st.sampled_from([0.0, 0.3, 0.65]),
+    slope=st.sampled_from([0.0, 0.25]),
+    epsilon=st.sampled_from([0.05, 0.75]),
+    keep=st.integers(1, 15),
+)
+
+
+def run(rows, *arguments, **keywords):
+    table = np.array(rows, float).reshape(-1, 3)
+    kept, scores = soft_nms(table[:, :2], table[:, 2], *arguments, **keywords)
+    return [
+        (*table[row, :2].tolist(), score) for row, score in zip(kept, scores.tolist(), strict=True)
+    ]
+
+
+def test_decays_by_the_gaussian_of_tiou():
+    rows = [(0.0, 0.1, 0.9), (0.0, 0.09, 0.8), (0.5, 0.6, 0.3)]
+    assert run(rows) == [
+        (0.0, 0.1, 0.9),
+        (0.5, 0.6, 0.3),
+        (0.0, 0.09, pytest.approx(0.8 * math.exp(-(0.9**2) / 0.75))),
+    ]
+
+
+def test_the_threshold_rises_with_the_width_of_the_better_one():
+    """tIoU 0.8: above 0.65 + 0.25 · 0.5 = 0.775 and below 0.65 + 0.25 · 1 = 0.9."""
+    narrow = [(0.0, 0.5, 0.9), (0.0, 0.4, 0.8)]
+    assert run(narrow)[1][2] == pytest.approx(0.8 * math.exp(-0.64 / 0.75))
+    wide = [(0.0, 1.0, 0.9), (0.0, 0.8, 0.8)]
+    assert run(wide)[1][2] == 0.8
+
+
+def test_the_width_is_a_share_of_the_duration_unless_a_full_width_is_given():
+    wide = [(0.0, 60.0, 0.9), (0.0, 48.0, 0.8)]
+    assert run(wide, duration=60.0)[1][2] == 0.8
+    assert run(wide, duration=600.0)[1][2] < 0.8
+    thumos = SuppressionSettings(
+        low_threshold=0.5, slope=0.3, epsilon=0.5, keep=1500, full_width_seconds=10.0
+    )
+    long = [(0.0, 4.0, 0.9), (0.0, 3.0, 0.8), (0.0, 2.0, 0.7)]  # threshold 0.62; tIoU 0.75, 0.5
+    assert run(long, thumos, duration=60.0) == [
+        (0.0, 4.0, 0.9),
+        (0.0, 2.0, 0.7),
+        # decayed by both: 2/3 is above the threshold 0.56 of the second
+        (0.0, 3.0, pytest.approx(0.8 * math.exp(-(9 / 16) / 0.5) * math.exp(-(4 / 9) / 0.5))),
+    ]
+
+
+def test_equal_to_tiou_at_the_threshold_is_not_above_it():
+    setting = SuppressionSettings(low_threshold=0.5, slope=0.0)
+    assert run([(0.0, 1.0, 0.9), (0.0, 0.5, 0.8)], setting)[1][2] == 0.8
+
+
+@settings(deadline=None)
+@given(ROWS, SETTINGS)
+def test_equal_to_the_slow_one(rows, setting):
+    slow = oracle.suppress(
+        rows, setting.low_threshold, setting.slope, setting.epsilon, setting.keep, 1.0
+    )
+    fast = run(rows, setting)
+    # the tIoU of both may round to different sides of a threshold; stay off those cases
+    assert len(fast) == len(slow)
+    if not _on_a_threshold(rows, setting):
+        np.testing.assert_allclose([row[2] for row in fast], [row[2] for row in slow], rtol=1e-9)
+
+
+def _on_a_threshold(rows, setting):
+    return any(
+        abs(oracle.iou(one, two) - setting.low_threshold - setting.slope * (one[1] - one[0])) < 1e-9
+        for one in rows
+        for two in rows
+    )
+
+
+@settings(deadline=None)
+@given(ROWS, SETTINGS)
+def test_invariants(rows, setting):
+    table = np.array(rows)
+    kept, scores = soft_nms(table[:, :2], table[:, 2], setting)
+    assert len(kept) == min(len(rows), setting.keep)
+    assert len(set(kept.tolist())) == len(kept)
+    assert (scores <= table[kept, 2]).all()  # never raises a score
+    assert (scores >= 0).all()
+    assert (np.diff(scores) <= 0).all()
+    assert scores[0] == table[:, 2].max()  # the best stays as it is
+
+
+@settings(deadline=None)
+@given(ROWS, SETTINGS, st.randoms())
+def test_the_order_of_the_input_does_not_matter(rows, setting, random):
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    assert run(rows, setting) == run(shuffled, setting)
+
+
+@settings(deadline=None)
+@given(ROWS, SETTINGS)
+def test_keeping_fewer_keeps_the_first_of_them(rows, setting):
+    everything = SuppressionSettings(
+        low_threshold=setting.low_threshold,
+        slope=setting.slope,
+        epsilon=setting.epsilon,
+        keep=100,
+    )
+    assert run(rows, setting) == run(rows, everything)[: setting.keep]
+
+
+def test_many_rounds_of_decay_end_at_zero_and_not_below():
+    rows = [(0.0, 1.0, 1.0)] * 300
+    setting = SuppressionSettings(slope=0.0, epsilon=1e-3, keep=300)
+    scores = [row[2] for row in run(rows, setting)]
+    assert scores[0] == 1
+    assert min(scores) == 0
+    kept, _ = soft_nms(np.array(rows)[:, :2], np.ones(300), setting)
+    assert sorted(kept.tolist()) == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(0, 1, 0.5), (2, 1, 0.5)], r"row 1: segment \[2.0, 1.0\]"),
+        ([(1, 1, 0.5)], "row 0: segment"),
+        ([(0, math.nan, 0.5)], "row 0: segment"),
+        ([(-math.inf, 0, 0.5)], "row 0: segment"),
+        ([(0, 1, math.nan)], "row 0: score nan"),
+        ([(0, 1, math.inf)], "row 0: score inf"),
+        ([(0, 1, -0.1)], "row 0: score -0.1"),
+    ],
+)
+def test_refuses_bad_rows(rows, message):
+    with pytest.raises(ValueError, match=message):
+        run(rows)
+
+
+def test_refuses_arrays_that_do_not_fit():
+    with pytest.raises(ValueError, match="scores: shape"):
+        soft_nms([[0, 1], [1, 2]], [0.5])
+    with pytest.raises(ValueError, match="segments: shape"):
+        soft_nms([[0, 1, 2], [1, 2, 3]], [0.5, 0.5, 0.5])
+    with pytest.raises(ValueError, match="duration"):
+        soft_nms([[0, 1]], [0.5], duration=0.0)
+
+
+def test_nothing_in_nothing_out():
+    kept, scores = soft_nms([], [])
+    assert len(kept) == len(scores) == 0
+
+
+def test_rows_keep_their_other_keys_and_a_duration_is_found():
+    rows = [
+        {"score": 0.5, "segment": [0.0, 10.0], "label": "fall"},
+        {"score": 0.9, "segment": [1.0, 10.0], "label": "wave"},
+    ]
+    found = suppress_rows(rows, None, SuppressionSettings())
+    assert [row["label"] for row in found] == ["wave", "fall"]
+    assert found[1]["score"] == pytest.approx(0.5 * math.exp(-0.81 / 0.75))  # 0.9 > 0.65 + 0.225
+    assert rows[0]["score"] == 0.5
+    assert suppress_rows([], 10.0, SuppressionSettings()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("low_threshold", 1.5),
+        ("slope", -1.0),
+        ("epsilon", 0.0),
+        ("keep", 0),
+        ("full_width_seconds", 0.0),
+    ],
+)
+def test_settings_say_what_is_wrong(name, value):
+    with pytest.raises(ValueError, match=f"{name}: {value}"):
+        SuppressionSettings(**{name: value})

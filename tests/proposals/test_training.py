@@ -1,0 +1,260 @@
+"""PEM: the network, balanced samples, the loss, determinism, data with nothing in it."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.errors import InputError
+from actionspan.proposals import ProposalEvaluator
+from actionspan.proposals.evaluator import load_evaluator, one_thread, save_evaluator
+from actionspan.proposals.examples import best_overlap
+from actionspan.proposals.settings import EvaluatorSettings
+from actionspan.proposals.training import (
+    Examples,
+    balanced_sample,
+    sampling_rates,
+    train_evaluator,
+    weighted_loss,
+)
+
+QUICK = EvaluatorSettings(epochs=3, hidden=8)
+
+
+def examples(targets, seed=0):
+    """Candidates whose features are their target, and noise."""
+    targets = np.asarray(targets, float)
+    rng = np.random.default_rng(seed)
+    features = rng.normal(0, 0.1, (len(targets), 32)).astype(np.float32)
+    features[:, 0] += targets
+    return Examples(features=features, rows=np.arange(len(targets)), targets=targets)
+
+
+def classes(targets):
+    """Return how many of them are high, middle and low."""
+    return [
+        int((targets > 0.6).sum()),
+        int(((targets >= 0.2) & (targets <= 0.6)).sum()),
+        int((targets < 0.2).sum()),
+    ]
+
+
+def test_the_network_is_two_layers_in_closed_form():
+    evaluator = ProposalEvaluator()
+    assert sum(parameter.numel() for parameter in evaluator.parameters()) == 32 * 256 + 256 + 257
+    features = np.random.default_rng(0).random((7, 32))
+    one, one_bias, two, two_bias = (
+        parameter.detach().double().numpy() for parameter in evaluator.parameters()
+    )
+    hidden = np.maximum(features @ one.T + one_bias, 0)
+    expected = 1 / (1 + np.exp(-(hidden @ two.T + two_bias)[:, 0]))
+    np.testing.assert_allclose(evaluator.evaluate(features), expected, rtol=1e-5)
+
+
+def test_a_sample_is_one_to_one_to_two():
+    targets = np.concatenate([np.full(30, 0.7), np.full(200, 0.4), np.full(5000, 0.1)])
+    sample = balanced_sample(targets, EvaluatorSettings(), np.random.default_rng(0))
+    assert classes(targets[sample]) == [30, 30, 60]
+    assert len(set(sample.tolist())) == len(sample)
+    again = balanced_sample(targets, EvaluatorSettings(), np.random.default_rng(1))
+    assert set(again.tolist()) != set(sample.tolist())
+
+
+def test_the_low_threshold_is_a_fifth():
+    """Typed 2.2 in a well-known implementation, every candidate counts as low."""
+    targets = np.array([0.61, 0.6, 0.5, 0.2, 0.19, 0.0, 0.1, 0.15])
+    rates = sampling_rates(targets, EvaluatorSettings())
+    assert rates.tolist() == [1, 1 / 3, 1 / 3, 1 / 3, 0.5, 0.5, 0.5, 0.5]
+    with pytest.raises(ValueError, match=r"low_threshold: 2\.2"):
+        EvaluatorSettings(low_threshold=2.2)
+
+
+def test_ratios_are_settings():
+    targets = np.concatenate([np.full(10, 0.7), np.full(100, 0.4), np.full(1000, 0.1)])
+    setting = EvaluatorSettings(middle_ratio=2.5, low_ratio=4.0)
+    sample = balanced_sample(targets, setting, np.random.default_rng(0))
+    assert classes(targets[sample]) == [10, 25, 40]
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((10, 4, 5), [10, 4, 5]),  # fewer than asked: all of them
+        ((0, 10, 100), [0, 10, 20]),  # no high: middle ones stand for them
+        ((0, 0, 50), [0, 0, 50]),
+        ((0, 50, 0), [0, 50, 0]),
+        ((50, 0, 0), [50, 0, 0]),
+        ((1, 0, 100), [1, 0, 2]),
+        ((0, 0, 0), [0, 0, 0]),
+    ],
+)
+def test_classes_that_are_small_or_empty(counts, expected):
+    targets = np.repeat([0.9, 0.4, 0.1], counts)
+    sample = balanced_sample(targets, EvaluatorSettings(), np.random.default_rng(0))
+    assert classes(targets[sample]) == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=60))
+def test_rates_are_shares_and_never_all_zero(targets):
+    rates = sampling_rates(np.array(targets), EvaluatorSettings())
+    assert ((rates > 0) & (rates <= 1)).all()
+
+
+def test_weights_change_the_loss():
+    """With a loss averaged before it is weighted, weights would do nothing."""
+    prediction = torch.tensor([0.5, 0.5, 0.5, 0.5])
+    target = torch.tensor([0.5, 1.0, 0.0, 0.3])
+    each = torch.tensor([0.0, 0.125, 0.125, 0.02])  # half the squared error
+    for weight in ([1.0, 0, 0, 0], [0.0, 1, 0, 0], [1.0, 1, 1, 1], [0.25, 1, 0.5, 0]):
+        weight = torch.tensor(weight)
+        expected = float((each * weight).sum() / weight.sum())
+        assert float(weighted_loss(prediction, target, weight)) == pytest.approx(expected)
+    assert float(weighted_loss(prediction, target, torch.zeros(4))) == 0.0
+
+
+def test_validation_loss_is_that_of_balanced_classes():
+    """An evaluator that always answers the same, against many low and few high candidates."""
+    targets = np.concatenate([np.full(10, 1.0), np.full(1000, 0.0)])
+    data = Examples(
+        features=np.zeros((1010, 32), np.float32), rows=np.arange(1010), targets=targets
+    )
+    evaluator, log = train_evaluator(data, data, EvaluatorSettings(epochs=1))
+    answer = float(evaluator.evaluate(np.zeros((1, 32)))[0])
+    balanced = ((1 - answer) ** 2 / 2 * 10 + answer**2 / 2 * 20) / 30
+    assert log[0].validation_loss == pytest.approx(balanced, rel=1e-4)
+    assert log[0].sampled == 30
+
+
+def test_learns_what_the_features_tell():
+    rng = np.random.default_rng(0)
+    training, validation = examples(rng.random(2000)), examples(rng.random(500), seed=1)
+    evaluator, log = train_evaluator(training, validation, EvaluatorSettings(epochs=10))
+    answer = evaluator.evaluate(validation.features)
+    assert np.corrcoef(answer, validation.targets)[0, 1] > 0.9
+    assert log[-1].training_loss < log[0].training_loss
+    assert [row.epoch for row in log] == list(range(1, 11))
+    assert not evaluator.training
+
+
+def test_the_step_size_falls():
+    setting = EvaluatorSettings(epochs=5, decay_epochs=2)
+    _, log = train_evaluator(examples([0.1, 0.9]), None, setting)
+    rates = [row.learning_rate for row in log]
+    np.testing.assert_allclose(rates, [1e-2, 1e-2, 1e-3, 1e-3, 1e-4])
+
+
+def test_the_best_epoch_by_validation_is_returned():
+    rng = np.random.default_rng(0)
+    training, validation = examples(rng.random(300)), examples(rng.random(300), seed=1)
+    # Far too large a step, so that the epochs differ and the last is not the best.
+    setting = dataclasses.replace(QUICK, learning_rate=0.3, epochs=12, decay_epochs=100)
+    evaluator, log = train_evaluator(training, validation, setting)
+    losses = [row.validation_loss for row in log]
+    best = int(np.argmin(losses))
+    assert best < 11, "the data must make an earlier epoch best"
+    stopped, _ = train_evaluator(training, None, dataclasses.replace(setting, epochs=best + 1))
+    for one, two in zip(evaluator.parameters(), stopped.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    rng = np.random.default_rng(0)
+    training = examples(rng.random(500))
+    threads = torch.get_num_threads()
+    state = torch.random.get_rng_state()
+    for name, count, seed in (("a", 1, 0), ("b", 2, 0), ("c", 1, 1)):
+        torch.set_num_threads(count)
+        evaluator, _ = train_evaluator(training, None, dataclasses.replace(QUICK, seed=seed))
+        assert torch.get_num_threads() == count
+        save_evaluator(tmp_path / f"{name}.pt", evaluator, "digest")
+    torch.set_num_threads(threads)
+    assert (tmp_path / "a.pt").read_bytes() == (tmp_path / "b.pt").read_bytes()
+    assert (tmp_path / "a.pt").read_bytes() != (tmp_path / "c.pt").read_bytes()
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    "targets", [[], [0.0] * 20, [1.0] * 20, [0.4] * 20, [0.7], [0.0, 1.0]], ids=str
+)
+def test_poor_data_give_numbers(targets):
+    data = examples(targets)
+    for validation in (None, examples([]), data):
+        evaluator, log = train_evaluator(data, validation, QUICK)
+        assert all(torch.isfinite(weight).all() for weight in evaluator.parameters())
+        assert all(math.isfinite(row.training_loss) for row in log)
+        answer = evaluator.evaluate(np.random.default_rng(0).random((3, 32)))
+        assert np.isfinite(answer).all()
+        if not targets:
+            assert answer.tolist() == [0.5] * 3
+        elif validation is data:
+            assert all(math.isfinite(row.validation_loss) for row in log)
+
+
+def test_rows_choose_the_features():
+    """Examples are rows of a larger array, which may be a memory map."""
+    data = examples(np.linspace(0, 1, 200))
+    wide = np.full((400, 32), np.nan, np.float32)
+    wide[::2] = data.features
+    spread = Examples(features=wide, rows=np.arange(0, 400, 2), targets=data.targets)
+    one, _ = train_evaluator(data, None, QUICK)
+    two, _ = train_evaluator(spread, None, QUICK)
+    for first, second in zip(one.parameters(), two.parameters(), strict=True):
+        assert torch.equal(first, second)
+
+
+def test_a_saved_evaluator_is_the_same(tmp_path):
+    evaluator = ProposalEvaluator(hidden=5)
+    save_evaluator(tmp_path / "pem.pt", evaluator, "digest")
+    features = np.random.default_rng(0).random((9, 32))
+    loaded = load_evaluator(tmp_path / "pem.pt")
+    assert (loaded.evaluate(features) == evaluator.evaluate(features)).all()
+
+
+def test_a_file_that_is_no_evaluator_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"pem\.pt: no such file"):
+        load_evaluator(tmp_path / "pem.pt")
+    (tmp_path / "pem.pt").write_text("nothing")
+    with pytest.raises(InputError, match=r"pem\.pt: not a proposal evaluator"):
+        load_evaluator(tmp_path / "pem.pt")
+    torch.save({"kind": "something else"}, tmp_path / "pem.pt")
+    with pytest.raises(InputError, match=r"pem\.pt: not a proposal evaluator"):
+        load_evaluator(tmp_path / "pem.pt")
+
+
+def test_one_thread_is_put_back():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
+
+
+def test_targets_are_the_best_tiou_with_any_instance():
+    found = best_overlap([[0, 1], [0, 2], [8, 9]], [[0, 1], [1, 2], [0, 4]])
+    assert found.tolist() == [1, 0.5, 0]
+    assert best_overlap([[0, 1]], np.zeros((0, 2))).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("training_candidates", 0),
+        ("epochs", 0),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.nan),
+        ("weight_decay", -1.0),
+        ("high_threshold", 1.1),
+        ("high_threshold", 0.1),
+        ("low_ratio", 0.0),
+        ("seed", -1),
+    ],
+)
+def test_settings_say_what_is_wrong(name, value):
+    with pytest.raises(ValueError, match="is not allowed; use"):
+        EvaluatorSettings(**{name: value})
