@@ -1,18 +1,20 @@
 """Decoding: the right frames at the right times from every kind of file, or one clear line."""
 
+import subprocess
+import sys
 import tracemalloc
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
 import av
-import decord
 import numpy as np
 import pytest
 
 from actionspan.errors import InputError
 from actionspan.video import decode
 from actionspan.video.decode import read_frames, read_timeline
+from actionspan.video.safe_decord import decord
 from video.numbered import copy_packets, encode, numbered_picture, read_number
 
 FRAMES = 75
@@ -339,3 +341,17 @@ def test_names_that_look_like_protocols_or_options_open(tmp_path, monkeypatch):
         source = encode(tmp_path / "v.mp4", 3)
         source.rename(tmp_path / name)
         assert decoded(Path(name))[0] == [0, 1, 2]
+
+
+def test_torch_works_after_decord():
+    """decord2 loads NVIDIA's BLAS before torch's, where it is installed."""
+    code = (
+        "from actionspan.video import decode\n"
+        "import torch\n"
+        "print(torch.nn.Conv2d(3, 32, 7)(torch.rand(1, 3, 136, 152)).shape)\n"
+        "print((torch.rand(300, 300) @ torch.rand(300, 300)).shape)\n"
+        "assert not [line for line in open('/proc/self/maps') if 'libnvblas' in line]"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "torch.Size([1, 32, 130, 146])\ntorch.Size([300, 300])\n"

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
-import decord
 import numpy as np
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
-from decord._ffi.base import DECORDError, DECORDLimitReachedError
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
+from actionspan.video.safe_decord import DECORD_ERRORS, decord
 
 Picture = NDArray[np.uint8]
 
@@ -137,14 +136,13 @@ def read_frames(path: Path) -> Iterator[Frame]:
 
 def _decord_pictures(path: Path) -> Iterator[Callable[[], Picture]]:
     """Yield the frames decord decodes; end early, without an error, where it cannot go on."""
-    decord.logging.set_level(decord.logging.QUIET)
     try:
         # The tolerance is a share of the frames: with this one the first stale picture is an error.
         reader = decord.VideoReader(str(path.absolute()), num_threads=1, fault_tol=1e-9)
         for _ in range(len(reader)):
             yield partial(_decord_picture, reader.next())
-    except (DECORDError, DECORDLimitReachedError, RuntimeError, AssertionError, StopIteration):
-        return  # AssertionError: it found no frame
+    except DECORD_ERRORS:
+        return
 
 
 def _decord_picture(frame: Any) -> Picture:

@@ -26,7 +26,7 @@ Estimator = Callable[[Bytes], Floats]  # (L + 1, h, w) grey frames → (L, h, w,
 NO_MOTION = 128  # the code of no motion
 CODES = 127  # codes from no motion to the bound, each way
 BLOCK = 16  # snippets read and written at once
-SMALLEST = 16  # pixels: a frame with a shorter side is no input for these algorithms
+SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
 COPIED = ("time", "frame_difference")
 
 

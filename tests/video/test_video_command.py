@@ -1,0 +1,83 @@
+"""`actionspan video` from a shard's table to flow, as the workflow calls it."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.probe import probe_video
+from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
+from video.numbered import encode
+
+
+@pytest.fixture
+def shard(tmp_path):
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    paths = [encode(tmp_path / "one.mp4", 40), tmp_path / "empty.mp4"]
+    write_videos(tmp_path / "shard.txt", [probe_video(path) for path in paths], SHARD_COLUMNS)
+    return tmp_path / "shard.txt"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_from_a_shard_to_flow(processes, shard, tmp_path):
+    frames, flow = tmp_path / "frames.h5", tmp_path / "flow.h5"
+    more = ["--processes", processes]
+    arguments = ["--shard", str(shard), "--stack", "2", "--out", str(frames), *more]
+    assert main(["video", "frames", *arguments]) == 0
+    arguments = ["--frames", str(frames), "--bound", "10", "--out", str(flow), *more]
+    assert main(["video", "flow", *arguments]) == 0
+    with h5py.File(frames) as one, h5py.File(flow) as two:
+        assert list(one) == list(two) == ["one"]
+        assert one["one/rgb"].shape == (2, 64, 128, 3)
+        assert one["one/gray"].shape == (2, 3, 64, 128)
+        assert two["one/flow"].shape == (2, 4, 64, 128)
+        assert two["one/flow"].attrs["bound"] == 10
+        assert dict(one["one"].attrs) == dict(two["one"].attrs)
+        assert two["one"].attrs["frame_count"] == 40
+        np.testing.assert_allclose(two["one/time"], [8 / 25, 24 / 25])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["frames", "--shard", "gone.txt", "--out", "x.h5"], "gone.txt: no such file"),
+        (["frames", "--shard", "x", "--out", "x.h5", "--stack", "0"], "stack is 0"),
+        (["flow", "--frames", "gone.h5", "--out", "x.h5"], "gone.h5: no such file"),
+        (["flow", "--frames", "x.h5", "--out", "y.h5", "--algorithm", "raft"], "RAFT-small"),
+        (["flow", "--frames", "x.h5", "--out", "y.h5", "--processes", "0"], "--processes"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["video", *arguments]) == 2
+    errors = capsys.readouterr().err
+    assert words in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom actionspan.cli import main\n"
+        "try: main(['video', 'flow', '--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'torchvision', 'cv2', 'decord', 'av'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "[pixels]" in run.stdout
+
+
+@pytest.mark.parametrize("algorithm", ["dis", "farneback"])
+def test_flow_needs_no_torch(algorithm, shard, tmp_path):
+    """torchvision costs seconds: only raft imports it."""
+    main(["video", "frames", "--shard", str(shard), "--out", str(tmp_path / "frames.h5")])
+    code = (
+        "import sys\nfrom actionspan.cli import main\n"
+        f"main(['video', 'flow', '--frames', {str(tmp_path / 'frames.h5')!r}, '--algorithm', "
+        f"{algorithm!r}, '--out', {str(tmp_path / 'flow.h5')!r}])\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
