@@ -343,15 +343,20 @@ def test_names_that_look_like_protocols_or_options_open(tmp_path, monkeypatch):
         assert decoded(Path(name))[0] == [0, 1, 2]
 
 
-def test_torch_works_after_decord():
-    """decord2 loads NVIDIA's BLAS before torch's, where it is installed."""
+def test_torch_and_pyav_work_after_decord(tmp_path):
+    """decord2 puts NVIDIA's BLAS before torch's and its FFmpeg before PyAV's, if it is let."""
     code = (
         "from actionspan.video import decode\n"
-        "import torch\n"
+        "import sys, torch, pathlib\n"
         "print(torch.nn.Conv2d(3, 32, 7)(torch.rand(1, 3, 136, 152)).shape)\n"
         "print((torch.rand(300, 300) @ torch.rand(300, 300)).shape)\n"
-        "assert not [line for line in open('/proc/self/maps') if 'libnvblas' in line]"
+        "assert not [line for line in open('/proc/self/maps') if 'libnvblas' in line]\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from video.numbered import encode\n"
+        f"path = pathlib.Path({str(tmp_path / 'v.mp4')!r})\n"
+        "encode(path, 1, codec='libx265', options={'x265-params': 'log-level=none'})\n"
+        "print(len(list(decode.read_frames(path))))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert run.stdout == "torch.Size([1, 32, 130, 146])\ntorch.Size([300, 300])\n"
+    assert run.stdout == "torch.Size([1, 32, 130, 146])\ntorch.Size([300, 300])\n1\n"

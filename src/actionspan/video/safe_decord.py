@@ -1,22 +1,30 @@
-"""decord, imported so that torch works after it.
+"""decord, imported so that torch and PyAV work beside it.
 
-On import decord2 (3.4) loads every NVIDIA library installed into the process's global names, for
-builds that decode on a GPU. libnvblas is among them; its BLAS then takes the place of torch's, and
-the first convolution ends the process ("CPU Blas library need to be provided", or a segmentation
-fault). The wheel used here needs none of them, so they are hidden from it.
+On import decord2 (3.4) makes two things visible to the whole process that belong to it alone:
+
+- every NVIDIA library installed, for its builds that decode on a GPU. libnvblas is among them; its
+  BLAS takes the place of torch's, and the first convolution ends the process ("CPU Blas library
+  need to be provided", or a segmentation fault). The wheel used here needs none of them.
+- its own FFmpeg, whose functions PyAV's FFmpeg then calls instead of those it was built with:
+  encoding H.265 fails once torch is loaded too.
+
+So the NVIDIA libraries are hidden from it, and its own stay private.
 """
 
+import ctypes
 import importlib
 import sys
 from typing import Any
 
 
 def _import_decord() -> Any:
-    known = sys.modules.get("nvidia")
+    known, visible = sys.modules.get("nvidia"), ctypes.RTLD_GLOBAL
     sys.modules["nvidia"] = None  # type: ignore[assignment]  # what it looks for: not installed
+    ctypes.RTLD_GLOBAL = ctypes.RTLD_LOCAL  # type: ignore[misc]
     try:
         return importlib.import_module("decord")
     finally:
+        ctypes.RTLD_GLOBAL = visible  # type: ignore[misc]
         if known is None:
             del sys.modules["nvidia"]
         else:
