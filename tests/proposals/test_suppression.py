@@ -140,7 +140,6 @@ def test_many_rounds_of_decay_end_at_zero_and_not_below():
     ("rows", "message"),
     [
         ([(0, 1, 0.5), (2, 1, 0.5)], r"row 1: segment \[2.0, 1.0\]"),
-        ([(1, 1, 0.5)], "row 0: segment"),
         ([(0, math.nan, 0.5)], "row 0: segment"),
         ([(-math.inf, 0, 0.5)], "row 0: segment"),
         ([(0, 1, math.nan)], "row 0: score nan"),
@@ -165,6 +164,14 @@ def test_refuses_arrays_that_do_not_fit():
 def test_nothing_in_nothing_out():
     kept, scores = soft_nms([], [])
     assert len(kept) == len(scores) == 0
+
+
+def test_segments_without_length_overlap_nothing():
+    """The public sample of detections has some."""
+    rows = [(1.0, 1.0, 0.9), (1.0, 1.0, 0.8), (0.0, 2.0, 0.7)]
+    setting = SuppressionSettings(low_threshold=0.0)
+    assert run(rows, setting, duration=2.0) == rows
+    assert suppress_rows([{"score": 1.0, "segment": [0, 0]}], None, setting)[0]["score"] == 1.0
 
 
 def test_rows_keep_their_other_keys_and_a_duration_is_found():

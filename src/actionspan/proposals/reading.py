@@ -44,8 +44,8 @@ def _what_is_wrong(row: Any) -> str:
     segment = row.get("segment")
     if not (isinstance(segment, list) and len(segment) == 2 and all(map(_is_number, segment))):
         return f"segment {segment!r} is not [start, end] in seconds"
-    if not segment[0] < segment[1]:
-        return f"segment {segment!r}: the start must lie before the end"
+    if segment[0] > segment[1]:
+        return f"segment {segment!r} is reversed; the start comes first"
     score: Any = row.get("score")
     if not _is_number(score) or score < 0:
         return f"score {score!r} is not a number of 0 or more"

@@ -37,11 +37,11 @@ class CandidateTable:
 
     def video(self, index: int) -> Candidates:
         """Return the candidates of one video."""
-        rows = slice(self.offsets[index], self.offsets[index + 1])
+        first, after = self.offsets[index : index + 2].tolist()
         return Candidates(
-            segments=np.array(self.segments[rows]),
-            scores=np.array(self.scores[rows]),
-            features=np.array(self.features[rows]),
+            segments=_read_rows(self.segments, first, after),
+            scores=_read_rows(self.scores, first, after),
+            features=_read_rows(self.features, first, after),
         )
 
 
@@ -132,10 +132,24 @@ def open_candidates(path: Path) -> CandidateTable:
             ) from None
 
 
+def _read_rows(array: NDArray[np.float32], first: int, after: int) -> NDArray[np.float32]:
+    """Return rows of a memory map by reading the file.
+
+    A pass over a map would keep the whole file in this process's memory.
+    """
+    if not isinstance(array, np.memmap):
+        return array[first:after].copy()
+    assert array.filename is not None
+    width, size = array.shape[1], array.itemsize
+    start = array.offset + first * width * size
+    values = np.fromfile(array.filename, np.float32, (after - first) * width, offset=start)
+    return values.reshape(-1, width)
+
+
 def _memory_map(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
     """Map a contiguous dataset into memory, read-only."""
     if not dataset.size:
         return np.zeros(dataset.shape, dataset.dtype)
     offset = dataset.id.get_offset()
     assert offset is not None, f"{dataset.name} is not contiguous"
-    return np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
+    return np.memmap(path, np.float32, "r", offset, dataset.shape)

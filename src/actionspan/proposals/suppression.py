@@ -26,7 +26,7 @@ def soft_nms(
     that the order of the input does not matter.
 
     Args:
-        segments: (N, 2) starts and ends, start < end, in the unit of `duration` (and in seconds
+        segments: (N, 2) starts and ends, start ≤ end, in the unit of `duration` (and in seconds
             where the settings give the full width in seconds).
         scores: (N,) scores, 0 or more.
         settings: Thresholds and how many to keep.
@@ -38,7 +38,7 @@ def soft_nms(
         scores: (K,) their new scores.
 
     Raises:
-        ValueError: A segment is reversed, empty or not finite, or a score is negative or not
+        ValueError: A segment is reversed or not finite, or a score is negative or not
             finite; the message names the first such row, counted from 0.
     """
     settings = settings or SuppressionSettings()
@@ -84,7 +84,8 @@ def suppress_rows(
         return []
     segments = np.array([row["segment"] for row in rows], np.float64)
     if duration is None:
-        duration = float(segments[:, 1].max())
+        latest = float(segments[:, 1].max())
+        duration = latest if latest > 0 else 1.0
     given = [row["score"] for row in rows]
     kept, scores = soft_nms(segments, given, settings, duration=duration)
     pairs = zip(kept.tolist(), scores.tolist(), strict=True)
@@ -95,11 +96,11 @@ def _check(times: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
     """Raise ValueError for the first row that is no proposal."""
     if scores.shape != (len(times),):
         raise ValueError(f"scores: shape {scores.shape} does not fit {len(times)} segments")
-    good = np.isfinite(times).all(axis=1) & (times[:, 0] < times[:, 1])
+    good = np.isfinite(times).all(axis=1) & (times[:, 0] <= times[:, 1])
     if not good.all():
         row = int(good.argmin())
         raise ValueError(
-            f"row {row}: segment {times[row].tolist()} is not two finite numbers, start < end"
+            f"row {row}: segment {times[row].tolist()} is not two finite numbers, start <= end"
         )
     good = np.isfinite(scores) & (scores >= 0)
     if not good.all():

@@ -1,0 +1,111 @@
+"""proposals.json and proposals.csv: form, order, and bad rows named in one line."""
+
+import csv
+import json
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.proposals.reading import read_proposals
+from actionspan.proposals.writing import result_rows, write_proposals
+
+
+def test_activitynet_result_form_and_table(tmp_path):
+    results = [
+        ("a", result_rows([[0.5, 2.0], [1.0, 3.0]], [0.9, 0.25])),
+        ('quote " and, comma', result_rows([], [])),
+        ("ü", result_rows([[0.1, 0.2]], [1e-9])),
+    ]
+    write_proposals(iter(results), tmp_path / "p.json", tmp_path / "p.csv")
+    assert json.loads((tmp_path / "p.json").read_text(encoding="utf-8")) == {
+        "version": "actionspan 1",
+        "results": {
+            "a": [{"score": 0.9, "segment": [0.5, 2.0]}, {"score": 0.25, "segment": [1.0, 3.0]}],
+            'quote " and, comma': [],
+            "ü": [{"score": 1e-9, "segment": [0.1, 0.2]}],
+        },
+        "external_data": {},
+    }
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [
+            ["video_id", "rank", "start_seconds", "end_seconds", "score"],
+            ["a", "1", "0.5", "2.0", "0.9"],
+            ["a", "2", "1.0", "3.0", "0.25"],
+            ["ü", "1", "0.1", "0.2", "1e-09"],
+        ]
+    assert read_proposals(tmp_path / "p.json") == {name: rows for name, rows in results}
+
+
+def test_no_videos(tmp_path):
+    write_proposals([], tmp_path / "p.json")
+    assert read_proposals(tmp_path / "p.json") == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["p.json"]
+
+
+def test_a_failure_leaves_neither_file(tmp_path):
+    def results():
+        yield "a", result_rows([[0.0, 1.0]], [0.5])
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        write_proposals(results(), tmp_path / "p.json", tmp_path / "p.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_come_back_to_the_bit(tmp_path):
+    segments, scores = [[1 / 3, 2 / 3]], [0.1 + 0.2]
+    write_proposals([("a", result_rows(segments, scores))], tmp_path / "p.json")
+    row = read_proposals(tmp_path / "p.json")["a"][0]
+    assert row == {"score": 0.1 + 0.2, "segment": [1 / 3, 2 / 3]}
+
+
+GOOD = {"score": 0.5, "segment": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"score": 0.5, "segment": [5, 2]}, "segment [5, 2] is reversed; the start comes first"),
+        ({"score": 0.5, "segment": [0, float("nan")]}, "segment [0, nan] is not [start, end]"),
+        ({"score": 0.5, "segment": [0, "1"]}, "segment [0, '1'] is not [start, end]"),
+        ({"score": 0.5, "segment": [0, True]}, "segment [0, True] is not [start, end]"),
+        ({"score": 0.5, "segment": [0, 10**400]}, "is not [start, end]"),
+        ({"score": 0.5, "segment": [0, 1, 2]}, "segment [0, 1, 2] is not [start, end]"),
+        ({"score": 0.5}, "segment None is not [start, end]"),
+        ({"segment": [0, 1]}, "score None is not a number of 0 or more"),
+        ({"score": -1, "segment": [0, 1]}, "score -1 is not a number of 0 or more"),
+        ({"score": float("inf"), "segment": [0, 1]}, "score inf is not a number of 0 or more"),
+        ([0, 1, 0.5], "not a proposal; write"),
+    ],
+)
+def test_a_bad_row_is_named_by_file_video_and_number(tmp_path, row, message):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"results": {"good": [GOOD], "bad": [GOOD, row]}}))
+    with pytest.raises(InputError) as caught:
+        read_proposals(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: video 'bad': row 2: ")
+    assert message in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], "no proposals in it"),
+        ({}, "no proposals in it"),
+        ({"results": []}, "no proposals in it"),
+        ({"results": {"a": {}}}, "video 'a': not a list"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path, content, message):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        read_proposals(path)
+
+
+def test_the_public_sample_of_detections_is_read(shared_data):
+    results = read_proposals(shared_data / "activitynet" / "sample_detection_prediction.json")
+    assert any(row["segment"][0] == row["segment"][1] for rows in results.values() for row in rows)
+    assert all("label" in row for rows in results.values() for row in rows)

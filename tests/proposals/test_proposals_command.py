@@ -1,0 +1,281 @@
+"""The stage's commands on a toy run, and the same proposals to the bit without them."""
+
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.proposals import propose_video, temporal_iou
+from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator
+from actionspan.proposals.reading import read_proposals
+from actionspan.proposals.store import open_candidates
+from actionspan.storage import read_tsv
+from proposals.conftest import write_probabilities
+
+
+def run(folder, *words):
+    """Run `actionspan proposals …`; words with a dot are files of the folder."""
+    return main(["proposals", *[str(folder / word) if "." in word else word for word in words]])
+
+
+def candidates(folder, *more):
+    return run(
+        folder,
+        *("candidates", "--probabilities", "probabilities.h5", "--out", "candidates.h5"),
+        *more,
+    )
+
+
+def train(folder, *more):
+    return run(
+        folder,
+        *("train", "--candidates", "candidates.h5", "--annotations", "annotations.json"),
+        *("--out", "pem.pt", "--epochs", "5", *more),
+    )
+
+
+def generate(folder, *more):
+    return run(
+        folder,
+        *("generate", "--candidates", "candidates.h5", "--evaluator", "pem.pt"),
+        *("--out-json", "proposals.json", "--out-csv", "proposals.csv", *more),
+    )
+
+
+@pytest.fixture
+def finished(toy, tmp_path, capsys):
+    """Run the whole stage in a folder and return it."""
+    assert candidates(tmp_path) == 0
+    assert train(tmp_path, "--out-log", "log.tsv") == 0
+    assert generate(tmp_path) == 0
+    return tmp_path
+
+
+def test_the_truth_is_found(toy, finished):
+    results = read_proposals(finished / "proposals.json")
+    assert list(results) == list(toy)
+    found = total = 0
+    for name in list(toy)[30:]:
+        scores = [row["score"] for row in results[name]]
+        assert scores == sorted(scores, reverse=True)
+        best = [row["segment"] for row in results[name]][: len(toy[name]) + 1]
+        found += (temporal_iou(toy[name], best).max(axis=1) > 0.999).sum()
+        total += len(toy[name])
+    assert found / total > 0.7  # by p_start · p_end alone: below a half
+    table = (finished / "proposals.csv").read_text().splitlines()
+    assert len(table) == 1 + sum(map(len, results.values()))
+
+
+def test_the_log_has_a_line_for_each_epoch(finished):
+    log = read_tsv(finished / "log.tsv")
+    assert [row["epoch"] for row in log] == list("12345")
+    assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_video_alone_gives_the_same_bits(finished, threads):
+    results = read_proposals(finished / "proposals.json")
+    evaluator = load_evaluator(finished / "pem.pt")
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    with h5py.File(finished / "probabilities.h5") as file:
+        for index, name in enumerate(file["video_id"].asstr()[:]):
+            segments, scores = propose_video(
+                file["probabilities"][index], float(file["duration_seconds"][index]), evaluator
+            )
+            assert [row["segment"] for row in results[name]] == segments.tolist()
+            assert [row["score"] for row in results[name]] == scores.tolist()
+    torch.set_num_threads(before)
+
+
+def test_the_evaluator_answers_for_a_video_alone_whatever_the_threads():
+    """Checked at awkward counts, where a matrix product could choose another kernel."""
+    evaluator = ProposalEvaluator()
+    features = np.random.default_rng(0).random((1000, 32)).astype(np.float32)
+    before = torch.get_num_threads()
+    for count in (1, 2, 3, 17, 255, 999, 1000):
+        answers = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            answers.append(evaluator.evaluate(features[:count]).tolist())
+        assert answers[0] == answers[1]
+    torch.set_num_threads(before)
+
+
+def test_running_again_gives_the_same_bytes(finished):
+    names = ["pem.pt", "proposals.json", "proposals.csv"]
+    first = {name: (finished / name).read_bytes() for name in names}
+    assert candidates(finished) == train(finished) == generate(finished) == 0
+    assert {name: (finished / name).read_bytes() for name in names} == first
+
+
+def test_bin_centres_come_back_from_float32(finished, toy):
+    table = open_candidates(finished / "candidates.h5")
+    duration = table.duration_seconds[0]
+    centres = {float(value) for value in (np.arange(100) + 0.5) / 100 * duration}
+    rows = read_proposals(finished / "proposals.json")["video 00"]
+    for row in rows:
+        assert min(abs(np.array(list(centres)) - row["segment"][0])) < 1e-12 * duration
+
+
+def test_candidates_file(finished):
+    with h5py.File(finished / "candidates.h5") as file:
+        total = file["offsets"][-1]
+        assert file["segments"].shape == file["scores"].shape == (total, 2)
+        assert file["features"].shape == (total, 32)
+        assert {file[name].dtype for name in ("segments", "scores", "features")} == {
+            np.dtype(np.float32)
+        }
+        assert file["offsets"].dtype == np.int64
+        assert len(file["offsets"]) == len(file["video_id"]) + 1 == 41
+        assert {"duration_seconds", "subset"} <= set(file)
+        assert file.attrs["digest"]
+
+
+def test_settings_reach_the_work(toy, tmp_path):
+    assert candidates(tmp_path, "--candidates", "7") == 0
+    assert np.diff(open_candidates(tmp_path / "candidates.h5").offsets).tolist() == [7] * 40
+    assert train(tmp_path, "--hidden", "4", "--training-candidates", "2") == 0
+    assert generate(tmp_path, "--keep", "3") == 0
+    results = read_proposals(tmp_path / "proposals.json")
+    assert {len(rows) for rows in results.values()} == {3}
+
+
+def test_more_videos_than_a_block_and_candidates_that_repeat(tmp_path):
+    rng = np.random.default_rng(0)
+    probabilities = rng.random((150, 12, 3), dtype=np.float32)
+    names = [f"v{index}" for index in range(150)]
+    write_probabilities(
+        tmp_path / "probabilities.h5", probabilities, names, [9.0] * 150, ["testing"] * 150
+    )
+    assert candidates(tmp_path) == 0
+    table = open_candidates(tmp_path / "candidates.h5")
+    assert table.video_id == names
+    assert (table.video(149).segments[:, 0] < table.video(149).segments[:, 1]).all()
+
+
+def test_videos_of_one_bin_have_no_proposals(tmp_path, capsys):
+    write_probabilities(
+        tmp_path / "probabilities.h5", np.ones((2, 1, 3)), ["a", "b"], [1, 1], ["training"] * 2
+    )
+    (tmp_path / "annotations.json").write_text('{"database": {}}')
+    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
+    assert "no candidates of training videos" in capsys.readouterr().err
+    assert read_proposals(tmp_path / "proposals.json") == {"a": [], "b": []}
+
+
+def test_no_training_videos_ranks_by_the_boundaries(toy, tmp_path, capsys):
+    (tmp_path / "annotations.json").write_text('{"database": {}}')
+    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
+    table = open_candidates(tmp_path / "candidates.h5")
+    best = table.video(0).scores[0].astype(float).prod()
+    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best / 2
+
+
+def test_probabilities_that_are_none_are_named(tmp_path, capsys):
+    values = np.full((70, 4, 3), 0.5, np.float32)
+    values[66, 1, 1] = np.nan
+    names = [f"v{index}" for index in range(70)]
+    write_probabilities(tmp_path / "probabilities.h5", values, names, [1] * 70, ["training"] * 70)
+    assert candidates(tmp_path) == 2
+    assert "probabilities.h5: v66: probabilities are not all in 0…1" in capsys.readouterr().err
+    assert not (tmp_path / "candidates.h5").exists()
+
+
+def test_wrong_files_are_one_line(toy, tmp_path, capsys):
+    assert generate(tmp_path) == 2
+    assert candidates(tmp_path, "--peak-ratio", "2") == 2
+    with h5py.File(tmp_path / "candidates.h5", "w"):
+        pass
+    assert train(tmp_path) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert "no such file" in lines[0]
+    assert "peak_ratio: 2.0 is not allowed; use a number in 0…1" in lines[1]
+    assert "no candidates in it" in lines[2]
+
+
+def test_suppress_on_anybodys_file(tmp_path, capsys):
+    rows = [{"score": 0.8, "segment": [0, 8], "label": "x"}, {"score": 0.9, "segment": [0, 10]}]
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows, "b": []}}))
+    assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 0
+    # The last proposal ends at 10, so that the best one is of full width: 0.8 is not above 0.9.
+    assert read_proposals(tmp_path / "out.json")["a"][1] == rows[0]
+    (tmp_path / "known.json").write_text(
+        json.dumps(
+            {
+                "database": {
+                    name: {"subset": "validation", "duration": 100.0, "annotations": []}
+                    for name in "ab"
+                }
+            }
+        )
+    )
+    words = ["suppress", "--proposals", "in.json", "--out", "out.json"]
+    assert run(tmp_path, *words, "--annotations", "known.json") == 0
+    decayed = read_proposals(tmp_path / "out.json")["a"][1]
+    assert decayed == {**rows[0], "score": pytest.approx(0.8 * np.exp(-0.64 / 0.75))}
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"c": rows}}))
+    assert run(tmp_path, *words, "--annotations", "known.json") == 2
+    assert "no video 'c'" in capsys.readouterr().err
+
+
+def test_suppress_names_the_bad_row(tmp_path, capsys):
+    rows = [{"score": 0.8, "segment": [0, 8]}, {"score": 0.9, "segment": [3, 1]}]
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
+    assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a': row 2: "
+        "segment [3, 1] is reversed; the start comes first"
+    ]
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_chapters_of_all_and_of_named_videos(finished):
+    words = ["chapters", "--proposals", "proposals.json"]
+    folder = finished / "chapters"
+    assert (
+        main(["proposals", *words[:2], str(finished / words[2]), "--out-folder", str(folder)]) == 0
+    )
+    assert len(list(folder.glob("*.vtt"))) == 40
+    assert (folder / "video 00.vtt").read_text().startswith("WEBVTT\n\n00:")
+    one = finished / "one"
+    words = ["proposals", *words[:2], str(finished / words[2]), "--out-folder", str(one)]
+    assert main([*words, "--videos", "video 03", "unheard of"]) == 0
+    assert sorted(path.name for path in one.iterdir()) == ["unheard of.vtt", "video 03.vtt"]
+    assert (one / "unheard of.vtt").read_text() == "WEBVTT\n"
+
+
+def test_chapters_stay_in_their_folder(tmp_path, capsys):
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"../a": []}}))
+    words = ["--proposals", str(tmp_path / "in.json"), "--out-folder", str(tmp_path / "folder")]
+    assert main(["proposals", "chapters", *words]) == 2
+    assert "'../a' is not a file name" in capsys.readouterr().err
+
+
+def test_help_and_soft_nms_do_not_import_torch():
+    code = (
+        "import sys; from actionspan.cli import main\n"
+        "from actionspan.proposals import soft_nms, generate_candidates, bsp_features\n"
+        "try: main(['proposals', 'train', '--help'])\n"
+        "except SystemExit: pass\n"
+        "assert 'torch' not in sys.modules\n"
+        "from actionspan.proposals import ProposalEvaluator\n"
+        "assert 'torch' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--learning-rate" in done.stdout
+    assert "(default: 0.01)" in done.stdout
+
+
+def test_an_unknown_public_name_is_an_attribute_error():
+    import actionspan.proposals
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = actionspan.proposals.nothing
