@@ -50,8 +50,10 @@ def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new,
     assert len(gained) <= 2
 
 
-@pytest.mark.parametrize(("videos", "shards"), [(1, 1), (8, 1), (800, 100), (20000, 1024)])
-def test_auto_makes_shards_of_eight_and_at_most_1024(videos, shards):
+@pytest.mark.parametrize(
+    ("videos", "shards"), [(1, 1), (3, 3), (8, 4), (64, 4), (65, 5), (800, 50), (20000, 1024)]
+)
+def test_auto_makes_4_to_1024_shards_of_16(videos, shards):
     names = assign_shards([f"video{i}" for i in range(videos)], "auto")
     assert len(names) <= shards
     assert max(int(name) for name in names) <= shards - 1

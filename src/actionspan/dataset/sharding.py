@@ -17,7 +17,8 @@ VIDEO_SUFFIXES = frozenset(
     ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
     ".ts .vob .webm .wmv".split()
 )
-AUTO_VIDEOS_PER_SHARD = 8
+AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
+AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
 AUTO_MAX_SHARDS = 1024
 
 
@@ -78,8 +79,8 @@ def assign_shards(
 
     Args:
         ids: Video ids, without repetition, in any order.
-        videos_per_shard: Videos of a shard on average; `"auto"` takes 8, and more where that made
-            more than 1,024 shards; 1 gives each video a shard of its own, named after it.
+        videos_per_shard: Videos of a shard on average; `"auto"` takes 16, fewer where that made
+            less than 4 shards, and more where it made more than 1,024; 1 gives each video a shard of its own, named after it.
 
     Returns:
         For each shard that is not empty its ids, sorted.
@@ -105,7 +106,8 @@ def assign_shards(
 
 def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if videos_per_shard == "auto":
-        return min(-(-videos // AUTO_VIDEOS_PER_SHARD), AUTO_MAX_SHARDS)
+        least = min(videos, AUTO_MIN_SHARDS)
+        return min(max(-(-videos // AUTO_VIDEOS_PER_SHARD), least), AUTO_MAX_SHARDS)
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)
