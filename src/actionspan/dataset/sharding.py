@@ -80,7 +80,8 @@ def assign_shards(
     Args:
         ids: Video ids, without repetition, in any order.
         videos_per_shard: Videos of a shard on average; `"auto"` takes 16, fewer where that made
-            less than 4 shards, and more where it made more than 1,024; 1 gives each video a shard of its own, named after it.
+            less than 4 shards, and more where it made more than 1,024; 1 gives each video a shard
+            of its own, named after it.
 
     Returns:
         For each shard that is not empty its ids, sorted.
