@@ -48,6 +48,6 @@ rule all:
         "results/evaluation/recall_curves.png",
         "results/dataset/rejected.tsv",
         expand("results/proposals/{model}/proposals.csv", model=MODELS),
-        expand("results/proposals/{model}/model.pt", model=MODELS),
+        wanted_bundles(),
         wanted_chapters(),
         wanted_timelines(),

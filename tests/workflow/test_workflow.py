@@ -193,7 +193,13 @@ def test_a_broken_video_among_many_is_reported_and_the_rest_go_on(project, tmp_p
         "dataset": {"videos": "my videos", "annotations": str(demo / "annotations.json")},
         "temporal": {"models": ["mtn"]},
     }
-    done = own.snakemake("results/proposals/mtn/proposals.json", config=config)
+    done = own.snakemake(
+        "results/proposals/mtn/proposals.json",
+        "results/evaluation/summary.json",
+        "results/evaluation/timelines/mtn/broken.svg",
+        "results/proposals/mtn/chapters/broken.vtt",
+        config=config,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     rejected = own.text("results/dataset/rejected.tsv")
     assert "broken.mp4" in rejected

@@ -148,11 +148,24 @@ def baseline_features(wildcards):
     return "results/features/features.h5" if wildcards.baseline == "difference" else []
 
 
-def weights_files():
-    """Return the encoders' weights that are files (others are names of published weights)."""
-    encoders = config["features"]["encoders"]
-    named = [encoders["rgb_weights"], encoders["flow_weights"]]
-    return [name for name in named if name and Path(name).suffix]
+def weights_files(*named):
+    """Return the weights that are files (others are names of published weights, or none)."""
+    return [
+        name for name in named if name and (Path(name).suffix or Path(name).exists())
+    ]
+
+
+def external_files():
+    """Return the feature files that people brought, so that a changed one re-runs what it made."""
+    folder = config["features"]["external"]["folder"] if EXTERNAL else None
+    return sorted(str(path) for path in Path(folder).iterdir()) if folder else []
+
+
+def wanted_bundles():
+    """Models of features that were made elsewhere cannot take videos: they have no bundle."""
+    return (
+        [] if EXTERNAL else expand("results/proposals/{model}/model.pt", model=MODELS)
+    )
 
 
 def bundle_settings():

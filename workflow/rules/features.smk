@@ -5,7 +5,10 @@ rule features_extract:
     input:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
-        weights=weights_files(),
+        weights=weights_files(
+            config["features"]["encoders"]["rgb_weights"],
+            config["features"]["encoders"]["flow_weights"],
+        ),
         code=source_files("actionspan.features.extract"),
     output:
         "results/features/shards/{shard}.h5",
@@ -32,6 +35,7 @@ rule features_extract:
 rule features_external:
     input:
         videos="results/dataset/videos.tsv",
+        files=external_files(),
         code=source_files("actionspan.features.external"),
     output:
         "results/features/shards/external.h5",

@@ -28,6 +28,7 @@ rule video_frames:
 rule video_flow:
     input:
         frames="results/video/frames/{shard}.h5",
+        weights=weights_files(config["video"]["flow"]["weights"]),
         code=source_files("actionspan.video.flow"),
     output:
         temp("results/video/flow/{shard}.h5"),

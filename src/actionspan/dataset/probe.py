@@ -73,7 +73,7 @@ def _read_packets(path: Path, video: Video) -> Video:
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         tick = float(stream.time_base or 0)
         times: list[float] = []
-        last_duration, last_time, frames = 0.0, float("-inf"), 0
+        last_duration, last_time, frames, hidden = 0.0, float("-inf"), 0, 0
         for packet in container.demux(stream):
             if packet.size == 0:
                 continue
@@ -81,6 +81,9 @@ def _read_packets(path: Path, video: Video) -> Video:
                 raise InputError(f"damaged or truncated at frame {frames}")
             if unit_bytes and not _units_fit(memoryview(packet), unit_bytes):
                 raise InputError(f"damaged at frame {frames}: its data do not fit its packet")
+            if packet.is_discard:  # an edit list hides it: no player shows it
+                hidden += 1
+                continue
             frames += 1
             if packet.pts is not None:
                 times.append(packet.pts * tick)
@@ -88,7 +91,7 @@ def _read_packets(path: Path, video: Video) -> Video:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
         if frames == 0:
             raise InputError("the video stream has no frame")
-        if "mp4" in container.format.name and len(stream.index_entries) > frames:
+        if "mp4" in container.format.name and len(stream.index_entries) > frames + hidden:
             raise InputError(f"truncated: {frames} of {len(stream.index_entries)} frames are there")
         if turned_sideways(path, stream.id):
             width, height = height, width

@@ -70,6 +70,11 @@ def write_bundle(
     missing = sorted(set(SETTINGS) - set(settings))
     if missing:
         raise InputError(f"--settings: no section {missing[0]}; {', '.join(SETTINGS)} are needed")
+    if settings["encoders"].get("source") == "external":
+        raise InputError(
+            "--settings: encoders.source: external: a model of features made elsewhere cannot take "
+            "videos, so it has no bundle"
+        )
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
