@@ -68,6 +68,25 @@ def render_video(path: Path, plan: VideoPlan) -> None:
         cv2.setNumThreads(threads)
 
 
+def _padded_frame(planes: Any, width: int, height: int) -> av.VideoFrame:
+    """Return a frame whose memory beyond the picture is set: the encoder looks at it too.
+
+    Args:
+        planes: (height · 3 / 2, width) uint8, I420.
+        width: Pixels.
+        height: Pixels.
+    """
+    frame = av.VideoFrame(width, height, "yuv420p")
+    values = planes.reshape(-1)
+    for plane in frame.planes:
+        rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
+        rows[:] = 0
+        count = plane.width * plane.height
+        rows[: plane.height, : plane.width] = values[:count].reshape(plane.height, plane.width)
+        values = values[count:]
+    return frame
+
+
 def encode(path: Path, pictures: Iterator[Image], plan: VideoPlan) -> None:
     """Encode RGB pictures with one thread and no date, so that equal pictures give equal bytes."""
     codec = plan.codec if plan.codec in av.codecs_available else "mpeg4"
@@ -84,7 +103,7 @@ def encode(path: Path, pictures: Iterator[Image], plan: VideoPlan) -> None:
             stream.options = {"threads": "1", "flags": "+bitexact"}
         for count, picture in enumerate(pictures):
             planes: Any = cv2.cvtColor(picture, cv2.COLOR_RGB2YUV_I420)
-            frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+            frame = _padded_frame(planes, plan.width, plan.height)
             frame.pts, frame.time_base = count, 1 / plan.fps
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
