@@ -95,10 +95,14 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{path}: JSON nested too deep") from None
 
 
 def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -118,8 +122,17 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file, delimiter="\t"))
+            rows = [row for row in csv.reader(file, delimiter="\t") if row]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
         raise InputError(f"{path}: not a tab-separated table in UTF-8") from None
+    header = rows[0] if rows else []
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}: row {number}: {len(row)} cells, the header has {len(header)}"
+            )
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
