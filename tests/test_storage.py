@@ -163,6 +163,14 @@ def test_tables_come_back(tmp_path):
     assert read == [tuple(map(str, row)) for row in rows]
 
 
+def read_h5(path: Path) -> None:
+    with open_h5(path):
+        pass
+
+
+READERS = {".json": read_json, ".tsv": read_tsv, ".h5": read_h5}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -191,13 +199,7 @@ def test_a_bad_file_is_one_line(tmp_path, name, content, message):
     elif content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        if path.suffix == ".h5":
-            with open_h5(path):
-                pass
-        elif path.suffix == ".tsv":
-            read_tsv(path)
-        else:
-            read_json(path)
+        READERS[path.suffix](path)
     line = str(caught.value)
     assert line.startswith(f"{path}: ")
     assert message in line
@@ -210,8 +212,7 @@ def test_a_truncated_h5_file_is_one_line(tmp_path):
         file["values"] = list(range(10_000))
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(InputError, match="not a whole HDF5 file; delete it and run again"):
-        with open_h5(path):
-            pass
+        read_h5(path)
 
 
 def test_errors_of_the_block_pass_through_open_h5(tmp_path):

@@ -6,11 +6,9 @@ the end. A part counts as done only when its digest names the same settings and 
 """
 
 import json
-import multiprocessing
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import h5py
 
 from actionspan.errors import InputError
+from actionspan.pool import worker_pool
 from actionspan.progress import progress
 from actionspan.storage import create_h5
 
@@ -102,11 +101,7 @@ class _executor:  # noqa: N801 - used as a function
     """`map` over tasks in order: in this process for one, else in a pool of fresh processes."""
 
     def __init__(self, processes: int) -> None:
-        self.pool = (
-            ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
-            if processes > 1
-            else None
-        )
+        self.pool = worker_pool(processes) if processes > 1 else None
 
     def __enter__(self) -> Callable[[Sequence[tuple[Any, ...]]], Iterator[str]]:
         return partial(self.pool.map if self.pool else map, _call)  # type: ignore[return-value]

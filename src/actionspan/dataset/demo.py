@@ -6,15 +6,14 @@ and fidgets, while the camera shakes, pans and zooms, lights change and flicker,
 and float past, and shots are cut: motion that is no action.
 """
 
-import multiprocessing
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.demo_names import demo_video_names
 from actionspan.dataset.demo_plan import LABELS, DemoSettings, VideoPlan, plan_video
+from actionspan.pool import worker_pool
 from actionspan.progress import progress
 from actionspan.storage import write_json
 
@@ -41,8 +40,7 @@ def render_demo(folder: Path, settings: DemoSettings, processes: int) -> None:
     render = partial(_render, folder)
     workers = min(processes, len(plans))
     if workers > 1:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with worker_pool(workers) as pool:
             _run_all(pool.map(render, plans), len(plans))
     else:
         _run_all(map(render, plans), len(plans))

@@ -1,0 +1,26 @@
+"""Processes that work beside this one and never outlive it."""
+
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+
+def worker_pool(processes: int) -> ProcessPoolExecutor:
+    """Return a pool of fresh processes that end when this one does, even when it is killed.
+
+    Workers of a killed job would otherwise go on, hold memory, and write to the files that the
+    next start of the job writes too.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
