@@ -8,8 +8,17 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from actionspan.errors import InputError
+
+# JSON Schema takes 20.0 for an integer; the flag that it becomes does not.
+_Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 
 
 def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
@@ -24,7 +33,7 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
         InputError: A key or value is wrong; the line names it and what is allowed.
     """
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda e: list(e.path))
+    errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
         raise InputError(f"{name}: {_describe(errors[0])}")
 
@@ -55,5 +64,27 @@ def _describe(error: ValidationError) -> str:
     if error.validator == "type":
         kinds = error.validator_value
         allowed = kinds if isinstance(kinds, str) else " or ".join(kinds)
-        return f"{where}: {error.instance!r} is not of type {allowed}"
+        return f"{where}: {error.instance!r} is not of type {allowed}{_hint(error.instance, kinds)}"
+    if error.validator == "anyOf":
+        allowed = " or ".join(_wanted(arm) for arm in error.validator_value)
+        return f"{where}: {error.instance!r} is not {allowed}"
     return f"{where or 'configuration'}: {error.message}"
+
+
+def _hint(value: Any, kinds: str | list[str]) -> str:
+    """Explain a number that YAML took for text, as it does with `1e-3`."""
+    if "number" not in kinds or not isinstance(value, str):
+        return ""
+    try:
+        float(value)
+    except ValueError:
+        return ""
+    return "; YAML reads it as text: write numbers like 0.001 or 1.0e-3"
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    """Name what one arm of an `anyOf` allows."""
+    if "const" in schema:
+        return str(schema["const"])
+    least = f" of at least {schema['minimum']}" if "minimum" in schema else ""
+    return f"an {schema['type']}{least}" if schema["type"] == "integer" else f"a {schema['type']}"

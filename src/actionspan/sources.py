@@ -46,8 +46,8 @@ def _imported(path: Path) -> Iterator[str]:
     package = PACKAGE_FOLDER.name
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.startswith(package))
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
+            yield from (name.name for name in node.names if name.name.split(".")[0] == package)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
             yield str(node.module)
             # in `from package import name` the name may itself be a module
             yield from (f"{node.module}.{name.name}" for name in node.names)
