@@ -43,6 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # a folder that cannot be written, a file that is a folder, a name too long, …
+        print(f"actionspan {parsed.command}: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"actionspan {parsed.command}: interrupted; run it again to go on", file=sys.stderr)
         return 130

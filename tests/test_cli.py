@@ -1,0 +1,221 @@
+"""The command line: quick help, one line for bad input, and exit statuses that tell."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actionspan import __version__, cli
+from actionspan.cli import COMMANDS, main
+from actionspan.errors import InputError
+
+HEAVY = ["torch", "torchvision", "cv2", "decord", "av", "matplotlib"]
+
+EVERY_HELP = """
+import argparse, contextlib, importlib, io, json, sys
+from actionspan.cli import COMMANDS, main
+
+commands = []
+for name, (module, _) in COMMANDS.items():
+    parser = argparse.ArgumentParser()
+    importlib.import_module(module).add_parsers(parser)
+    steps = [list(a.choices) for a in parser._actions
+             if isinstance(a, argparse._SubParsersAction)]
+    commands += [[name]] + [[name, step] for step in (steps[0] if steps else [])]
+shown = {}
+for words in [[], *commands]:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        try:
+            main([*words, "--help"])
+            status = None
+        except SystemExit as end:
+            status = end.code
+    heavy = [name for name in HEAVY if name in sys.modules]
+    shown[" ".join(words)] = [status, text.getvalue(), heavy]
+print(json.dumps(shown))
+"""
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, list]:
+    """Exit status, text and heavy imports of `--help`, by command."""
+    code = f"HEAVY = {HEAVY}\n{EVERY_HELP}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_command_and_step_has_help(helps):
+    assert {name.split()[0] for name in helps if name} == set(COMMANDS)
+    assert len(helps) > 2 * len(COMMANDS)
+    for name, (status, text, _) in helps.items():
+        assert status == 0, name
+        assert text.startswith(f"usage: actionspan {name}".rstrip()), name
+        assert all(help_line in text for _, help_line in COMMANDS.values()) or name
+
+
+def test_no_help_costs_a_heavy_import(helps):
+    assert {name: heavy for name, (_, _, heavy) in helps.items() if heavy} == {}
+
+
+def test_help_says_what_each_flag_does(helps):
+    """A flag whose help is empty stands alone on its line, with no text on the next."""
+    for name, (_, text, _) in helps.items():
+        lines = text.split("options:")[1].splitlines() if "options:" in text else []
+        flags = [i for i, line in enumerate(lines) if line.startswith("  -")]
+        for i in flags:
+            alone = "  " not in lines[i].strip()
+            next_line = lines[i + 1] if i + 1 < len(lines) else ""
+            assert not alone or next_line.startswith(" " * 8), f"{name}: {lines[i]}"
+
+
+def command(*words: str, **more) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "actionspan", *words], capture_output=True, text=True, **more
+    )
+
+
+def test_the_program_runs_as_a_module():
+    done = command("--version")
+    assert (done.returncode, done.stdout) == (0, f"actionspan {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["video"], ["video", "nonsense"], ["propose"], ["propose", "--x"]]
+)
+def test_a_wrong_command_is_usage_and_exit_2(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 2
+    assert "usage: actionspan" in capsys.readouterr().err
+
+
+def missing(name: str, *flags: str) -> list[str]:
+    return [*name.split(), *(word for flag in flags for word in (flag, "missing/file"))]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        missing("dataset index", "--shards", "--annotations", "--out"),
+        missing("video frames", "--shard", "--out"),
+        missing("video flow", "--frames", "--out"),
+        missing("features extract", "--frames", "--flow", "--out"),
+        missing("features external", "--folder", "--videos", "--out"),
+        missing("features rescale", "--shards", "--videos", "--annotations", "--out"),
+        missing("temporal train", "--features", "--annotations", "--out"),
+        missing("temporal predict", "--model", "--features", "--out"),
+        missing("proposals candidates", "--probabilities", "--out"),
+        missing("proposals train", "--candidates", "--annotations", "--out"),
+        missing("proposals generate", "--candidates", "--evaluator", "--out-json"),
+        missing("proposals suppress", "--proposals", "--out"),
+        [*missing("proposals bundle", "--features", "--temporal", "--evaluator", "--out"),
+         "--settings", "{"],
+        missing("proposals chapters", "--proposals", "--out-folder"),
+        ["evaluation", "baseline", "--method", "random",
+         *missing("", "--annotations", "--out-json", "--out-csv")],
+        missing("evaluation evaluate", "--proposals", "--annotations", "--method", "--out"),
+        missing("evaluation summary", "--evaluations", "--out-json", "--out-tsv", "--out-markdown"),
+        missing("evaluation curves", "--evaluations", "--out-table"),
+        missing("evaluation plot-curves", "--table", "--out"),
+        ["score", "--protocol", "activitynet", *missing("", "--ground-truth", "--proposals")],
+        ["propose", "missing/file", "--model", "missing/model"],
+        ["propose", "missing/file", "--model", "none", "--out", "missing/out"],
+    ],
+    ids=lambda words: "-".join(word for word in words[:2] if word.isalpha()),
+)  # fmt: skip
+def test_a_missing_file_is_one_line_and_exit_2(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    last = shown.err.splitlines()[-1]
+    assert last.startswith(f"actionspan {words[0]}: ")
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+def test_a_setting_out_of_range_is_one_line_without_a_traceback():
+    done = command("video", "flow", "--frames", "f.h5", "--out", "o.h5", "--bound", "-1")
+    assert done.returncode == 2
+    assert done.stderr == ("actionspan video: bound is -1.0: a finite number of pixels above 0\n")
+
+
+def raising(monkeypatch, error: BaseException | type[BaseException]) -> list[str]:
+    """Make `actionspan schema` raise; return its words."""
+
+    def run(arguments):
+        raise error
+
+    monkeypatch.setattr(
+        "actionspan.schema.add_parsers", lambda parser: parser.set_defaults(run=run)
+    )
+    return ["schema"]
+
+
+def test_bad_input(monkeypatch, capsys):
+    assert main(raising(monkeypatch, InputError("a.json: no such file"))) == 2
+    assert capsys.readouterr().err == "actionspan schema: a.json: no such file\n"
+
+
+def test_an_interrupt(monkeypatch, capsys):
+    assert main(raising(monkeypatch, KeyboardInterrupt)) == 130
+    assert capsys.readouterr().err == ("actionspan schema: interrupted; run it again to go on\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (OSError(28, "No space left on device", "out/a.h5"), "out/a.h5: No space left on device"),
+        (NotADirectoryError(20, "Not a directory", "file/a"), "file/a: Not a directory"),
+        (PermissionError(13, "Permission denied", "out"), "out: Permission denied"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_one_line(monkeypatch, capsys, error, shown):
+    assert main(raising(monkeypatch, error)) == 2
+    assert capsys.readouterr().err == f"actionspan schema: {shown}\n"
+
+
+def test_an_error_of_the_program_keeps_its_traceback(monkeypatch):
+    for error in (ZeroDivisionError("x"), OSError("without a file")):
+        with pytest.raises(type(error)):
+            main(raising(monkeypatch, error))
+
+
+def test_a_status_is_passed_on(monkeypatch):
+    for given, expected in ((None, 0), (0, 0), (1, 1)):
+        monkeypatch.setattr(
+            "actionspan.schema.add_parsers",
+            lambda parser, given=given: parser.set_defaults(run=lambda arguments: given),
+        )
+        assert main(["schema"]) == expected
+
+
+def test_a_closed_pipe_is_no_error():
+    """As `actionspan schema | head -1` closes it: 0, and nothing on standard error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "actionspan", "schema"], stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_only_the_module_of_the_command_is_imported():
+    code = (
+        "import sys\nfrom actionspan.cli import main\nmain(['schema'])\n"
+        "assert 'actionspan.propose' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_has_its_module():
+    root = Path(cli.__file__).parents[1]
+    for module, help_line in COMMANDS.values():
+        assert (root / f"{module.replace('.', '/')}.py").is_file()
+        assert help_line
