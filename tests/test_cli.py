@@ -144,6 +144,14 @@ def test_a_setting_out_of_range_is_one_line_without_a_traceback():
     assert done.stderr == ("actionspan video: bound is -1.0: a finite number of pixels above 0\n")
 
 
+@pytest.mark.parametrize("words", [["features", "extract", "--frames", "f.h5", "--flow", "g.h5"],
+                                   ["temporal", "train", "--features", "f.h5",
+                                    "--annotations", "a.json"]])  # fmt: skip
+def test_no_threads_are_refused(words, capsys):
+    assert main([*words, "--out", "o", "--threads", "0"]) == 2
+    assert capsys.readouterr().err == f"actionspan {words[0]}: --threads 0: at least 1\n"
+
+
 def raising(monkeypatch, error: BaseException | type[BaseException]) -> list[str]:
     """Make `actionspan schema` raise; return its words."""
 

@@ -137,6 +137,8 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
     from actionspan.proposals.ranking import propose_video
     from actionspan.temporal.predict import predict_probabilities
 
+    if arguments.threads < 1:
+        raise InputError(f"--threads {arguments.threads}: at least 1")
     keep_freed_memory()
     torch.set_num_threads(arguments.threads)
     bundle = load_bundle(Path(arguments.model))

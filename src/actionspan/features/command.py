@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
 from actionspan.settings import add_arguments, from_arguments
 
@@ -40,6 +41,8 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 def run_extract(arguments: argparse.Namespace) -> int:
     """Compute the features of one shard."""
     settings = from_arguments(EncoderSettings, arguments)
+    if arguments.threads < 1:
+        raise InputError(f"--threads {arguments.threads}: at least 1")
 
     import cv2
     import torch
