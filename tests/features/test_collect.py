@@ -105,6 +105,10 @@ def test_videos_without_features_are_reported_and_left_out(
     collect([shard], videos, annotations, tmp_path / "f.h5", RescaleSettings())
     assert open_features(tmp_path / "f.h5").video_id == ["c"]
     assert "without features: 3 of 4 videos: a, b, d" in capsys.readouterr().err
+    other = tmp_path / "other.h5"
+    with pytest.raises(InputError, match="without features: 3 of 4 videos: a, b, d"):
+        collect([shard], videos, annotations, other, RescaleSettings(), all_needed=True)
+    assert not other.exists()
 
 
 def test_features_that_do_not_fit_together_are_named(raw, write_shard, write_tables, tmp_path):

@@ -212,3 +212,36 @@ def test_a_broken_video_among_many_is_reported_and_the_rest_go_on(project, tmp_p
     assert "broken.mp4" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert Path(tmp_path / "results/features").exists()
+
+
+def test_features_from_elsewhere_need_no_video_and_a_changed_file_re_runs(tmp_path):
+    own = copy_program(tmp_path)
+    folder = tmp_path / "npy"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    database = {}
+    for number in range(6):
+        np.save(folder / f"v{number}.npy", rng.normal(size=(30, 12)).astype(np.float32))
+        database[f"v{number}"] = {
+            "subset": "training" if number < 4 else "validation",
+            "duration": 20.0,
+            "annotations": [{"segment": [4.0 + number, 12.0], "label": "jump"}],
+        }
+    (tmp_path / "truth.json").write_text(json.dumps({"database": database}))
+    config = {
+        "dataset": {"videos": None, "annotations": "truth.json"},
+        "features": {"source": "external", "external": {"folder": "npy"}},
+        "temporal": {"models": ["mtn"]},
+    }
+    done = own.snakemake("--show-failed-logs", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(json.loads(own.text("results/evaluation/summary.json"))) == {
+        "mtn",
+        "random",
+        "sliding",
+    }
+    assert own.planned(config=config) == {}
+    np.save(folder / "v0.npy", rng.normal(size=(30, 12)).astype(np.float32))
+    planned = own.planned(config=config)
+    assert {"features_external", "features_rescale", "temporal_train"} <= set(planned)
+    assert "dataset_index" not in planned

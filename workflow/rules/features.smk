@@ -79,6 +79,8 @@ rule features_rescale:
         gpu=0,
     params:
         settings=flags(config["features"]["rescale"]),
+        on_bad_input=config["dataset"]["on_bad_input"],
     shell:
         "python -m actionspan features rescale --shards {input.shards} --videos {input.videos}"
-        " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
+        " --annotations {input.annotations} {params.settings}"
+        " --on-bad-input {params.on_bad_input} --out {output} > {log} 2>&1"

@@ -45,7 +45,13 @@ class _Raw:
 
 
 def collect(
-    shards: Sequence[Path], videos: Path, annotations: Path, out: Path, settings: RescaleSettings
+    shards: Sequence[Path],
+    videos: Path,
+    annotations: Path,
+    out: Path,
+    settings: RescaleSettings,
+    *,
+    all_needed: bool = False,
 ) -> None:
     """Make features.h5.
 
@@ -58,12 +64,13 @@ def collect(
         annotations: annotations.json; a video it doesn't name counts as testing.
         out: features.h5.
         settings: Steps, components and standardisation.
+        all_needed: Whether a video without features is an error, not a line on standard error.
 
     Raises:
         InputError: A shard is not whole, features don't fit together or are not finite, or there
             is no training video to fit on.
     """
-    sources = _find_sources(shards, videos, annotations)
+    sources = _find_sources(shards, videos, annotations, all_needed)
     with _Shards() as opened:
         first = opened.read(sources[0])
         widths = {stream: rows.shape[1] for stream, rows in first.streams.items()}
@@ -79,7 +86,9 @@ def collect(
             _write(file, sources, read, transform, motion)
 
 
-def _find_sources(shards: Sequence[Path], videos: Path, annotations: Path) -> list[_Source]:
+def _find_sources(
+    shards: Sequence[Path], videos: Path, annotations: Path, all_needed: bool
+) -> list[_Source]:
     """Return the videos of videos.tsv that have features, sorted by id; report the others."""
     where: dict[str, Path] = {}
     for shard in shards:
@@ -93,7 +102,13 @@ def _find_sources(shards: Sequence[Path], videos: Path, annotations: Path) -> li
     missing = [video.video_id for video in listed if video.video_id not in where]
     if missing:
         some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        print(f"without features: {len(missing)} of {len(listed)} videos: {some}", file=sys.stderr)
+        line = f"without features: {len(missing)} of {len(listed)} videos: {some}"
+        if all_needed:
+            raise InputError(
+                f"{videos}: {line}; the logs of `video frames` say why, and "
+                "--on-bad-input skip goes on without them"
+            )
+        print(line, file=sys.stderr)
     if len(missing) == len(listed):
         raise InputError(f"{videos}: no shard has features of any of its {len(listed)} videos")
     return [

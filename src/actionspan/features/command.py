@@ -34,6 +34,12 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
     step.add_argument("--annotations", type=Path, required=True, help="dataset/annotations.json")
     step.add_argument("--out", type=Path, required=True, help="features/features.h5")
+    step.add_argument(
+        "--on-bad-input",
+        choices=["skip", "fail"],
+        default="skip",
+        help="leave out videos without features, or stop (default: skip)",
+    )
     add_arguments(step, RescaleSettings)
     step.set_defaults(run=run_rescale)
 
@@ -73,5 +79,12 @@ def run_rescale(arguments: argparse.Namespace) -> int:
 
     from actionspan.features.collect import collect
 
-    collect(arguments.shards, arguments.videos, arguments.annotations, arguments.out, settings)
+    collect(
+        arguments.shards,
+        arguments.videos,
+        arguments.annotations,
+        arguments.out,
+        settings,
+        all_needed=arguments.on_bad_input == "fail",
+    )
     return 0

@@ -6,6 +6,15 @@ from typing import Literal
 
 from actionspan.settings import option
 
+ImageNetwork = Literal[
+    "efficientnet_lite0",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnet101",
+    "resnet152",
+    "bn_inception",
+]
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
@@ -17,31 +26,17 @@ class EncoderSettings:
         "pooled",
         "globally pooled features, or class scores (before softmax) of trained classifiers",
     )
-    rgb_encoder: Literal[
-        "efficientnet_lite0",
-        "resnet18",
-        "resnet34",
-        "resnet50",
-        "resnet101",
-        "resnet152",
-        "bn_inception",
-        "i3d",
-    ] = option("efficientnet_lite0", "network that sees the RGB frames")
+    rgb_encoder: Literal[ImageNetwork, "i3d"] = option(
+        "efficientnet_lite0", "network that sees the RGB frames"
+    )
     rgb_weights: Path | None = option(
         None,
         "its checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as "
         "IMAGENET1K_V1; none: the weights that come as a package (efficientnet_lite0, i3d)",
     )
-    flow_encoder: Literal[
-        "efficientnet_lite0",
-        "resnet18",
-        "resnet34",
-        "resnet50",
-        "resnet101",
-        "resnet152",
-        "bn_inception",
-        "flow_histogram",
-    ] = option("efficientnet_lite0", "network that sees the flow planes, or their histogram")
+    flow_encoder: Literal[ImageNetwork, "flow_histogram"] = option(
+        "efficientnet_lite0", "network that sees the flow planes, or their histogram"
+    )
     flow_weights: Path | None = option(
         None,
         "its checkpoint, of RGB (the first convolution is widened) or of flow; none: as the RGB "
