@@ -1,0 +1,85 @@
+"""All-reduce by libraries, as peers of the ring: MPI_Allreduce and torch.distributed."""
+
+import socket
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from actionspan.parallel.transfer import workspace
+
+
+class MpiAllreduce:
+    """MPI_Allreduce; half-precision tensors are summed, and travel, in float32."""
+
+    def __init__(self, comm: Any, cuda_aware: bool = False) -> None:
+        self.comm, self.cuda_aware = comm, cuda_aware
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place over the ranks.
+
+        Args:
+            tensor: As for `ring_allreduce`.
+            bucket: Not needed: collective calls match by their order.
+
+        Raises:
+            ValueError: The tensor is not contiguous or not of a floating type.
+        """
+        from mpi4py import MPI
+
+        with workspace(tensor, self.cuda_aware) as flat:
+            if len(flat):
+                buffer = flat.numpy() if flat.device.type == "cpu" else flat
+                self.comm.Allreduce(MPI.IN_PLACE, buffer, op=MPI.SUM)
+
+
+class TorchAllreduce:
+    """torch.distributed's all-reduce, `gloo` on CPUs and `nccl` on GPUs.
+
+    Its process group is made over TCP from rank 0's address, which MPI passes around; it is torn
+    down by `close`.
+    """
+
+    def __init__(self, comm: Any, backend: str, timeout_seconds: float) -> None:
+        import torch.distributed as distributed
+        from torch.distributed.distributed_c10d import TCPStore
+
+        self._distributed = distributed
+        rank, size = comm.Get_rank(), comm.Get_size()
+        wait = timedelta(seconds=timeout_seconds)
+        if rank == 0:
+            host = socket.gethostname()
+            try:
+                socket.getaddrinfo(host, None)
+            except OSError:
+                host = "127.0.0.1"  # a machine that does not know its own name stands alone
+            store = TCPStore(host, 0, size, is_master=True, timeout=wait, wait_for_workers=False)
+            comm.bcast((host, store.port), root=0)
+        else:
+            host, port = comm.bcast(None, root=0)
+            store = TCPStore(host, port, size, is_master=False, timeout=wait)
+        distributed.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=wait
+        )
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place over the ranks.
+
+        Args:
+            tensor: Contiguous; a CPU tensor for `gloo`, a GPU tensor for `nccl`. Half precision is
+                summed in float32.
+            bucket: Not needed: collective calls match by their order.
+        """
+        if not tensor.is_contiguous():
+            raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")
+        half = tensor.dtype in (torch.float16, torch.bfloat16)
+        flat = tensor.detach().float() if half else tensor.detach()
+        if flat.numel():
+            self._distributed.all_reduce(flat)
+        if half:
+            tensor.detach().copy_(flat)
+
+    def close(self) -> None:
+        """Tear the process group down."""
+        self._distributed.destroy_process_group()

@@ -1,0 +1,80 @@
+"""What the engine needs of a communicator, and how it waits.
+
+It is a small part of `mpi4py.MPI.Comm`, so that an mpi4py communicator can be passed as it is, and
+so can the counting and the simulated ones.
+"""
+
+import os
+import time
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+# Each bucket has a tag of its own for each phase, so that no message can be taken for another.
+PHASES = ("scatter", "gather", "push", "pull", "control")
+
+
+class Request(Protocol):
+    """A send or receive under way."""
+
+    def Test(self) -> bool:  # noqa: N802 - mpi4py's name
+        """Return whether it is complete, and move it forward."""
+        ...
+
+
+class Communicator(Protocol):
+    """The calls of `mpi4py.MPI.Comm` that the engine makes; buffers are arrays of bytes."""
+
+    def Get_rank(self) -> int:  # noqa: N802
+        """Return this process's number, 0…size - 1."""
+        ...
+
+    def Get_size(self) -> int:  # noqa: N802
+        """Return how many processes there are."""
+        ...
+
+    def Isend(self, buf: Any, dest: int, tag: int) -> Any:  # noqa: N802
+        """Start to send a buffer; return a `Request`."""
+        ...
+
+    def Irecv(self, buf: Any, source: int, tag: int) -> Any:  # noqa: N802
+        """Start to receive into a buffer; return a `Request`."""
+        ...
+
+
+def tag_of(bucket: int, phase: str) -> int:
+    """Return the tag of a bucket's messages in a phase."""
+    return bucket * len(PHASES) + PHASES.index(phase)
+
+
+def phase_of(tag: int) -> str:
+    """Return the phase whose messages carry this tag."""
+    return PHASES[tag % len(PHASES)]
+
+
+def as_buffer(block: Tensor) -> Any:
+    """Return a contiguous 1-D tensor as something mpi4py sends without a copy.
+
+    A CPU tensor becomes its bytes, so that every type travels alike (MPI knows no bfloat16). A GPU
+    tensor is passed as it is, which only a CUDA-aware MPI can take.
+    """
+    return block.view(torch.uint8).numpy() if block.device.type == "cpu" else block
+
+
+def wait(request: Request) -> None:
+    """Wait for a request, eagerly at first, then ever more politely.
+
+    Between questions the core is offered to others, and after 2 ms the process sleeps for a
+    twentieth of the time waited, 1 ms at most: ranks that wait (a parameter server, above all)
+    leave the cores to those that compute.
+    """
+    if request.Test():
+        return
+    begun = time.perf_counter()
+    while not request.Test():
+        waited = time.perf_counter() - begun
+        if waited > 2e-3:
+            time.sleep(min(1e-3, waited / 20))
+        else:
+            os.sched_yield()

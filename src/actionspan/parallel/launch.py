@@ -1,0 +1,55 @@
+"""How a process becomes a rank: MPI started with care, and errors that all ranks share."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+# Ranks on this machine, by the names that launchers give it.
+LOCAL_RANKS = (
+    "MPI_LOCALNRANKS",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "PALS_LOCAL_SIZE",
+    "SLURM_NTASKS_PER_NODE",
+    "PMI_SIZE",
+    "SLURM_NTASKS",
+)
+# With more ranks than cores MPICH must give the core up while it waits.
+POLITE = {
+    "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "true",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
+}
+
+
+def world() -> Any:
+    """Start MPI where it has not been started and return `MPI.COMM_WORLD`."""
+    found = (os.environ.get(name, "") for name in LOCAL_RANKS)
+    ranks = next((int(value) for value in found if value.isdigit()), 1)
+    if ranks > len(os.sched_getaffinity(0)):
+        for name, value in POLITE.items():
+            os.environ.setdefault(name, value)
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+def root_first(comm: Any, function: Callable[[], Result]) -> Result:
+    """Run `function` on rank 0, then on the others; a mistake is reported once, not by each rank.
+
+    Raises:
+        Exception: What `function` raised on rank 0. The other ranks leave silently with status 2.
+    """
+    error: BaseException | None = None
+    if comm.Get_rank() == 0:
+        try:
+            result = function()
+        except Exception as raised:
+            error = raised
+    if comm.bcast(error is not None, root=0):
+        if error is not None:
+            raise error
+        sys.exit(2)
+    return result if comm.Get_rank() == 0 else function()

@@ -1,0 +1,126 @@
+"""Synchronous parameter servers: one central server, or every rank serving a part.
+
+They stand beside the ring (paper 000 compares with the central one) and take the same calls: each
+rank passes its gradient and gets the sum. The server adds in rank order, never in order of arrival,
+so that the same ranks and tensors repeat to the bit.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
+from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
+from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
+
+Placement = Literal["own_rank", "on_worker", "sharded"]
+
+
+class ParameterServer:
+    """Sums tensors over workers through servers.
+
+    Placements, for n workers and tensors of K bytes:
+
+    - `own_rank`: rank 0 serves and computes nothing, ranks 1…n work. 2·n·K bytes pass the server.
+    - `on_worker`: rank 0 serves and works. 2·(n - 1)·K bytes pass it.
+    - `sharded`: every rank serves one block. 2·(n - 1)/n·K bytes pass each, as in the ring.
+
+    Args:
+        comm: An mpi4py communicator, or one like it.
+        placement: Where the server is.
+        wire: The type values travel in; None: their own. Sums are float32 or float64.
+        piece_bytes: Longer blocks travel in pieces of this many bytes.
+        cuda_aware: Hand GPU memory to MPI without staging it in host memory.
+
+    Raises:
+        ValueError: A placement that is none, or a server of its own without a worker.
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        placement: Placement = "own_rank",
+        *,
+        wire: torch.dtype | None = None,
+        piece_bytes: int = PIECE_BYTES,
+        cuda_aware: bool = False,
+    ) -> None:
+        if placement not in ("own_rank", "on_worker", "sharded"):
+            raise ValueError(f"placement {placement!r}: own_rank, on_worker or sharded")
+        self.comm, self.placement, self.wire = comm, placement, wire
+        self.piece_bytes, self.cuda_aware = piece_bytes, cuda_aware
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self._room: Tensor | None = None
+        if placement == "own_rank" and self.size < 2:
+            raise ValueError("a server on a rank of its own needs one more rank, a worker")
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place over the workers; every rank, the server too, gets the sum.
+
+        All ranks call it with tensors of one shape and type, in the same order. What the tensor of
+        a server on its own rank holds beforehand does not count.
+
+        Args:
+            tensor: As for `ring_allreduce`.
+            bucket: Chooses the message tags.
+
+        Raises:
+            ValueError: The tensor is not contiguous or not of a floating type.
+        """
+        wire = self.wire
+        if wire is None and tensor.dtype in (torch.float16, torch.bfloat16):
+            wire = tensor.dtype
+        with workspace(tensor, self.cuda_aware) as flat:
+            sharded = self.placement == "sharded"
+            bounds = block_bounds(len(flat), self.size) if sharded else [0, len(flat)]
+            blocks = Transfer(flat, bounds, self.comm, bucket, wire, self.piece_bytes)
+            if self.size > 1:
+                if sharded:
+                    self._sharded(blocks)
+                elif self.rank == 0:
+                    self._serve(blocks)
+                else:
+                    blocks.exchange("push", flat, 0, None, 0, add=False)
+                    blocks.exchange("pull", None, 0, flat, 0, add=False)
+
+    def _serve(self, blocks: Transfer) -> None:
+        """Collect from each worker in turn, then hand the sum to all."""
+        flat = blocks.flat
+        for worker in range(1, self.size):
+            first = self.placement == "own_rank" and worker == 1
+            blocks.exchange("push", None, worker, flat, worker, add=not first)
+        blocks.round_to_wire(flat)
+        tag = tag_of(blocks.bucket, "pull")
+        pieces = blocks.pieces(flat.to(blocks.wire))
+        under_way = [
+            self.comm.Isend(as_buffer(piece), worker, tag)
+            for piece in pieces
+            for worker in range(1, self.size)
+        ]
+        for request in under_way:
+            wait(request)
+
+    def _sharded(self, blocks: Transfer) -> None:
+        """Collect the contributions to this rank's block, add them in rank order, hand it out."""
+        own = blocks.block(self.rank)
+        slots = self._slots(own)
+        slots[self.rank].copy_(own)
+        for send, to, _, source in push_rounds(self.rank, self.size):
+            blocks.exchange("push", blocks.block(send), to, slots[source], source, add=False)
+        torch.add(slots[0], slots[1], out=own)
+        for rank in range(2, self.size):
+            own.add_(slots[rank])
+        blocks.round_to_wire(own)
+        for _, to, receive, source in pull_rounds(self.rank, self.size):
+            blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
+
+    def _slots(self, like: Tensor) -> list[Tensor]:
+        """Return a place for each rank's contribution, kept for the next call."""
+        if (
+            self._room is None
+            or self._room.numel() < self.size * len(like)
+            or (self._room.dtype != like.dtype or self._room.device != like.device)
+        ):
+            self._room = torch.empty(self.size * len(like), dtype=like.dtype, device=like.device)
+        return list(self._room[: self.size * len(like)].view(self.size, len(like)))

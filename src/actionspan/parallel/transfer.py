@@ -1,0 +1,138 @@
+"""Blocks of one tensor on their way between ranks: pieces, wire types, sums in place."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
+
+PIECE_BYTES = 1 << 20  # a piece is added while it is still in the core's cache
+IN_FLIGHT = 2  # pieces under way in each direction
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+@contextmanager
+def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
+    """Yield a flat float32 or float64 tensor to sum into; `tensor` has its values afterwards.
+
+    A float32 or float64 CPU tensor is its own workspace. Half-precision tensors are summed in
+    float32. GPU tensors are staged through pinned memory unless MPI is CUDA-aware.
+
+    Raises:
+        ValueError: The tensor is not contiguous or not of a floating type.
+    """
+    if tensor.dtype not in TYPES:
+        names = ", ".join(str(kind).removeprefix("torch.") for kind in TYPES)
+        raise ValueError(f"tensor of {tensor.dtype}: one of {names}")
+    if not tensor.is_contiguous():
+        raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")
+    flat = tensor.detach().view(-1)
+    wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
+    stay = flat.device.type == "cpu" or cuda_aware
+    if stay and flat.dtype == wide:
+        if flat.is_cuda:
+            torch.cuda.current_stream(flat.device).synchronize()
+        yield flat
+        return
+    device = flat.device if stay else torch.device("cpu")
+    held = torch.empty(flat.shape, dtype=wide, device=device, pin_memory=not stay)
+    held.copy_(flat)  # blocking, so that the values are there before they are sent
+    yield held
+    flat.copy_(held)
+
+
+class Transfer:
+    """Sends and receives blocks of a flat tensor, piece by piece.
+
+    Args:
+        flat: (M,) the values, float32 or float64.
+        bounds: Block b is `flat[bounds[b]:bounds[b + 1]]`.
+        comm: The ranks.
+        bucket: Chooses the tags.
+        wire: The type values travel in; None: their own.
+        piece_bytes: Most bytes of a message.
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        bounds: Sequence[int],
+        comm: Communicator,
+        bucket: int,
+        wire: torch.dtype | None,
+        piece_bytes: int = PIECE_BYTES,
+    ) -> None:
+        self.flat, self.bounds, self.comm, self.bucket = flat, bounds, comm, bucket
+        self.wire = wire or flat.dtype
+        self.values_a_piece = max(1, piece_bytes // self.wire.itemsize)
+        self._scratch: dict[str, list[Tensor]] = {}
+
+    def block(self, number: int) -> Tensor:
+        """Return a view of a block."""
+        return self.flat[self.bounds[number] : self.bounds[number + 1]]
+
+    def exchange(
+        self,
+        phase: str,
+        send: Tensor | None,
+        to: int,
+        receive: Tensor | None,
+        source: int,
+        *,
+        add: bool,
+    ) -> None:
+        """Send one view and receive into another, at the same time; either may be None or empty.
+
+        What is received is added to `receive`, or replaces it.
+        """
+        tag = tag_of(self.bucket, phase)
+        outgoing, incoming = self.pieces(send), self.pieces(receive)
+        count = max(len(outgoing), len(incoming))
+        sending: deque[Any] = deque()
+        receiving: deque[tuple[Any, Tensor, Tensor]] = deque()
+        for number in range(count + IN_FLIGHT):
+            if IN_FLIGHT <= number < len(incoming) + IN_FLIGHT:
+                request, landing, into = receiving.popleft()
+                wait(request)
+                if add:
+                    into.add_(landing)
+                elif landing is not into:
+                    into.copy_(landing)
+            if IN_FLIGHT <= number < len(outgoing) + IN_FLIGHT:
+                wait(sending.popleft())
+            if number < len(incoming):
+                into = incoming[number]
+                direct = not add and self.wire == into.dtype
+                landing = into if direct else self._spare("in", number, into)
+                request = self.comm.Irecv(as_buffer(landing), source, tag)
+                receiving.append((request, landing, into))
+            if number < len(outgoing):
+                values = outgoing[number]
+                if self.wire != values.dtype:
+                    values = self._spare("out", number, values).copy_(values)
+                sending.append(self.comm.Isend(as_buffer(values), to, tag))
+
+    def round_to_wire(self, view: Tensor) -> None:
+        """Give values the precision they would have after travelling, as other ranks get them."""
+        if self.wire != view.dtype:
+            view.copy_(view.to(self.wire))
+
+    def pieces(self, view: Tensor | None) -> tuple[Tensor, ...]:
+        """Return views of a view, each a message; none where it is empty."""
+        if view is None or not len(view):
+            return ()
+        return torch.split(view, self.values_a_piece)
+
+    def _spare(self, way: str, number: int, like: Tensor) -> Tensor:
+        """Return scratch for a piece; it is free again when the piece after the next begins."""
+        if way not in self._scratch:
+            length = min(self.values_a_piece, len(self.flat))
+            self._scratch[way] = [
+                torch.empty(length, dtype=self.wire, device=self.flat.device)
+                for _ in range(IN_FLIGHT)
+            ]
+        return self._scratch[way][number % IN_FLIGHT][: len(like)]
