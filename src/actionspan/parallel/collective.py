@@ -43,7 +43,7 @@ class TorchAllreduce:
 
     def __init__(self, comm: Any, backend: str, timeout_seconds: float) -> None:
         import torch.distributed as distributed
-        from torch.distributed.distributed_c10d import TCPStore
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
         self._distributed = distributed
         rank, size = comm.Get_rank(), comm.Get_size()
