@@ -40,7 +40,8 @@ def root_first(comm: Any, function: Callable[[], Result]) -> Result:
     """Run `function` on rank 0, then on the others; a mistake is reported once, not by each rank.
 
     Raises:
-        Exception: What `function` raised on rank 0. The other ranks leave silently with status 2.
+        Exception: What `function` raised on rank 0. The others leave silently, with status 0, so
+            that the job ends when rank 0 has told what is wrong.
     """
     error: BaseException | None = None
     if comm.Get_rank() == 0:
@@ -51,5 +52,5 @@ def root_first(comm: Any, function: Callable[[], Result]) -> Result:
     if comm.bcast(error is not None, root=0):
         if error is not None:
             raise error
-        sys.exit(2)
+        sys.exit(0)
     return result if comm.Get_rank() == 0 else function()

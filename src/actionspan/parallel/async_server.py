@@ -1,0 +1,213 @@
+"""An asynchronous parameter server with a bound on how old a gradient may be.
+
+Rank 0 holds the parameters and the optimiser. A worker sends its gradient, gets the parameters and
+goes on, without waiting for the other workers unless the bound makes it (Downpour SGD with the
+bound of stale-synchronous training).
+"""
+
+import time
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.parallel.communicator import as_buffer, tag_of, wait
+from actionspan.parallel.exchange import role
+from actionspan.parallel.replica import share
+from actionspan.parallel.settings import ParallelSettings
+from actionspan.parallel.watchdog import Watchdog
+
+AT_REST = -1  # in place of a version: the worker has no more gradients before `synchronise`
+
+
+class AsyncReplica:
+    """A worker of an asynchronous server, or (rank 0) the server itself.
+
+    Every update of the parameters is a new version. A gradient's staleness is the number of
+    updates between the version it was computed at and the update it is part of. The server holds
+    gradients back while an update would make the gradient that some worker is still computing
+    staler than `settings.staleness`; those it held are added up, in rank order, into one update. A
+    bound of 0 therefore is synchronous training.
+
+    Args:
+        comm: A communicator that nobody else uses.
+        model: The model; float32 parameters on the CPU or a GPU.
+        optimiser: Used on the server alone; workers set only its learning rate.
+        settings: `staleness` and `stall_seconds`.
+
+    Raises:
+        ValueError: There is no worker.
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        settings: ParallelSettings,
+    ) -> None:
+        self.comm, self.optimiser = comm, optimiser
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        if self.size < 2:
+            raise ValueError("ps_async needs one rank for the server and one worker at least")
+        self.worker, self.workers = role("ps_async", self.rank, self.size)
+        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
+        self.bound = settings.staleness
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+        self.staleness: Counter[int] = Counter()
+        self._parameters = [one for one in model.parameters() if one.requires_grad]
+        self._flat = torch.zeros(sum(one.numel() for one in self._parameters))
+        self._header = torch.zeros(2, dtype=torch.int64)  # version, gradients (0 or 1)
+        self._version = 0
+        # of the server:
+        self._steps = 0
+        self._received = 0
+        self._computing = dict.fromkeys(range(1, self.size), 0)  # worker → version it computes at
+        self._held: dict[int, tuple[int, Tensor | None]] = {}  # worker → version, gradient
+        self._resting: set[int] = set()
+
+    def share(self, count: int) -> slice:
+        """Return which rows of a batch of `count` are this rank's."""
+        return share(count, self.worker, self.workers)
+
+    def step(self) -> None:
+        """Send the gradient and take new parameters; the server serves one step of each worker."""
+        begun = time.perf_counter()
+        self._steps += 1
+        with self.watchdog.waiting(f"the gradients of step {self._steps}"):
+            if self.worker is None:
+                while self._received < self.workers * self._steps:
+                    self._serve()
+            else:
+                gradients = [one.grad for one in self._parameters]
+                self._pack(gradients)
+                self._send(self._version, any(one is not None for one in gradients))
+                self._receive_parameters()
+        self.seconds["exchange"] += time.perf_counter() - begun
+        self.seconds["communication"] = self.seconds["exchange"]
+
+    def synchronise(self) -> None:
+        """Apply all gradients under way and give every rank the same parameters."""
+        with self.watchdog.waiting("the last gradients"):
+            if self.worker is None:
+                while len(self._resting) < self.workers:
+                    self._serve()
+                self._pack([one.data for one in self._parameters])
+            else:
+                self._send(AT_REST, 0)
+            self.comm.Bcast(as_buffer(self._flat), root=0)
+            self._version = int(self.comm.bcast(self._version, root=0))
+        if self.worker is None:
+            self._resting.clear()
+            self._computing = dict.fromkeys(range(1, self.workers + 1), self._version)
+        else:
+            self._unpack()
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the values of all ranks, in rank order."""
+        with self.watchdog.waiting(what):
+            return list(self.comm.allgather(value))
+
+    def report(self) -> dict[str, Any]:
+        """Return the server's histogram: how many gradients were how stale, in updates."""
+        if self.worker is not None:
+            return {}
+        return {"staleness": {str(age): self.staleness[age] for age in sorted(self.staleness)}}
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.watchdog.close()
+
+    # The worker's part
+
+    def _send(self, version: int, gradients: int) -> None:
+        self._header[0], self._header[1] = version, gradients
+        requests = [self.comm.Isend(as_buffer(self._header), 0, tag_of(0, "push"))]
+        if version != AT_REST:
+            requests.append(self.comm.Isend(as_buffer(self._flat), 0, tag_of(1, "push")))
+        for request in requests:
+            wait(request)
+
+    def _receive_parameters(self) -> None:
+        requests = [
+            self.comm.Irecv(as_buffer(self._header), 0, tag_of(0, "pull")),
+            self.comm.Irecv(as_buffer(self._flat), 0, tag_of(1, "pull")),
+        ]
+        for request in requests:
+            wait(request)
+        self._version = int(self._header[0])
+        self._unpack()
+
+    def _pack(self, values: list[Tensor | None]) -> None:
+        parts = torch.split(self._flat, [one.numel() for one in self._parameters])
+        for part, value in zip(parts, values, strict=True):
+            part.zero_() if value is None else part.copy_(value.detach().reshape(-1))
+
+    @torch.no_grad()
+    def _unpack(self) -> None:
+        parts = torch.split(self._flat, [one.numel() for one in self._parameters])
+        for part, parameter in zip(parts, self._parameters, strict=True):
+            parameter.copy_(part.view_as(parameter))
+
+    # The server's part
+
+    def _serve(self) -> None:
+        """Take one message of any worker, and make the update that has become possible."""
+        worker = self._next_message()
+        wait(self.comm.Irecv(as_buffer(self._header), worker, tag_of(0, "push")))
+        version, gradients = (int(value) for value in self._header)
+        del self._computing[worker]
+        if version == AT_REST:
+            self._resting.add(worker)
+        else:
+            gradient = torch.empty_like(self._flat)
+            wait(self.comm.Irecv(as_buffer(gradient), worker, tag_of(1, "push")))
+            self._held[worker] = (version, gradient if gradients else None)
+            self._received += 1
+        oldest = min(self._computing.values(), default=self._version + 1)
+        if self._held and self._version + 1 - oldest <= self.bound:
+            self._update()
+
+    def _next_message(self) -> int:
+        """Wait, politely, for a message of any worker and return whose it is."""
+        from mpi4py import MPI
+
+        class Probe:
+            status = MPI.Status()
+
+            def Test(probe) -> bool:  # noqa: N802, N805
+                return bool(self.comm.Iprobe(MPI.ANY_SOURCE, tag_of(0, "push"), probe.status))
+
+        probe = Probe()
+        wait(probe)
+        return int(probe.status.source)
+
+    def _update(self) -> None:
+        """Make one update of all gradients held and send the parameters to their workers."""
+        begun = time.perf_counter()
+        held = [self._held[worker] for worker in sorted(self._held)]
+        gradients = [gradient for _, gradient in held if gradient is not None]
+        if gradients:
+            self.staleness.update(
+                self._version - version for version, gradient in held if gradient is not None
+            )
+            total = gradients[0]
+            for gradient in gradients[1:]:
+                total += gradient
+            parts = torch.split(total, [one.numel() for one in self._parameters])
+            for part, parameter in zip(parts, self._parameters, strict=True):
+                parameter.grad = part.view_as(parameter).to(parameter.device)
+            self.optimiser.step()
+            self._version += 1
+        self._pack([one.data for one in self._parameters])
+        self._header[0], self._header[1] = self._version, 0
+        requests = []
+        for worker in self._held:
+            self._computing[worker] = self._version
+            requests.append(self.comm.Isend(as_buffer(self._header), worker, tag_of(0, "pull")))
+            requests.append(self.comm.Isend(as_buffer(self._flat), worker, tag_of(1, "pull")))
+        self._held.clear()
+        for request in requests:
+            wait(request)
+        self.seconds["update"] += time.perf_counter() - begun

@@ -1,0 +1,268 @@
+"""A model that is trained together with its copies on other ranks.
+
+The training loop is the same whatever the exchange:
+
+    replica = make_replica("ring", model, optimiser, settings, comm)
+    for batch in batches:
+        optimiser.zero_grad()
+        rows = replica.share(len(batch))
+        if rows.stop > rows.start:
+            (loss of batch[rows] / len(batch)).backward()
+        replica.step()
+    replica.synchronise()
+    replica.close()
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.parallel.buckets import GradientBuckets
+from actionspan.parallel.communicator import as_buffer
+from actionspan.parallel.exchange import make_exchange, role
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.watchdog import Watchdog
+
+
+class Replica(Protocol):
+    """One rank's part in training a model.
+
+    Attributes:
+        rank: This process's number; rank 0 holds all that a checkpoint needs.
+        size: How many processes there are.
+        worker: Which worker this rank is; None: it only serves.
+        workers: How many workers share each batch.
+        seconds: Where the time went: `exchange`, what a step waited for gradients (t2 of paper
+            000), `communication`, what the exchanges took in all (more, where they overlap with
+            backward), and `update`, the optimiser.
+    """
+
+    rank: int
+    size: int
+    worker: int | None
+    workers: int
+    optimiser: torch.optim.Optimizer
+    seconds: dict[str, float]
+
+    def share(self, count: int) -> slice:
+        """Return which rows of a batch of `count` are this rank's; perhaps none."""
+        ...
+
+    def step(self) -> None:
+        """Exchange gradients and update the model; the gradients of all workers are added up."""
+        ...
+
+    def synchronise(self) -> None:
+        """Wait until all ranks have the same parameters."""
+        ...
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the (small) values of all ranks, in rank order; `what` names them in messages."""
+        ...
+
+    def report(self) -> dict[str, Any]:
+        """Return what the exchange has to tell beside seconds."""
+        ...
+
+    def close(self) -> None:
+        """End threads and hooks; every rank calls it."""
+        ...
+
+
+def share(count: int, worker: int | None, workers: int) -> slice:
+    """Return a worker's rows of a batch: contiguous, and one more than another's at most."""
+    if worker is None:
+        return slice(0, 0)
+    return slice(count * worker // workers, count * (worker + 1) // workers)
+
+
+def broadcast(tensors: Iterable[Tensor], comm: Any) -> None:
+    """Give all ranks rank 0's values."""
+    for tensor in tensors:
+        held = tensor.detach().to("cpu").contiguous().view(-1)
+        if len(held):
+            comm.Bcast(as_buffer(held), root=0)
+            with torch.no_grad():
+                tensor.copy_(held.view_as(tensor))
+
+
+class AloneReplica:
+    """A replica without others: a step is the optimiser's."""
+
+    rank, size = 0, 1
+    worker: int | None = 0
+    workers = 1
+
+    def __init__(self, optimiser: torch.optim.Optimizer) -> None:
+        self.optimiser = optimiser
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+
+    def share(self, count: int) -> slice:
+        """Return all rows."""
+        return slice(0, count)
+
+    def step(self) -> None:
+        """Update the model."""
+        begun = time.perf_counter()
+        self.optimiser.step()
+        self.seconds["update"] += time.perf_counter() - begun
+
+    def synchronise(self) -> None:
+        """Do nothing: there are no others."""
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the value of the only rank."""
+        return [value]
+
+    def report(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class SynchronousReplica:
+    """All ranks add up their gradients in every step and make the same update.
+
+    Buckets are exchanged in the order of the plan, the same on all ranks: on a thread of their own
+    while backward still runs (`overlap`), or after it.
+    """
+
+    def __init__(
+        self,
+        name: ExchangeName,
+        comm: Any,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        settings: ParallelSettings,
+    ) -> None:
+        self.comm, self.optimiser = comm, optimiser
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self.worker, self.workers = role(name, self.rank, self.size)
+        self.exchange = make_exchange(name, comm.Dup(), settings)
+        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+        self._steps = 0
+        self._error: BaseException | None = None
+        self._done = threading.Event()
+        self._queue: SimpleQueue[int | None] = SimpleQueue()
+        self._gradients = GradientBuckets(
+            model.parameters(), settings.bucket_kib * 1024, self._bucket_ready
+        )
+        self._thread: threading.Thread | None = None
+        if settings.overlap:
+            self._thread = threading.Thread(target=self._communicate, name="exchange", daemon=True)
+            self._thread.start()
+
+    def share(self, count: int) -> slice:
+        """Return which rows of a batch of `count` are this rank's."""
+        return share(count, self.worker, self.workers)
+
+    def step(self) -> None:
+        """Wait for the sums of all gradients, then update the model."""
+        begun = time.perf_counter()
+        self._gradients.fill()
+        if self._thread is None:
+            for number in range(len(self._gradients.buckets)):
+                self._exchange(number)
+        else:
+            self._done.wait()
+            self._done.clear()
+            if self._error is not None:
+                raise self._error
+        exchanged = time.perf_counter()
+        self.optimiser.step()
+        self._gradients.reset()
+        self._steps += 1
+        self.seconds["exchange"] += exchanged - begun
+        self.seconds["update"] += time.perf_counter() - exchanged
+
+    def synchronise(self) -> None:
+        """Do nothing: every step synchronises."""
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the values of all ranks, in rank order."""
+        with self.watchdog.waiting(what):
+            return list(self.comm.allgather(value))
+
+    def report(self) -> dict[str, Any]:
+        """Return the sizes of the buckets in bytes."""
+        return {"bucket_bytes": [bucket.flat.nbytes for bucket in self._gradients.buckets]}
+
+    def close(self) -> None:
+        """End the threads and take the hooks off."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        self._gradients.close()
+        self.watchdog.close()
+        if hasattr(self.exchange, "close"):
+            self.exchange.close()
+
+    def _bucket_ready(self, number: int) -> None:
+        if self._thread is not None:
+            self._queue.put(number)
+
+    def _communicate(self) -> None:
+        """Exchange buckets in the order of the plan, each as soon as it and those before are here.
+
+        Backward may finish buckets in another order on another rank; the order of the exchanges
+        must be one.
+        """
+        ready: set[int] = set()
+        following = 0
+        try:
+            while (number := self._queue.get()) is not None:
+                ready.add(number)
+                while following in ready:
+                    ready.discard(following)
+                    self._exchange(following)
+                    following += 1
+                if following == len(self._gradients.buckets):
+                    following = 0
+                    self._done.set()
+        except BaseException as error:  # of any kind: the training thread raises it
+            self._error = error
+            self._done.set()
+
+    def _exchange(self, number: int) -> None:
+        begun = time.perf_counter()
+        count = len(self._gradients.buckets)
+        with self.watchdog.waiting(f"bucket {number + 1} of {count} in step {self._steps + 1}"):
+            self.exchange.allreduce(self._gradients.buckets[number].flat, number)
+        self.seconds["communication"] += time.perf_counter() - begun
+
+
+def make_replica(
+    name: ExchangeName,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    settings: ParallelSettings,
+    comm: Any = None,
+) -> Replica:
+    """Return this rank's replica of a model; all ranks call it and start with rank 0's values.
+
+    Args:
+        name: How gradients are exchanged.
+        model: The model, the same on all ranks.
+        optimiser: Of the model's parameters, the same on all ranks.
+        settings: Buckets, overlap, wire type and so on.
+        comm: An mpi4py communicator; not needed for `none`.
+
+    Raises:
+        ValueError: The exchange cannot be had with these settings or ranks.
+    """
+    if name == "none":
+        return AloneReplica(optimiser)
+    broadcast([*model.parameters(), *model.buffers()], comm)
+    if name == "ps_async":
+        from actionspan.parallel.async_server import AsyncReplica
+
+        return AsyncReplica(comm.Dup(), model, optimiser, settings)
+    return SynchronousReplica(name, comm.Dup(), model, optimiser, settings)

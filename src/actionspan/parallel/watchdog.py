@@ -1,0 +1,103 @@
+"""A deadline for exchanges: the job ends with the missing rank named, and never hangs."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from actionspan.parallel.communicator import tag_of
+
+STALLED = 75  # exit status: a failure that may be over when the job is started again
+GRACE_SECONDS = 2.0  # the lowest waiting rank speaks first; others end the job if it cannot
+
+
+class Watchdog:
+    """Ends the job when an exchange waits too long, and says for whom.
+
+    A thread looks at what its rank is waiting for. After half the deadline it begins to tell all
+    other ranks, again and again, that it waits. At the deadline it knows who else waits: the ranks
+    that are silent are the ones that never came, whether they hang, compute or were stopped. It
+    works for every exchange, those inside a library too, and costs two assignments an exchange.
+
+    Args:
+        comm: A communicator that nobody else uses.
+        seconds: The deadline.
+    """
+
+    def __init__(self, comm: Any, seconds: float) -> None:
+        self.comm, self.seconds = comm, seconds
+        self.period = min(1.0, seconds / 10)
+        self._waiting: tuple[float, str] | None = None
+        self._stop = threading.Event()
+        self._sends: list[Any] = []
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Watch a block that waits for other ranks; `what` says for what, e.g. its bucket."""
+        before, self._waiting = self._waiting, (time.monotonic(), what)
+        try:
+            yield
+        finally:
+            self._waiting = before
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        heard: dict[int, float] = {}
+        while not self._stop.wait(self.period):
+            self._listen(heard)
+            current = self._waiting
+            waited = time.monotonic() - current[0] if current else 0.0
+            if current is None or waited < self.seconds / 2:
+                continue
+            self._tell()
+            if waited >= self.seconds:
+                now = time.monotonic()
+                others = set(range(self.comm.Get_size())) - {self.comm.Get_rank()}
+                waiting = {rank for rank in others if now - heard.get(rank, -1e9) < self._recent}
+                self._end(current[1], waited, sorted(others - waiting), sorted(waiting))
+
+    @property
+    def _recent(self) -> float:
+        return 3 * self.period + 1.0
+
+    def _listen(self, heard: dict[int, float]) -> None:
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        while self.comm.Iprobe(MPI.ANY_SOURCE, tag_of(0, "control"), status):
+            self.comm.Recv(bytearray(1), status.source, tag_of(0, "control"))
+            heard[status.source] = time.monotonic()
+
+    def _tell(self) -> None:
+        self._sends = [request for request in self._sends if not request.Test()]
+        if len(self._sends) > 8 * self.comm.Get_size():
+            return  # somebody does not listen any more
+        for rank in range(self.comm.Get_size()):
+            if rank != self.comm.Get_rank():
+                self._sends.append(self.comm.Isend(b"w", rank, tag_of(0, "control")))
+
+    def _end(self, what: str, waited: float, missing: list[int], waiting: list[int]) -> None:
+        rank = self.comm.Get_rank()
+        if waiting and min(waiting) < rank:
+            time.sleep(GRACE_SECONDS)  # a lower rank says it
+        who = (
+            f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} "
+            f"did not come to the exchange of {what}"
+            if missing
+            else f"all ranks wait in exchanges that do not match; rank {rank} in {what}"
+        )
+        print(
+            f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
+            "run it again to go on from the last checkpoint",
+            file=sys.stderr,
+            flush=True,
+        )
+        self.comm.Abort(STALLED)
