@@ -1,0 +1,163 @@
+"""The emulated cluster: bytes cross the links, and nothing of it is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+NETWORK = Path(__file__).parents[2] / "benchmarks" / "network"
+
+TALK = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+mine = bytearray(100_000)
+if world.rank == 0:
+    world.Send(mine, 1)
+elif world.rank == 1:
+    world.Recv(mine, 0)
+"""
+
+WAIT = """
+import signal, sys
+sys.path.insert(0, sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
+from cluster import Cluster
+with Cluster(hosts=2, mbit=100) as cluster:
+    print(cluster.name, flush=True)
+    cluster.run(["-c", "import time; time.sleep(60)"], ranks=2, must_send=0)
+"""
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """Let the scripts of benchmarks/network be imported as they import each other."""
+    monkeypatch.syspath_prepend(NETWORK)
+    import cluster
+
+    return cluster
+
+
+@pytest.fixture
+def testbed(network):
+    """The module `cluster`, where a cluster can be made; all of it must be gone afterwards."""
+    if reason := network.reason_missing():
+        pytest.skip(reason)
+    devices = sorted(os.listdir("/sys/class/net"))
+    yield network
+    assert network.namespaces(f"{network.PREFIX}-{os.getpid()}-") == []
+    assert sorted(os.listdir("/sys/class/net")) == devices
+
+
+def processes_in(network, name: str) -> list[str]:
+    return [
+        pid
+        for space in network.namespaces(f"{name}-")
+        for pid in network.ip("netns", "pids", space).split()
+    ]
+
+
+def wait_for(condition, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_the_links_carry_what_the_formula_says_and_headers(testbed):
+    import run
+
+    rows = run.measure(
+        ranks=2, sizes=[2**18], algorithms=["ring", "ps"], repeats=2, mbit=400, burst=32
+    )
+    assert [row["payload_bytes"] for row in rows] == [2 * 2**18, 4 * 2**18]
+    for row in rows:
+        assert 1 < row["wire_bytes"] / row["payload_bytes"] < 1.1
+        assert row["label"] == "emulated"
+
+
+def test_a_link_keeps_its_rate(testbed):
+    code = TALK.replace("100_000", "1_000_000")
+    with testbed.Cluster(hosts=2, mbit=20) as cluster:
+        job = cluster.run(["-c", code], ranks=2, must_send=1_000_000)
+    assert job.seconds > 0.4 * 0.95  # 8 Mbit at 20 Mbit/s, less the burst
+    assert 1_000_000 < job.sent[0] < 1_200_000
+    assert job.sent[1] < 200_000  # acknowledgements, and what mpiexec asks
+
+
+def test_a_job_that_does_not_use_the_links_is_refused(testbed):
+    # both ranks on one host: they talk over its loopback, which no link sees
+    with testbed.Cluster(hosts=1, mbit=100) as cluster:
+        with pytest.raises(testbed.WireError, match="the job must send 100,000: the ranks did not"):
+            cluster.run(["-c", TALK], ranks=2, must_send=100_000)
+
+
+def test_a_job_that_fails_says_why_and_leaves_nothing(testbed):
+    with testbed.Cluster(hosts=2, mbit=100) as cluster:
+        with pytest.raises(RuntimeError, match="no such luck"):
+            cluster.run(["-c", "raise SystemExit('no such luck')"], ranks=2, must_send=0)
+        with pytest.raises(TimeoutError, match="did not end within 1 s"):
+            cluster.run(["-c", "import time; time.sleep(60)"], ranks=2, must_send=0, timeout=1)
+        assert processes_in(testbed, cluster.name) == []
+
+
+def test_an_exception_removes_the_cluster(testbed):
+    cluster = testbed.Cluster(hosts=2, mbit=100)
+
+    def fail():
+        with cluster:
+            assert len(testbed.namespaces(f"{cluster.name}-")) == 3
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert testbed.namespaces(f"{cluster.name}-") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
+    with subprocess.Popen(
+        [sys.executable, "-c", WAIT, NETWORK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        name = process.stdout.readline().strip()
+        wait_for(lambda: len(processes_in(testbed, name)) >= 5)  # mpiexec, 2 proxies, 2 ranks
+        pids = processes_in(testbed, name)
+        process.send_signal(number)
+        process.wait(timeout=10)
+    assert testbed.namespaces(f"{name}-") == []
+    # killed by now; their parent is gone, so it is for init to clear them away
+    wait_for(lambda: not [pid for pid in pids if Path("/proc", pid).exists()])
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(testbed):
+    with subprocess.Popen(
+        [sys.executable, "-c", WAIT, NETWORK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        name = process.stdout.readline().strip()
+        wait_for(lambda: len(processes_in(testbed, name)) >= 5)
+        process.kill()
+    assert testbed.namespaces(f"{name}-")
+    with testbed.Cluster(hosts=1, mbit=100):
+        assert testbed.namespaces(f"{name}-") == []
+
+
+def test_without_root_the_reason_is_one_line(network, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert network.reason_missing.__wrapped__() == (
+        "an emulated cluster needs root, for network namespaces"
+    )
+
+
+def test_without_the_tools_the_reason_is_one_line(network, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "")
+    assert network.reason_missing.__wrapped__() == "an emulated cluster needs `ip` (iproute2)"
