@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+import torch
 
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
@@ -39,11 +40,31 @@ def test_the_features_stay_on_disk_and_a_batch_copies_its_own_rows(toy):
     assert isinstance(samples.features, np.memmap)
     rows = np.array([3, 0, 7, 5, 2])
     read = list(batches(samples, rows, 2))
-    assert [len(features) for features, _ in read] == [2, 2, 1]
-    for (features, labels), chosen in zip(read, ([3, 0], [7, 5], [2]), strict=True):
+    assert [len(features) for features, *_ in read] == [2, 2, 1]
+    for (features, labels, _), chosen in zip(read, ([3, 0], [7, 5], [2]), strict=True):
         np.testing.assert_array_equal(features.numpy(), toy.array[chosen])
         np.testing.assert_array_equal(labels.numpy(), samples.labels[chosen])
         assert not np.shares_memory(features.numpy(), samples.features)
+
+
+def test_ranks_read_their_own_rows_of_a_batch_and_all_its_labels(toy):
+    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    rows = np.array([3, 0, 7, 5, 2, 1, 4])
+    shares = [
+        list(
+            batches(
+                samples, rows, 5, lambda count, n=n: slice(count * n // 3, count * (n + 1) // 3)
+            )
+        )
+        for n in range(3)
+    ]
+    assert [[len(features) for features, *_ in one] for one in shares] == [[1, 0], [2, 1], [2, 1]]
+    for number, whole in enumerate(batches(samples, rows, 5)):
+        parts = [one[number] for one in shares]
+        assert torch.equal(torch.cat([part[0] for part in parts]), whole[0])
+        for features, labels, share in parts:
+            assert torch.equal(labels, whole[1])
+            assert torch.equal(whole[0][share], features)
 
 
 class OnlyRows:
@@ -62,7 +83,7 @@ def test_no_more_rows_are_in_memory_than_a_batch(toy):
     samples = read_samples(toy.features, toy.annotations, TemporalSettings())
     rows = OnlyRows(samples.features)
     object.__setattr__(samples, "features", rows)
-    assert sum(len(features) for features, _ in batches(samples, samples.training, 3)) == 8
+    assert sum(len(features) for features, *_ in batches(samples, samples.training, 3)) == 8
     assert rows.most == 3
 
 

@@ -103,7 +103,11 @@ def test_the_files_say_what_made_them(toy, tmp_path):
     assert (timing["samples"], timing["validation_samples"], timing["threads"]) == (8, 4, 1)
     assert timing["epochs"] == timing["epochs_here"] == len(timing["epoch_seconds"]) == 5
     parts = ("t1", "data", "validation", "checkpoint", "preparation")
-    assert 0 < sum(timing[f"{part}_seconds"] for part in parts) <= timing["seconds"]
+    (rank,) = timing["per_rank"]
+    assert 0 < sum(rank["parts"][f"{part}_seconds"] for part in parts) <= timing["seconds"]
+    assert rank["t2"] == 0
+    assert rank["t1"] + rank["t3"] == pytest.approx(timing["seconds"])
+    assert (timing["exchange"], timing["ranks"]) == ("none", 1)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "log.tsv",
         "model.pt",

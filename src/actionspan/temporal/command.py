@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.errors import InputError
+from actionspan.parallel.settings import EXCHANGES, ParallelSettings, processes
 from actionspan.settings import add_arguments, from_arguments
 from actionspan.temporal.settings import MODELS, TemporalSettings
 
@@ -32,7 +33,21 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.add_argument(
         "--out", type=Path, required=True, help="folder for model.pt, log.tsv and timing.json"
     )
+    step.add_argument(
+        "--exchange",
+        choices=EXCHANGES,
+        default="none",
+        help="how ranks exchange gradients; all but none are started by "
+        "`mpiexec -n N python -m mpi4py -m actionspan temporal train …` (default: none)",
+    )
+    step.add_argument(
+        "--ranks",
+        type=int,
+        default=1,
+        help="ranks that compute; ps and ps_async take one process more, the server (default: 1)",
+    )
     add_arguments(step, TemporalSettings)
+    add_arguments(step, ParallelSettings)
     step.set_defaults(run=_train)
 
     step = steps.add_parser(
@@ -47,10 +62,25 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from actionspan.parallel.launch import world
+    from actionspan.temporal.timing import process_start
     from actionspan.temporal.train import train
 
     if arguments.threads < 1:
         raise InputError(f"--threads {arguments.threads}: at least 1")
+    try:
+        count = processes(arguments.exchange, arguments.ranks)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    comm = None
+    if arguments.exchange != "none":
+        comm = world()
+        if comm.Get_size() != count:
+            raise InputError(
+                f"--exchange {arguments.exchange} --ranks {arguments.ranks}: {count} processes are "
+                f"needed, {comm.Get_size()} started: mpiexec -n {count} python -m mpi4py "
+                "-m actionspan temporal train …"
+            )
     train(
         arguments.features,
         arguments.annotations,
@@ -58,6 +88,10 @@ def _train(arguments: argparse.Namespace) -> int:
         from_arguments(TemporalSettings, arguments),
         arguments.out,
         threads=arguments.threads,
+        exchange=arguments.exchange,
+        parallel=from_arguments(ParallelSettings, arguments),
+        comm=comm,
+        begun=process_start(),
     )
     return 0
 

@@ -10,7 +10,7 @@ RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
-def weighted_binary_loss(probability: Tensor, label: Tensor) -> Tensor:
+def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | None = None) -> Tensor:
     """Return the balanced cross entropy over all entries together.
 
     With N entries of which P are positive and r = N / P, a positive weighs r / 2 and a negative
@@ -24,6 +24,8 @@ def weighted_binary_loss(probability: Tensor, label: Tensor) -> Tensor:
     Args:
         probability: Any shape, values in 0…1.
         label: Same shape; above 0.5 is positive.
+        whole: The labels of the whole batch where these entries are a share of it. The result is
+            then their part of the whole batch's loss: the parts of all shares add up to it.
 
     Returns:
         A scalar.
@@ -38,14 +40,15 @@ def weighted_binary_loss(probability: Tensor, label: Tensor) -> Tensor:
         )
     probability = probability.flatten()
     positive = (label.flatten() > 0.5).to(probability.dtype)
-    ratio = (probability.numel() / positive.sum().clamp(min=1.0)).clamp(*RATIO_RANGE)
+    every = positive if whole is None else (whole > 0.5).to(probability.dtype)
+    ratio = (every.numel() / every.sum().clamp(min=1.0)).clamp(*RATIO_RANGE)
     positive_weight = ratio / 2
     negative_weight = positive_weight / (ratio - 1)
     likelihood = positive_weight * positive * torch.log(probability + EPSILON)
     likelihood = likelihood + negative_weight * (1 - positive) * torch.log(
         1 - probability + EPSILON
     )
-    return -likelihood.mean()
+    return -likelihood.sum() / every.numel()
 
 
 class BoundaryLoss(NamedTuple):
@@ -57,14 +60,22 @@ class BoundaryLoss(NamedTuple):
     end: Tensor
 
 
-def boundary_loss(probabilities: Tensor, labels: Tensor) -> BoundaryLoss:
-    """Return 2·action + start + end over a batch.
+def boundary_loss(
+    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None
+) -> BoundaryLoss:
+    """Return 2·action + start + end over a batch, or a share's part of it.
 
     Args:
         probabilities: (B, T, 3) start, action, end.
         labels: (B, T, 3) of 0 and 1.
+        whole: Labels of the whole batch where these are a share of it.
     """
     start, action, end = (
-        weighted_binary_loss(probabilities[..., kind], labels[..., kind]) for kind in range(3)
+        weighted_binary_loss(
+            probabilities[..., kind],
+            labels[..., kind],
+            whole[..., kind] if whole is not None else None,
+        )
+        for kind in range(3)
     )
     return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)

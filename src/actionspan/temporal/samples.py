@@ -1,8 +1,9 @@
 """The videos a temporal network learns from: rows of the memory-mapped features, and labels."""
 
 import hashlib
+import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,11 +95,22 @@ def fingerprint(features: Array, labels: Array, rows: Array, video_ids: Sequence
 
 
 def read_samples(
-    features_path: Path, annotations_path: Path, settings: TemporalSettings
+    features_path: Path,
+    annotations_path: Path,
+    settings: TemporalSettings,
+    *,
+    check: bool = True,
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
     Videos of the annotations that have no features are left out, with a line that says so.
+
+    Args:
+        features_path: features.h5.
+        annotations_path: The canonical annotations.json.
+        settings: How labels are made.
+        check: Look at every feature and say what is left out; where another process has done so,
+            False saves reading the file. The fingerprint is then empty.
 
     Raises:
         InputError: A file is missing, there is no training video, a video has no annotation
@@ -120,7 +132,7 @@ def read_samples(
         for one in annotations
         if one.subset in ("training", "validation") and one.video_id not in have
     ]
-    if missing:
+    if missing and check:
         print(
             f"{annotations_path}: {len(missing)} annotated videos have no features and are left "
             f"out, the first {missing[0]}",
@@ -140,7 +152,7 @@ def read_samples(
     except InputError as error:
         raise InputError(f"{annotations_path}: {error}") from None
     try:
-        content = fingerprint(features.array, labels, rows, video_ids)
+        content = fingerprint(features.array, labels, rows, video_ids) if check else ""
     except InputError as error:
         raise InputError(f"{features_path}: {error}") from None
     return Samples(
@@ -158,10 +170,45 @@ def epoch_order(rows: Array, seed: int, epoch: int) -> Array:
     return order
 
 
-def batches(samples: Samples, rows: Array, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield features (B, T, C) and labels (B, T, 3), float32, of `rows` in their order."""
+def batches(
+    samples: Samples,
+    rows: Array,
+    batch_size: int,
+    share: Callable[[int], slice] = lambda count: slice(0, count),
+) -> Iterator[tuple[Tensor, Tensor, slice]]:
+    """Yield batches of `rows` in their order, or one rank's shares of them.
+
+    Args:
+        samples: Of all videos.
+        rows: Row numbers.
+        batch_size: Videos in a whole batch; the last may be smaller.
+        share: Says which part of a batch of so many videos is read.
+
+    Yields:
+        Features (S, T, C) of the share and labels (B, T, 3) of the whole batch, float32, and which
+        rows of the batch the share is.
+    """
     for begin in range(0, len(rows), batch_size):
         chosen = rows[begin : begin + batch_size]
-        features = np.array(samples.features[chosen], dtype=np.float32, subok=False)
+        own = share(len(chosen))
+        _announce(samples.features, chosen[own])
+        # indexed by an array: that copies the rows, and lets other threads run while it reads
+        features = np.asarray(samples.features[chosen[own]], dtype=np.float32)
         labels = samples.labels[chosen].astype(np.float32)
-        yield torch.from_numpy(features), torch.from_numpy(labels)
+        yield torch.from_numpy(features), torch.from_numpy(labels), own
+
+
+def _announce(features: Array, rows: Array) -> None:
+    """Have the system read these rows of a memory map, and not also what lies around each page.
+
+    A page that is not in memory is else read with its surroundings, up to `read_ahead_kb` of the
+    disk, and one page after the other.
+    """
+    if not isinstance(features, np.memmap) or not isinstance(features.base, mmap.mmap):
+        return
+    row_bytes = features[0].nbytes
+    first = features.offset % mmap.ALLOCATIONGRANULARITY  # of the array, in the mapping
+    for row in rows.tolist():
+        begin = first + row * row_bytes
+        page = begin - begin % mmap.PAGESIZE
+        features.base.madvise(mmap.MADV_WILLNEED, page, begin - page + row_bytes)

@@ -1,14 +1,32 @@
 """Where the seconds of a training run go."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from actionspan.parallel.replica import Replica
+
+
+def process_start() -> float:
+    """Return when this process began, in `time.perf_counter`'s seconds.
+
+    Linux tells; elsewhere it is now, and the start of Python and its imports are not counted.
+    """
+    try:
+        status = Path("/proc/self/stat").read_text()
+        ticks = int(status.rpartition(")")[2].split()[19])  # since boot
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError):
+        age = 0.0
+    return time.perf_counter() - age
 
 
 @dataclass
 class Stopwatch:
-    """Seconds since it was made, and the parts of them spent on named things."""
+    """Seconds since `begun`, and the parts of them spent on named things."""
 
     begun: float = field(default_factory=time.perf_counter)
     spent: dict[str, float] = field(default_factory=dict)
@@ -32,3 +50,39 @@ class Stopwatch:
         """Return all seconds: `seconds` in total and `{name}_seconds` for each part."""
         total = time.perf_counter() - self.begun
         return {"seconds": total} | {f"{name}_seconds": part for name, part in self.spent.items()}
+
+
+def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
+    """Return where a rank's seconds went, as paper 000 (section III-E) divides them.
+
+    `t1` is computing: forward, backward, update and validation. `t2` is what the steps waited for
+    gradients of other ranks. `t3` is all the rest: the start of Python and of MPI, reading,
+    checkpoints and writing the model. Also `communication`, what the exchanges took in all, which
+    is more than t2 where they overlap with computing.
+    """
+    report = stopwatch.report()
+    t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)
+    t2 = replica.seconds["exchange"]
+    served = replica.worker is None
+    return {
+        "rank": replica.rank,
+        "role": "server" if served else "worker",
+        "t1": t1,
+        "t2": t2,
+        "t3": report["seconds"] - t1 - t2,
+        "communication": replica.seconds["communication"],
+        "parts": report,
+        **replica.report(),
+    }
+
+
+def whole_timing(timings: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the timing of a run from those of its ranks: the largest of each, and each rank's.
+
+    The times of a rank that only serves count for the whole run's seconds alone: it waits while
+    the workers compute.
+    """
+    workers = [one for one in timings if one["role"] == "worker"]
+    whole = {f"{part}_seconds": max(one[part] for one in workers) for part in ("t1", "t2", "t3")}
+    seconds = max(one["parts"]["seconds"] for one in timings)
+    return {"seconds": seconds, **whole, "per_rank": timings}

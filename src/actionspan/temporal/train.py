@@ -1,10 +1,12 @@
-"""Training of a temporal network on one process.
+"""Training of a temporal network, on one process or on many that share every batch.
 
 A checkpoint is written after every epoch. A run that was killed, at whatever moment, goes on
 after the last whole epoch and ends with the same model to the bit: all that an epoch uses is in
-the checkpoint or follows from (seed, epoch, step).
+the checkpoint or follows from (seed, epoch, step). (With `ps_async` the order in which gradients
+arrive decides, and no two runs are the same.)
 """
 
+import contextlib
 import copy
 import sys
 import time
@@ -17,15 +19,19 @@ import torch
 from torch import Tensor
 
 from actionspan.errors import InputError
+from actionspan.parallel.launch import root_first
+from actionspan.parallel.replica import Replica, make_replica
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.progress import progress
 from actionspan.storage import digest, write_json, write_tsv
 from actionspan.temporal.deterministic import deterministic, seed_torch
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.model_file import FORMAT, model_content, read_torch, write_torch
 from actionspan.temporal.mtn import MTN, BaseTEM, build_model
+from actionspan.temporal.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
-from actionspan.temporal.timing import Stopwatch
+from actionspan.temporal.timing import Stopwatch, rank_timing, whole_timing
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
 PARTS = BoundaryLoss._fields
@@ -102,18 +108,31 @@ def resume(run: Run, checkpoint: Path, run_digest: str) -> None:
 
 
 def training_step(
-    model: BaseTEM | MTN, optimiser: torch.optim.Optimizer, features: Tensor, labels: Tensor
-) -> BoundaryLoss:
-    """Update the model by one batch and return the loss before the update."""
-    optimiser.zero_grad()
-    loss = boundary_loss(model(features), labels)
-    loss.total.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+    model: BaseTEM | MTN, replica: Replica, features: Tensor, labels: Tensor, rows: slice
+) -> BoundaryLoss | None:
+    """Update the model by one batch.
+
+    Args:
+        model: The network.
+        replica: Its replica on this rank.
+        features: (S, T, C) of this rank's share of the batch, perhaps of no video.
+        labels: (B, T, 3) of the whole batch.
+        rows: Which rows of the batch the share is.
+
+    Returns:
+        This rank's part of the batch's loss before the update; None where its share is empty.
+    """
+    replica.optimiser.zero_grad()
+    loss = None
+    if len(features):
+        loss = boundary_loss(model(features), labels[rows], labels)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+    replica.step()
     return loss
 
 
 def train_epoch(
-    run: Run, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch
+    run: Run, replica: Replica, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch
 ) -> list[float]:
     """Go once through the training videos; return the mean total, start, action and end loss."""
     for group in run.optimiser.param_groups:
@@ -121,41 +140,67 @@ def train_epoch(
     run.model.train()
     order = epoch_order(samples.training, settings.seed, run.epoch + 1)
     sums = np.zeros(len(PARTS))
-    data = batches(samples, order, settings.batch_size)
-    for step, (features, labels) in enumerate(stopwatch.waiting(data, "data")):
-        begun = time.perf_counter()
-        seed_torch(settings.seed, run.epoch + 1, step)  # dropout
-        loss = training_step(run.model, run.optimiser, features, labels)
-        sums += len(features) * np.array([float(part.detach()) for part in loss])
-        stopwatch.add("t1", begun)
-    means: list[float] = (sums / len(order)).tolist()
+    others = (replica.rank,) if replica.size > 1 else ()  # ranks drop different values
+    data = batches(samples, order, settings.batch_size, replica.share)
+    with contextlib.closing(prefetched(data)) as ready:
+        for step, (features, labels, rows) in enumerate(stopwatch.waiting(ready, "data")):
+            begun, exchanged = time.perf_counter(), replica.seconds["exchange"]
+            seed_torch(settings.seed, run.epoch + 1, step, *others)  # dropout
+            loss = training_step(run.model, replica, features, labels, rows)
+            if loss is not None:
+                sums += len(labels) * np.array([float(part.detach()) for part in loss])
+            stopwatch.add("t1", begun + replica.seconds["exchange"] - exchanged)
+    replica.synchronise()
+    of_all = replica.gather(sums, f"the losses of epoch {run.epoch + 1}")
+    means: list[float] = (sum(of_all[1:], start=of_all[0]) / len(order)).tolist()
     return means
 
 
 @torch.no_grad()
 def validate(
-    model: BaseTEM | MTN, samples: Samples, rows: np.ndarray[Any, Any], batch_size: int
+    model: BaseTEM | MTN,
+    samples: Samples,
+    rows: np.ndarray[Any, Any],
+    batch_size: int,
+    replica: Replica | None = None,
 ) -> list[float]:
-    """Return the mean total, start, action and end loss over `rows`; NaN where there is none."""
+    """Return the mean total, start, action and end loss over `rows`; NaN where there is none.
+
+    Ranks take whole batches in turn, and their losses are added in the order of the batches: the
+    result is the same to the bit on any number of ranks.
+    """
     if not len(rows):
         return [float("nan")] * len(PARTS)
     model.eval()
+    rank, size = (replica.rank, replica.size) if replica is not None else (0, 1)
+    chunks = [rows[begin : begin + batch_size] for begin in range(0, len(rows), batch_size)]
+    losses = []
+    for number in range(rank, len(chunks), size):
+        for features, labels, _ in batches(samples, chunks[number], batch_size):
+            loss = boundary_loss(model(features), labels)
+            losses.append((number, len(features) * np.array([float(part) for part in loss])))
+    if replica is not None:
+        losses = sum(replica.gather(losses, "the validation losses"), start=[])
+    losses.sort(key=lambda one: one[0])
     sums = np.zeros(len(PARTS))
-    for features, labels in batches(samples, rows, batch_size):
-        loss = boundary_loss(model(features), labels)
-        sums += len(features) * np.array([float(part) for part in loss])
+    for _, summed in losses:
+        sums += summed
     means: list[float] = (sums / len(rows)).tolist()
     return means
 
 
-def run_epoch(run: Run, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch) -> None:
+def run_epoch(
+    run: Run, replica: Replica, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch
+) -> None:
     """Train for an epoch, validate, and keep the weights if they are the ones to keep."""
     begun = time.perf_counter()
-    training = train_epoch(run, samples, settings, stopwatch)
+    training = train_epoch(run, replica, samples, settings, stopwatch)
     validating = time.perf_counter()
-    validation = validate(run.model, samples, samples.validation, settings.batch_size)
+    validation = validate(run.model, samples, samples.validation, settings.batch_size, replica)
     stopwatch.add("validation", validating)
     if not np.isfinite(training[0]):
+        if replica.rank:
+            raise SystemExit(0)  # rank 0 tells, and ends the job
         raise InputError(
             f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
             f"lower learning_rate, now {settings.learning_rate}"
@@ -177,6 +222,11 @@ def train(
     settings: TemporalSettings,
     out: Path,
     threads: int = 1,
+    *,
+    exchange: ExchangeName = "none",
+    parallel: ParallelSettings | None = None,
+    comm: Any = None,
+    begun: float | None = None,
 ) -> None:
     """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
 
@@ -185,38 +235,60 @@ def train(
         annotations_path: The canonical annotations.json.
         name: Which network.
         settings: How it is built and trained.
-        out: The folder.
-        threads: CPU threads; the bits of the model depend on them.
+        out: The folder; rank 0 writes.
+        threads: CPU threads of each rank; the bits of the model depend on them.
+        exchange: How ranks exchange gradients.
+        parallel: How they do it in detail.
+        comm: The ranks, an mpi4py communicator; not needed for exchange `none`.
+        begun: From when seconds count (of `time.perf_counter`); None: from now.
 
     Raises:
         InputError: See `read_samples`; or the loss is no longer a number.
     """
-    stopwatch = Stopwatch()
-    samples = read_samples(features_path, annotations_path, settings)
+    stopwatch = Stopwatch() if begun is None else Stopwatch(begun)
+    parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
-    run_digest = digest(FORMAT, name, settings, samples.fingerprint)
-    if settings.keep == "best" and not len(samples.validation):
+    rank = comm.Get_rank() if comm is not None else 0
+
+    def read() -> Samples:
+        return read_samples(features_path, annotations_path, settings, check=rank == 0)
+
+    samples = root_first(comm, read) if comm is not None else read()
+    run_digest = digest(FORMAT, name, settings, samples.fingerprint, exchange, parallel, threads)
+    if settings.keep == "best" and not len(samples.validation) and rank == 0:
         print(f"{features_path}: no validation video; the last epoch is kept", file=sys.stderr)
     with deterministic(threads):
         run = start_run(name, samples.features.shape[2], settings)
-        resume(run, checkpoint, run_digest)
+        if rank == 0:
+            resume(run, checkpoint, run_digest)
+        if comm is not None:
+            run.restore(comm.bcast(run.state(run_digest) if rank == 0 else None, root=0))
+        replica = make_replica(exchange, run.model, run.optimiser, parallel, comm)
         stopwatch.add("preparation", stopwatch.begun)
         left = range(run.epoch, settings.epochs)
-        for _ in progress(left, f"training {name}", len(left), unit="epoch"):
-            run_epoch(run, samples, settings, stopwatch)
+        shown = progress(left, f"training {name}", len(left), unit="epoch") if rank == 0 else left
+        for _ in shown:
+            run_epoch(run, replica, samples, settings, stopwatch)
             begun = time.perf_counter()
-            write_torch(checkpoint, run.state(run_digest))
+            if rank == 0:
+                write_torch(checkpoint, run.state(run_digest))
             stopwatch.add("checkpoint", begun)
-    write_torch(
-        out / "model.pt",
-        model_content(name, run.model.channels, settings, run.best_weights, run_digest),
-    )
-    write_tsv(out / "log.tsv", LOG_COLUMNS, run.rows)
-    # `epoch_seconds` are of all epochs. The other seconds are of this process, which after a kill
-    # ran the last `epochs_here` of them. t1 is forward, backward and update (paper 001, section
-    # 4.5), `preparation` the part of t3 before the first step.
-    measured = {
+    if rank == 0:
+        write_torch(
+            out / "model.pt",
+            model_content(name, run.model.channels, settings, run.best_weights, run_digest),
+        )
+        write_tsv(out / "log.tsv", LOG_COLUMNS, run.rows)
+    timings = replica.gather(rank_timing(replica, stopwatch), "the seconds of the run")
+    replica.close()
+    if rank:
+        return
+    # `epoch_seconds` are of all epochs. The other seconds are of these processes, which after a
+    # kill ran the last `epochs_here` of them.
+    described = {
         "model": name,
+        "exchange": exchange,
+        "ranks": replica.workers,
         "threads": threads,
         "samples": len(samples.training),
         "validation_samples": len(samples.validation),
@@ -224,5 +296,5 @@ def train(
         "epochs_here": len(left),
         "epoch_seconds": [row[-1] for row in run.rows],
     }
-    write_json(out / "timing.json", measured | stopwatch.report())
+    write_json(out / "timing.json", described | whole_timing(timings))
     checkpoint.unlink(missing_ok=True)

@@ -1,0 +1,61 @@
+"""Items made ahead of time in a thread, so that reading overlaps with the work on what was read."""
+
+import threading
+from collections.abc import Generator, Iterator
+from queue import SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def prefetched(items: Iterator[T], ahead: int = 2) -> Generator[T, None, None]:
+    """Yield `items` in their order while a thread makes the next ones.
+
+    The thread starts when the first item is asked for. An error of `items` is raised where its
+    item would have come. Closing this generator ends the thread after the item it is at: a `for`
+    loop that is left early does so by itself; where a variable holds the generator,
+    `contextlib.closing` does it even when an error passes.
+
+    Args:
+        items: Used by that thread alone from then on, and closed there if it is a generator.
+        ahead: How many items are made at most that the consumer has not taken.
+
+    Raises:
+        ValueError: `ahead` is below 1.
+    """
+    if ahead < 1:
+        raise ValueError(f"ahead is {ahead}: at least 1")
+    return _prefetched(items, ahead)
+
+
+def _prefetched(items: Iterator[T], ahead: int) -> Generator[T, None, None]:
+    made: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()  # an error, StopIteration too, ends
+    room = threading.Semaphore(ahead)
+    stopped = threading.Event()
+
+    def make() -> None:
+        try:
+            while room.acquire() and not stopped.is_set():
+                made.put((next(items),))
+        except BaseException as error:
+            made.put(error)
+        finally:
+            if isinstance(items, Generator):
+                items.close()
+
+    thread = threading.Thread(target=make, name="prefetched", daemon=True)
+    try:
+        thread.start()
+        while True:
+            item = made.get()
+            if isinstance(item, StopIteration):
+                return
+            if isinstance(item, BaseException):
+                raise item
+            room.release()
+            yield item[0]
+    finally:
+        stopped.set()
+        room.release()
+        if thread.is_alive():
+            thread.join()
