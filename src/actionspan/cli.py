@@ -18,7 +18,9 @@ COMMANDS = {
     "temporal": ("actionspan.temporal.command", "boundary probabilities (TEM, MTN)"),
     "proposals": ("actionspan.proposals.command", "PGM, PEM and Soft-NMS"),
     "evaluation": ("actionspan.evaluation.command", "AR@AN, AUC, baselines and figures"),
+    "scaling": ("actionspan.scaling.command", "training time over ranks: table, models, figures"),
     "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
+    "fit-timing": ("actionspan.scaling.fit_timing", "fit the time models to a table of run times"),
     "schema": ("actionspan.schema", "print the schema of config.yaml"),
     "propose": ("actionspan.propose", "proposals for videos, without the workflow"),
 }

@@ -1,0 +1,217 @@
+"""Figure 10 of paper 000 for our runs: run times, and the time models fitted to them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from actionspan.errors import InputError
+from actionspan.evaluation.style import INK, QUIET, house_style, save_figure
+from actionspan.scaling.least_squares import Error, Estimate, Floats
+from actionspan.scaling.record import measured_parts
+from actionspan.scaling.speedup import exchange_colour, numbers_apart
+from actionspan.scaling.table import PARTS, SINGLE, Run
+from actionspan.scaling.timing_model import model_columns
+from actionspan.storage import read_json
+
+Model = Mapping[str, Mapping[str, Any]]
+
+_PART_COLOURS = {"t1": "#dfe3e8", "t2": "#b4bcc7", "t3": "#eee6d6"}
+_PART_NAMES = {
+    "t1": "t1 compute",
+    "t2": "t2 communication",
+    "t3": "t3 start and finish",
+}
+_NEEDED = (
+    "T",
+    "C",
+    "P",
+    "rank",
+    "fitted",
+    "paper_fit",
+    "curve",
+    "identifiable",
+    "intervals",
+    "ranks",
+)
+_CURVE_POINTS = 200
+_COLUMNS = 3
+
+
+def read_model(path: Path, runs: Sequence[Run]) -> Model:
+    """Read timing_model.json, which must be of these runs.
+
+    Raises:
+        InputError: It is not such a file, or was fitted to other runs.
+    """
+    model = read_json(path)
+    present = {run.exchange for run in runs} - {SINGLE}
+    if not isinstance(model, dict) or set(model) != present:
+        raise InputError(
+            f"{path}: not fitted to these times, which have {', '.join(sorted(present)) or 'none'}"
+            "; fit it anew"
+        )
+    for exchange, entry in model.items():
+        ranks = sorted({run.ranks for run in runs if run.exchange == exchange})
+        missing = [key for key in _NEEDED if not isinstance(entry, dict) or key not in entry]
+        if missing:
+            raise InputError(f"{path}: {exchange} has no {missing[0]!r}; fit it anew")
+        if entry["ranks"] != ranks:
+            raise InputError(
+                f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
+                "fit it anew"
+            )
+    return model
+
+
+def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
+    """Draw one panel for each exchange.
+
+    Args:
+        path: An .svg or .png file.
+        runs: Of all exchanges.
+        model: What `read_model` returned.
+    """
+    rows = math.ceil(len(model) / _COLUMNS)
+    columns = min(_COLUMNS, len(model))
+    with house_style():
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)
+        figure = Figure(figsize=(0.6 + 3.3 * columns, 0.6 + 3.1 * rows), layout=layout)
+        grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        for axes in grid.flat[len(model) :]:
+            axes.set_visible(False)
+        for place, (exchange, entry) in enumerate(model.items()):
+            axes = grid.flat[place]
+            _panel(axes, exchange, entry, runs)
+            if place % columns == 0:
+                axes.set_ylabel("seconds of a run")
+            if place + columns >= len(model):
+                axes.set_xlabel("ranks")
+        _legend(figure, measured=any(run.t1 is not None for run in runs))
+        save_figure(figure, path)
+
+
+def _panel(axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run]) -> None:
+    """Draw one exchange: its parts as bars, its runs as points, both models as lines."""
+    own = [run for run in runs if run.exchange == exchange]
+    single = [run for run in runs if run.exchange == SINGLE]
+    last = max(run.ranks for run in runs)
+    colour = exchange_colour(exchange)
+    _draw_parts(axes, [*own, *single], width=0.05 * last + 0.25)
+    ranks = np.geomspace(1, last, _CURVE_POINTS)
+    if entry["curve"] is not None:
+        middle, low, high = curve_with_band(entry["curve"], ranks)
+        axes.fill_between(ranks, low, high, color=colour, alpha=0.22, linewidth=0, zorder=2)
+        axes.plot(ranks, middle, color=colour, linewidth=1.9, zorder=3)
+    paper = np.array([entry["paper_fit"][name] for name in ("T", "C", "P")])
+    dashed = model_columns(exchange, ranks) @ paper
+    axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
+    for chosen, face in ((single, "white"), (own, colour)):
+        axes.plot(
+            [run.ranks for run in chosen],
+            [run.seconds for run in chosen],
+            "o",
+            markersize=4.2,
+            markerfacecolor=face,
+            markeredgecolor=INK,
+            markeredgewidth=0.7,
+            zorder=5,
+        )
+    axes.set_xticks(numbers_apart(sorted({1} | {run.ranks for run in runs}), last / 10))
+    axes.set_xlim(1 - 0.05 * last - 0.25, last + 0.05 * last + 0.25)
+    axes.set_ylim(0, 1.12 * max(run.seconds for run in runs))
+    axes.tick_params(labelleft=True)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    fitted = entry["fitted"]
+    axes.set_title(f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})")
+    axes.text(
+        0.98,
+        0.97,
+        _values(entry),
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        linespacing=1.5,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2},
+    )
+
+
+def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:
+    """Stack the mean t1, t2 and t3 of each number of ranks."""
+    heights: dict[str, float] = {}
+    for name, means in measured_parts(runs).items():
+        for ranks, seconds in (means or {}).items():
+            below = heights.get(ranks, 0.0)
+            axes.bar(int(ranks), seconds, width, bottom=below, color=_PART_COLOURS[name], zorder=1)
+            heights[ranks] = below + seconds
+
+
+def curve_with_band(record: Mapping[str, Any], ranks: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a fitted curve and its confidence band at (m,) numbers of ranks.
+
+    Args:
+        record: `curve` of an exchange in timing_model.json.
+        ranks: (m,), at least 1, need not be whole.
+
+    Returns:
+        Seconds, and their lower and upper limit, (m,) each; the limits are NaN where not known.
+    """
+    errors = tuple(
+        Error(np.array(error["covariance"]), error["degrees"]) for error in record["errors"]
+    )
+    curve = Estimate(np.array(record["coefficients"]), errors)
+    terms = np.column_stack([1 / ranks, ranks, np.ones_like(ranks)])
+    unknown = (math.nan, math.nan)
+    limits = np.array([curve.interval(row) or unknown for row in terms.tolist()])
+    return terms @ curve.values, limits[:, 0], limits[:, 1]
+
+
+def _values(entry: Mapping[str, Any]) -> str:
+    """Return the fitted values, a line each, with half their interval where it is known."""
+    names = [name for name in ("T", "C", "P") if entry[name] is not None]
+    if "C" not in names:
+        names += [name for name in entry["identifiable"] if name not in names]
+    lines = []
+    for name in names:
+        value = entry[name] if name in entry else entry["identifiable"][name]
+        interval = entry["intervals"].get(name)
+        half = "" if interval is None else f" ± {_short((interval[1] - interval[0]) / 2)}"
+        lines.append(f"{name.replace('-', '−')} = {_short(value)}{half} s")
+    return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    """Return a number with about three digits, without an exponent where it can be."""
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(digits, 6)}f}".replace("-", "−")
+
+
+def _legend(figure: Figure, *, measured: bool) -> None:
+    """Explain, above all panels, what is drawn."""
+    entries: list[tuple[Any, str]] = [
+        (
+            Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9),
+            "runs, model with confidence band",
+        ),
+        (Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4)), "papers' fit"),
+        (
+            Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0),
+            "single rank (none)",
+        ),
+    ]
+    if measured:
+        entries += [(Patch(color=_PART_COLOURS[part]), _PART_NAMES[part]) for part in PARTS]
+    figure.legend(
+        [handle for handle, _ in entries],
+        [text for _, text in entries],
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+    )

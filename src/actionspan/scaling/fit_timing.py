@@ -1,0 +1,94 @@
+"""`actionspan fit-timing`: fit the time models to a table of run times, workflow or not."""
+
+import argparse
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from actionspan.errors import InputError
+from actionspan.scaling.record import fit_times
+from actionspan.scaling.table import EXCHANGES, Run, read_times
+
+_WIDTH = 88
+
+
+def add_parsers(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `actionspan fit-timing`."""
+    parser.add_argument(
+        "times",
+        type=Path,
+        metavar="TIMES.tsv",
+        help="table with the columns exchange, ranks, seconds (of a whole run) and perhaps t1 "
+        "(compute), t2 (communication), t3 (start and finish), in seconds; exchange none on 1 "
+        "rank is the single-rank reference",
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the fitted models."""
+    model = fit_file(arguments.times)
+    print(json.dumps(model) if arguments.json else as_text(model))
+    return 0
+
+
+def fit_file(path: Path) -> dict[str, dict[str, Any]]:
+    """Fit the time models of a table in a file.
+
+    Raises:
+        InputError: It is not such a table, or has no run on several ranks.
+    """
+    return fit_known(path, read_times(path))
+
+
+def fit_known(path: Path, runs: list[Run]) -> dict[str, dict[str, Any]]:
+    """Fit the time models of runs that were read from `path`."""
+    try:
+        return fit_times(runs)
+    except ValueError:
+        raise InputError(
+            f"{path}: only single-rank runs (exchange none); runs of at least one of "
+            f"{', '.join(EXCHANGES)} are needed"
+        ) from None
+
+
+def as_text(model: dict[str, dict[str, Any]]) -> str:
+    """Return fitted models as a few lines to read for each exchange."""
+    return "\n\n".join(_one_exchange(exchange, entry) for exchange, entry in model.items())
+
+
+def _one_exchange(exchange: str, entry: dict[str, Any]) -> str:
+    fitted, condition, r2 = entry["fitted"], entry["condition"], entry["r2"]
+    borrowed = entry["single_rank_rows"]
+    also = f" and {borrowed} on one" if borrowed else ""
+    lines = [
+        f"{exchange}: t = {entry['model']}",
+        f"  {entry['rows']} runs on {', '.join(map(str, entry['ranks']))} ranks{also}; "
+        f"fitted: {', '.join(fitted)}; rank {entry['rank']} of {len(fitted)}, "
+        f"condition number {'infinite' if condition is None else f'{condition:.3g}'}, "
+        f"r2 {'-' if r2 is None else f'{r2:.6f}'}",
+    ]
+    rows = {name: (entry[name], entry["intervals"][name]) for name in ("T", "C", "P")}
+    for name, value in entry["identifiable"].items():
+        rows[name] = (value, entry["intervals"][name])
+    for name, (value, interval) in rows.items():
+        shown = "not determined" if value is None else f"{value:14,.4f} s"
+        if interval is not None:
+            low, high = interval
+            shown += f"   {entry['confidence']:.0%} interval {low:,.4f} to {high:,.4f}"
+        lines.append(f"  {name:<8}{shown}")
+    paper = entry["paper_fit"]
+    values = ", ".join(f"{name} = {paper[name]:,.4f}" for name in ("T", "C", "P"))
+    lines += _wrapped(f"papers' three-parameter fit: {values} (rank {paper['rank']}). ", paper)
+    for other, until in entry["crossover"].items():
+        if until is not None:
+            beyond = "" if until <= max(entry["ranks"]) else ", beyond what was run"
+            lines.append(f"  By these fits faster than {other} up to {until:,} ranks{beyond}.")
+    return "\n".join([*lines, *_wrapped("", entry)])
+
+
+def _wrapped(beginning: str, entry: dict[str, Any]) -> list[str]:
+    text = beginning + entry["note"]
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,46 @@
+"""The papers' own fit of T, C and P to run times, beside which ours is shown."""
+
+from typing import Any
+
+from actionspan.scaling.least_squares import Floats, explained, least_squares
+
+
+def paper_fit(columns: Floats, seconds: Floats, *, is_ring: bool) -> dict[str, Any]:
+    """Fit all three parameters to run times, as paper 000 does in its section IV.
+
+    Where many sets fit equally well, as for the ring always, this gives the one of least norm, so
+    that the result depends on nothing but the runs; a search from start values ends at another one
+    for each start.
+
+    Args:
+        columns: (m, 3), what T, C and P are multiplied with.
+        seconds: (m,) of whole runs.
+        is_ring: Whether the model is the ring's.
+    """
+    fit = least_squares(columns, seconds)
+    compute, communication, constant = fit.coefficients.tolist()
+    alternative, note = None, "The only best fit."
+    if not fit.determined:
+        note = (
+            "One of infinitely many equally good fits, the one of least norm: the runs are on too "
+            "few different numbers of ranks."
+        )
+    if fit.rank == 2:
+        # the set without communication fits as well
+        slope, level = least_squares(columns[:, [0, 2]], seconds).coefficients.tolist()
+        alternative = {"T": slope, "C": 0.0, "P": level}
+        if is_ring:
+            note = (
+                f"One of infinitely many equally good fits, the one of least norm: any C with "
+                f"T = {slope:.6g} + C and P = {level:.6g} - C gives the same times."
+            )
+    return {
+        "T": compute,
+        "C": communication,
+        "P": constant,
+        "rank": fit.rank,
+        "condition": fit.condition,
+        "r2": explained(seconds, columns @ fit.coefficients),
+        "alternative": alternative,
+        "note": note,
+    }

@@ -1,0 +1,173 @@
+"""Figure 9 of paper 000 for our runs: how much faster training is on more ranks."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from actionspan.errors import InputError
+from actionspan.evaluation.curves import _spread as spread_labels
+from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure
+from actionspan.scaling.table import EXCHANGES, SINGLE, Run
+
+Ratios = Mapping[str, Mapping[int, Sequence[float]]]
+"""By exchange (`none` among them) and number of ranks, the speed ratio of each run."""
+
+# The first six have a colour of their own, the others share that of their nearest kin.
+_COLOUR_ORDER = ("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async", "auto", "ps_worker", "nccl")
+_KIN_DASHES = (3.2, 1.5)
+
+
+def speed_ratios(path: Path, runs: Sequence[Run]) -> Ratios:
+    """Return t0/t of each run; t0 is the median time of the single-rank runs.
+
+    Args:
+        path: The table, for messages.
+        runs: All its runs.
+
+    Raises:
+        InputError: There is no single-rank run, or no other.
+    """
+    alone = [run.seconds for run in runs if run.exchange == SINGLE]
+    if not alone:
+        raise InputError(
+            f"{path}: no row of exchange {SINGLE!r} on 1 rank; the others are compared with it"
+        )
+    reference = median(alone)
+    ratios: dict[str, dict[int, list[float]]] = {}
+    for exchange in (SINGLE, *EXCHANGES):
+        for run in sorted(runs, key=lambda run: run.ranks):
+            if run.exchange == exchange:
+                at = ratios.setdefault(exchange, {}).setdefault(run.ranks, [])
+                at.append(reference / run.seconds)
+    if len(ratios) == 1:
+        raise InputError(f"{path}: only single-rank runs; runs on several ranks are needed")
+    return ratios
+
+
+def exchange_colour(exchange: str) -> str:
+    """Return the colour an exchange has in every figure."""
+    return COLOURS[_COLOUR_ORDER.index(exchange) % len(COLOURS)]
+
+
+def draw_speedup(path: Path, ratios: Ratios) -> None:
+    """Draw the median speed ratio over ranks, with whiskers from the least to the greatest.
+
+    Args:
+        path: An .svg or .png file.
+        ratios: What `speed_ratios` returned.
+    """
+    numbers = sorted({ranks for at in ratios.values() for ranks in at})
+    last = numbers[-1]
+    highest = max(max(values) for at in ratios.values() for values in at.values())
+    with house_style():
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+        figure = Figure(figsize=(6.4, 4.2), layout=layout)
+        axes = figure.subplots()
+        axes.set(
+            title="Speed ratio against one rank",
+            xlabel="ranks",
+            ylabel="time on one rank / time",
+            xlim=(1 - 0.03 * last, 1.05 * last),
+            ylim=(0, 1.07 * max(highest, min(last, 1.2 * highest))),
+        )
+        axes.set_xticks(numbers_apart(numbers, last / 16))
+        _draw_ideal(axes, last)
+        ends: dict[str, tuple[float, float]] = {}
+        names = [exchange for exchange in ratios if exchange != SINGLE]
+        for place, exchange in enumerate(names):
+            # a little to the side, so that one exchange's whiskers do not hide another's
+            aside = 0.006 * last * (place - (len(names) - 1) / 2)
+            ends[exchange] = _draw_exchange(axes, exchange, ratios[exchange], aside)
+        _draw_points(axes, [1], list(ratios[SINGLE].values()), color=INK)
+        _name_lines(axes, ends)
+        save_figure(figure, path)
+
+
+def _draw_ideal(axes: Axes, last: int) -> None:
+    """Draw the line on which n ranks are n times as fast."""
+    top = axes.get_ylim()[1]
+    axes.plot([1, last], [1, last], color=QUIET, linewidth=1.1, dashes=(5, 3), zorder=1)
+    reach = min(last, 0.96 * top)
+    axes.annotate(
+        "ideal",
+        xy=(reach, reach),
+        xytext=(-9, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        color=QUIET,
+    )
+
+
+def _draw_exchange(
+    axes: Axes, exchange: str, at: Mapping[int, Sequence[float]], aside: float
+) -> tuple[float, float]:
+    """Draw one exchange's line, points and whiskers; return where it ends."""
+    colour = exchange_colour(exchange)
+    places = [ranks + aside for ranks in at]
+    middle = [median(values) for values in at.values()]
+    begin = [1.0] if 1 not in at else []
+    (line,) = axes.plot([*begin, *places], [*begin, *middle], color=colour, linewidth=1.7, zorder=3)
+    if _COLOUR_ORDER.index(exchange) >= len(COLOURS):
+        line.set_dashes(_KIN_DASHES)
+    _draw_points(axes, places, list(at.values()), color=colour)
+    return places[-1], middle[-1]
+
+
+def _draw_points(
+    axes: Axes, places: Sequence[float], values: Sequence[Sequence[float]], **look: Any
+) -> None:
+    """Draw the median of each list of values, with whiskers from the least to the greatest."""
+    middle = [median(of_one) for of_one in values]
+    below = [centre - min(of_one) for centre, of_one in zip(middle, values, strict=True)]
+    above = [max(of_one) - centre for centre, of_one in zip(middle, values, strict=True)]
+    axes.errorbar(
+        places,
+        middle,
+        yerr=[below, above],
+        fmt="o",
+        markersize=3.8,
+        elinewidth=1.1,
+        capsize=2.2,
+        zorder=4,
+        **look,
+    )
+
+
+def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
+    """Write the name of each line to the right of its end."""
+    top = axes.get_ylim()[1]
+    heights = spread_labels({name: height for name, (_, height) in ends.items()}, 0.06 * top)
+    for exchange, height in heights.items():
+        colour = exchange_colour(exchange)
+        axes.annotate(
+            exchange,
+            xy=ends[exchange],
+            xytext=(1.02, height / top),
+            textcoords="axes fraction",
+            va="center",
+            color=colour,
+            weight="bold",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.7,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 5,
+            },
+        )
+
+
+def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:
+    """Return those of rising numbers that are at least `gap` apart, the last among them."""
+    kept = [numbers[-1]]
+    for number in reversed(numbers[:-1]):
+        if kept[-1] - number >= gap:
+            kept.append(number)
+    return kept[::-1]

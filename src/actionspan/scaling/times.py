@@ -1,0 +1,75 @@
+"""Collecting the timing of many training runs into one table of run times."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from actionspan.errors import InputError
+from actionspan.scaling.table import EXCHANGES, PARTS, SINGLE
+from actionspan.storage import read_json
+
+TimesRow = tuple[str, int, int, float, float, float, float]
+_SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))
+
+
+def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
+    """Read the timing.json of training runs: the rows of times.tsv, in the order given.
+
+    The repeats of one exchange on one number of ranks are numbered from 1.
+
+    Raises:
+        InputError: A file is not a timing, tells of a part of a run only, or of runs of another
+            length than the others.
+    """
+    rows: list[TimesRow] = []
+    repeats: Counter[tuple[str, int]] = Counter()
+    epochs = None
+    for path in paths:
+        timing = _timing(path)
+        epochs = epochs or timing["epochs"]
+        if timing["epochs"] != epochs:
+            raise InputError(
+                f"{path}: a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}; "
+                "only runs of the same length stand in one table"
+            )
+        exchange, ranks = timing["exchange"], timing["ranks"]
+        repeats[exchange, ranks] += 1
+        seconds, t1, t2, t3 = (float(timing[key]) for key in _SECONDS_KEYS)
+        rows.append((exchange, ranks, repeats[exchange, ranks], seconds, t1, t2, t3))
+    return rows
+
+
+def _timing(path: Path) -> dict[str, Any]:
+    """Read one timing.json and check it."""
+    timing: Any = read_json(path)
+    needed = ("exchange", "ranks", "epochs", "epochs_here", *_SECONDS_KEYS)
+    missing = [key for key in needed if not isinstance(timing, dict) or key not in timing]
+    if missing:
+        raise InputError(f"{path}: not the timing of a training run: no {missing[0]!r}")
+    if timing["exchange"] not in (SINGLE, *EXCHANGES):
+        raise InputError(
+            f"{path}: exchange is {timing['exchange']!r}; it must be one of "
+            f"{', '.join((SINGLE, *EXCHANGES))}"
+        )
+    for key in ("ranks", "epochs", "epochs_here"):
+        least = 0 if key == "epochs_here" else 1
+        if type(timing[key]) is not int or timing[key] < least:
+            raise InputError(
+                f"{path}: {key} is {timing[key]!r}; it must be a whole number of at least {least}"
+            )
+    if timing["exchange"] == SINGLE and timing["ranks"] != 1:
+        raise InputError(f"{path}: exchange {SINGLE!r} runs on 1 rank, not on {timing['ranks']}")
+    for key in _SECONDS_KEYS:
+        value = timing[key]
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise InputError(f"{path}: {key} is {value!r}; it must be a number of seconds")
+    if not timing["seconds"]:
+        raise InputError(f"{path}: seconds is 0; it must be above 0")
+    if timing["epochs_here"] != timing["epochs"]:
+        raise InputError(
+            f"{path}: only {timing['epochs_here']} of {timing['epochs']} epochs were timed, as the "
+            "run was interrupted; delete its folder and run it again from the start"
+        )
+    return dict(timing)
