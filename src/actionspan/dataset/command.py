@@ -1,4 +1,4 @@
-"""`actionspan dataset`: the embedded data set, probing of videos and the canonical tables."""
+"""`actionspan dataset`: the embedded and simulated data, probing and the canonical tables."""
 
 import argparse
 import sys
@@ -41,6 +41,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     _add_demo(steps)
     _add_probe(steps)
     _add_index(steps)
+    _add_simulate(steps)
 
 
 def _add_demo(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -99,6 +100,32 @@ def _add_index(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     step.set_defaults(run=run_index)
 
 
+def _add_simulate(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    from actionspan.dataset.simulate import SimulateSettings
+
+    text = "simulated features.h5 with segments of real annotations, for tests of speed"
+    step = steps.add_parser("simulate", help=text, description=text)
+    step.add_argument(
+        "--annotations",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="annotations of any form, from which durations and segments are drawn",
+    )
+    step.add_argument(
+        "--video-info",
+        type=Path,
+        metavar="FILE",
+        help="a table of videos for subsets and durations that the annotations leave out, such as"
+        " video_info_new.csv; without a subset a stable hash splits the videos",
+    )
+    step.add_argument("--out-features", type=Path, required=True, help="features.h5")
+    step.add_argument("--out-annotations", type=Path, required=True, help="annotations.json")
+    add_arguments(step, SimulateSettings)
+    step.set_defaults(run=run_simulate)
+
+
 def run_demo(arguments: argparse.Namespace) -> int:
     """Render the embedded data set."""
     from actionspan.dataset.demo import DemoSettings, render_demo
@@ -146,6 +173,20 @@ def run_index(arguments: argparse.Namespace) -> int:
     write_videos(arguments.out / "videos.tsv", index.videos, VIDEO_COLUMNS)
     write_annotations(arguments.out / "annotations.json", index.annotations)
     print(f"dataset: {describe(index)}", file=sys.stderr)
+    return 0
+
+
+def run_simulate(arguments: argparse.Namespace) -> int:
+    """Write simulated features and their annotations."""
+    from actionspan.dataset.simulate import SimulateSettings, simulate
+
+    simulate(
+        arguments.annotations,
+        arguments.video_info,
+        arguments.out_features,
+        arguments.out_annotations,
+        from_arguments(SimulateSettings, arguments),
+    )
     return 0
 
 
