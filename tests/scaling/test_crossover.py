@@ -44,8 +44,10 @@ def test_faster_everywhere_is_a_range_without_end_and_no_crossover():
 
 
 def test_equal_curves_are_faster_nowhere():
-    curve = (100.0, 0.1 + 0.2, 7.0)
-    assert faster_ranges(curve, (100.0, 0.3, 7.0)) == []
+    """Also where rounding tells them apart."""
+    curve, rounded = (100.0, 0.1 + 0.2, 7.0), (100.0, 0.3, 7.0)
+    assert curve != rounded
+    assert faster_ranges(curve, rounded) == faster_ranges(rounded, curve) == []
 
 
 @given(COEFFICIENTS, COEFFICIENTS)

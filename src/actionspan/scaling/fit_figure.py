@@ -17,7 +17,7 @@ from actionspan.evaluation.style import INK, QUIET, house_style, save_figure
 from actionspan.scaling.least_squares import Error, Estimate, Floats
 from actionspan.scaling.record import measured_parts
 from actionspan.scaling.speedup import exchange_colour, numbers_apart
-from actionspan.scaling.table import PARTS, SINGLE, Run
+from actionspan.scaling.table import SINGLE, Run
 from actionspan.scaling.timing_model import model_columns
 from actionspan.storage import read_json
 
@@ -43,6 +43,7 @@ _NEEDED = (
 )
 _CURVE_POINTS = 200
 _COLUMNS = 3
+_LINE_POINTS = 12.5
 
 
 def read_model(path: Path, runs: Sequence[Run]) -> Model:
@@ -81,25 +82,39 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
     """
     rows = math.ceil(len(model) / _COLUMNS)
     columns = min(_COLUMNS, len(model))
+    lines = max(len(_values(entry).splitlines()) for entry in model.values())
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)
-        figure = Figure(figsize=(0.6 + 3.3 * columns, 0.6 + 3.1 * rows), layout=layout)
+        figure = Figure(
+            figsize=(max(4.9, 0.6 + 3.3 * columns), 0.6 + (2.75 + 0.17 * lines) * rows),
+            layout=layout,
+        )
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for axes in grid.flat[len(model) :]:
             axes.set_visible(False)
         for place, (exchange, entry) in enumerate(model.items()):
             axes = grid.flat[place]
-            _panel(axes, exchange, entry, runs)
+            _panel(axes, exchange, entry, runs, lines)
             if place % columns == 0:
                 axes.set_ylabel("seconds of a run")
             if place + columns >= len(model):
                 axes.set_xlabel("ranks")
-        _legend(figure, measured=any(run.t1 is not None for run in runs))
+        _legend(figure, [part for part, means in measured_parts(runs).items() if means])
         save_figure(figure, path)
 
 
-def _panel(axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run]) -> None:
-    """Draw one exchange: its parts as bars, its runs as points, both models as lines."""
+def _panel(
+    axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run], lines: int
+) -> None:
+    """Draw one exchange: its parts as bars, its runs as points, both models as curves.
+
+    Args:
+        axes: Where.
+        exchange: Its name.
+        entry: Its part of the model.
+        runs: Of all exchanges.
+        lines: Lines of text to leave room for between the panel and its title.
+    """
     own = [run for run in runs if run.exchange == exchange]
     single = [run for run in runs if run.exchange == SINGLE]
     last = max(run.ranks for run in runs)
@@ -130,16 +145,16 @@ def _panel(axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[R
     axes.tick_params(labelleft=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     fitted = entry["fitted"]
-    axes.set_title(f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})")
-    axes.text(
-        0.98,
-        0.97,
+    title = f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})"
+    axes.set_title(title, pad=11 + _LINE_POINTS * lines)
+    axes.annotate(
         _values(entry),
-        transform=axes.transAxes,
-        ha="right",
-        va="top",
-        linespacing=1.5,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2},
+        xy=(0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 6),
+        textcoords="offset points",
+        va="bottom",
+        linespacing=1.4,
     )
 
 
@@ -193,7 +208,7 @@ def _short(value: float) -> str:
     return f"{value:,.{min(digits, 6)}f}".replace("-", "−")
 
 
-def _legend(figure: Figure, *, measured: bool) -> None:
+def _legend(figure: Figure, parts: Sequence[str]) -> None:
     """Explain, above all panels, what is drawn."""
     entries: list[tuple[Any, str]] = [
         (
@@ -206,12 +221,11 @@ def _legend(figure: Figure, *, measured: bool) -> None:
             "single rank (none)",
         ),
     ]
-    if measured:
-        entries += [(Patch(color=_PART_COLOURS[part]), _PART_NAMES[part]) for part in PARTS]
+    entries += [(Patch(color=_PART_COLOURS[part]), _PART_NAMES[part]) for part in parts]
     figure.legend(
         [handle for handle, _ in entries],
         [text for _, text in entries],
         loc="outside upper left",
-        ncols=3,
+        ncols=2 if figure.get_figwidth() < 6 else 3,
         frameon=False,
     )

@@ -79,9 +79,10 @@ def draw_speedup(path: Path, ratios: Ratios) -> None:
         _draw_ideal(axes, last)
         ends: dict[str, tuple[float, float]] = {}
         names = [exchange for exchange in ratios if exchange != SINGLE]
+        # each a little to the side, so that one exchange's whiskers do not hide another's
+        spread = min(0.24, 0.03 * last) / len(names)
         for place, exchange in enumerate(names):
-            # a little to the side, so that one exchange's whiskers do not hide another's
-            aside = 0.006 * last * (place - (len(names) - 1) / 2)
+            aside = spread * (place - (len(names) - 1) / 2)
             ends[exchange] = _draw_exchange(axes, exchange, ratios[exchange], aside)
         _draw_points(axes, [1], list(ratios[SINGLE].values()), color=INK)
         _name_lines(axes, ends)
