@@ -1,6 +1,7 @@
 # From raw, untrimmed videos to scored temporal action proposals.
 #   snakemake --cores 2                                    everything in `rule all`
 #   snakemake --cores 2 results/evaluation/mtn.json        one file
+#   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
 
@@ -22,6 +23,8 @@ wildcard_constraints:
     model=one_of(MODELS),
     baseline=one_of(BASELINES),
     method=one_of(MODELS + BASELINES),
+    run=run_pattern(),
+    repeat="[1-9][0-9]*",
     video=one_of(VIDEOS) if len(VIDEOS) <= 1000 else r"[^/]+",
 
 
@@ -34,6 +37,7 @@ include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/scaling.smk"
 
 
 ##### Targets #####

@@ -16,6 +16,7 @@ from actionspan.errors import InputError
 from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
+from actionspan.parallel.settings import EXCHANGES, ParallelSettings, processes
 from actionspan.proposals.settings import (
     CandidateSettings,
     EvaluatorSettings,
@@ -33,6 +34,7 @@ SECTIONS: dict[str, type[Any]] = {
     "features.encoders": EncoderSettings,
     "features.external": ExternalSettings,
     "features.rescale": RescaleSettings,
+    "temporal.parallel": ParallelSettings,
     "temporal.training": TemporalSettings,
     "proposals.candidates": CandidateSettings,
     "proposals.evaluator": EvaluatorSettings,
@@ -69,8 +71,23 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
             "minItems": 1,
             "uniqueItems": True,
         },
+        "exchange": {"enum": list(EXCHANGES)},
+        "ranks": _COUNT,
         "threads": _COUNT,
     },
+    "scaling": {
+        "model": {"enum": list(MODELS)},
+        "exchanges": {
+            "type": "array",
+            "items": {"enum": [name for name in EXCHANGES if name != "none"]},
+            "minItems": 1,
+            "uniqueItems": True,
+        },
+        "ranks": {"type": "array", "items": _COUNT, "minItems": 1, "uniqueItems": True},
+        "repeats": _COUNT,
+        "epochs": _COUNT,
+    },
+    "mpi": {"launcher": {"type": "string", "minLength": 1}},
     "evaluation": {
         "baselines": {
             "type": "array",
@@ -113,6 +130,10 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
             from_mapping(settings, values)
         except ValueError as error:
             raise InputError(f"{name}: {section}: {error}") from None
+    try:
+        processes(config["temporal"]["exchange"], config["temporal"]["ranks"])
+    except ValueError as error:
+        raise InputError(f"{name}: temporal: {error}") from None
 
 
 def _section(root: dict[str, Any], name: str) -> dict[str, Any]:

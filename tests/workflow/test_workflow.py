@@ -58,7 +58,7 @@ def test_temporary_files_are_gone_and_each_job_has_a_log(project):
     results = project.folder / "results"
     assert not list(results.glob("video/**/*.h5"))
     assert len(list(results.glob("logs/video_frames/*.log"))) == 3
-    with (results / "benchmarks/temporal_train/mtn.tsv").open() as file:
+    with (results / "benchmarks/temporal_train/mtn/none-1.tsv").open() as file:
         assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
 
 

@@ -16,6 +16,7 @@ from actionspan.config import check_config
 from actionspan.dataset.demo_names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
+from actionspan.parallel.settings import EXCHANGES, processes
 from actionspan.schema import check_settings
 from actionspan.sources import source_files
 
@@ -78,6 +79,10 @@ except InputError as error:
 EXTERNAL = config["features"]["source"] == "external"
 SHARDS = list(SHARD_VIDEOS)
 MODELS = config["temporal"]["models"]
+RUN = f"{config['temporal']['exchange']}-{config['temporal']['ranks']}"
+ALL_CORES = workflow.cores or 1
+# Timed runs are short, and keep the last epoch so that each does the same work.
+SCALING_TRAINING = {"epochs": config["scaling"]["epochs"], "keep": "last"}
 BASELINES = [
     name
     for name in config["evaluation"]["baselines"]
@@ -112,6 +117,54 @@ def flags(section, *keys):
         else:
             words.append(f"--{flag}={shlex.quote(str(value))}")
     return " ".join(words)
+
+
+def run_pattern():
+    """Return the pattern of names like ring-4; none is for one rank."""
+    return f"none-1|({one_of(set(EXCHANGES) - {'none'})})-[1-9][0-9]*"
+
+
+def run_processes(wildcards):
+    """Return how many processes train together: the ranks, and a server where it has its own."""
+    exchange, _, ranks = wildcards.run.rpartition("-")
+    return processes(exchange, int(ranks))
+
+
+def run_threads(wildcards):
+    return run_processes(wildcards) * config["temporal"]["threads"]
+
+
+def run_memory(wildcards):
+    return 1000 + 1000 * run_processes(wildcards)
+
+
+def run_launcher(wildcards):
+    """Return what starts the ranks; one process is started like any other command."""
+    return config["mpi"]["launcher"] if run_processes(wildcards) > 1 else ""
+
+
+def run_launch(wildcards):
+    """Return the start of a training command: the launcher with the number of processes."""
+    launcher = run_launcher(wildcards)
+    return f"{launcher} -n {run_processes(wildcards)}" if launcher else ""
+
+
+def run_flags(wildcards):
+    exchange, _, ranks = wildcards.run.rpartition("-")
+    if exchange == "none":
+        return ""
+    parallel = flags(config["temporal"]["parallel"])
+    return f"--exchange={exchange} --ranks={ranks} {parallel}"
+
+
+def scaling_runs():
+    """Return the names of the timed runs; the single rank without an exchange is the reference."""
+    named = expand(
+        "{exchange}-{ranks}",
+        exchange=config["scaling"]["exchanges"],
+        ranks=config["scaling"]["ranks"],
+    )
+    return ["none-1", *named]
 
 
 def shard_videos(wildcards):

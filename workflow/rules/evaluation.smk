@@ -126,7 +126,7 @@ rule evaluation_plot_curves:
 
 rule evaluation_timeline:
     input:
-        probabilities="results/temporal/{model}/none-1/probabilities.h5",
+        probabilities=f"results/temporal/{{model}}/{RUN}/probabilities.h5",
         proposals="results/proposals/{model}/proposals.json",
         annotations="results/dataset/annotations.json",
         code=source_files(

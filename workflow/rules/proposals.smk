@@ -3,7 +3,7 @@
 
 rule proposals_candidates:
     input:
-        probabilities="results/temporal/{model}/none-1/probabilities.h5",
+        probabilities=f"results/temporal/{{model}}/{RUN}/probabilities.h5",
         code=source_files("actionspan.proposals.store"),
     output:
         "results/proposals/{model}/candidates.h5",
@@ -106,7 +106,7 @@ rule proposals_bundle:
     # One file that holds all `actionspan propose` needs, so that a model can be passed on.
     input:
         features="results/features/features.h5",
-        temporal="results/temporal/{model}/none-1/model.pt",
+        temporal=f"results/temporal/{{model}}/{RUN}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
         code=source_files("actionspan.proposals.bundle"),
     output:

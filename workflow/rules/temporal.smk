@@ -1,44 +1,50 @@
-# Features → start, actionness and end probabilities, by a network trained on one rank.
+# Features → start, actionness and end probabilities, by a network trained on one rank or many.
 
 
 rule temporal_train:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.temporal.train"),
+        code=source_files("actionspan.temporal.train", "actionspan.temporal.command"),
     output:
-        model="results/temporal/{model}/none-1/model.pt",
-        log="results/temporal/{model}/none-1/log.tsv",
-        timing="results/temporal/{model}/none-1/timing.json",
+        model="results/temporal/{model}/{run}/model.pt",
+        log="results/temporal/{model}/{run}/log.tsv",
+        timing="results/temporal/{model}/{run}/timing.json",
     log:
-        "results/logs/temporal_train/{model}.log",
+        "results/logs/temporal_train/{model}/{run}.log",
     benchmark:
-        "results/benchmarks/temporal_train/{model}.tsv"
+        "results/benchmarks/temporal_train/{model}/{run}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: config["temporal"]["threads"]
+    threads: run_threads
     resources:
-        mem_mb=2000,
+        mem_mb=run_memory,
         runtime=240,
         gpu=0,
+        tasks=run_processes,
+        cpus_per_task=config["temporal"]["threads"],
+        mpi=run_launcher,
     params:
+        launch=run_launch,
+        parallel=run_flags,
         settings=flags(config["temporal"]["training"]),
+        threads=config["temporal"]["threads"],
     shell:
-        "python -m actionspan temporal train --features {input.features}"
-        " --annotations {input.annotations}"
-        " --model {wildcards.model} {params.settings} --threads {threads}"
-        " --out results/temporal/{wildcards.model}/none-1 > {log} 2>&1"
+        "OMP_NUM_THREADS={params.threads} {params.launch} python -m mpi4py -m actionspan"
+        " temporal train --features {input.features} --annotations {input.annotations}"
+        " --model {wildcards.model} {params.parallel} {params.settings} --threads {params.threads}"
+        " --out results/temporal/{wildcards.model}/{wildcards.run} > {log} 2>&1"
 
 
 rule temporal_predict:
     input:
-        model="results/temporal/{model}/none-1/model.pt",
+        model="results/temporal/{model}/{run}/model.pt",
         features="results/features/features.h5",
         code=source_files("actionspan.temporal.predict"),
     output:
-        "results/temporal/{model}/none-1/probabilities.h5",
+        "results/temporal/{model}/{run}/probabilities.h5",
     log:
-        "results/logs/temporal_predict/{model}.log",
+        "results/logs/temporal_predict/{model}/{run}.log",
     conda:
         "../../envs/environment.yaml"
     threads: 1

@@ -31,6 +31,12 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
     )
     step.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on from a checkpoint in the folder, if there is one (default: yes)",
+    )
+    step.add_argument(
         "--out", type=Path, required=True, help="folder for model.pt, log.tsv and timing.json"
     )
     step.add_argument(
@@ -92,6 +98,7 @@ def _train(arguments: argparse.Namespace) -> int:
         parallel=from_arguments(ParallelSettings, arguments),
         comm=comm,
         begun=process_start(),
+        continued=arguments.resume,
     )
     return 0
 

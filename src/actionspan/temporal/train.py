@@ -227,6 +227,7 @@ def train(
     parallel: ParallelSettings | None = None,
     comm: Any = None,
     begun: float | None = None,
+    continued: bool = True,
 ) -> None:
     """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
 
@@ -241,6 +242,7 @@ def train(
         parallel: How they do it in detail.
         comm: The ranks, an mpi4py communicator; not needed for exchange `none`.
         begun: From when seconds count (of `time.perf_counter`); None: from now.
+        continued: Go on from a checkpoint in the folder, if there is one.
 
     Raises:
         InputError: See `read_samples`; or the loss is no longer a number.
@@ -259,7 +261,7 @@ def train(
         print(f"{features_path}: no validation video; the last epoch is kept", file=sys.stderr)
     with deterministic(threads):
         run = start_run(name, samples.features.shape[2], settings)
-        if rank == 0:
+        if rank == 0 and continued:
             resume(run, checkpoint, run_digest)
         if comm is not None:
             run.restore(comm.bcast(run.state(run_digest) if rank == 0 else None, root=0))

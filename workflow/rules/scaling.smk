@@ -1,0 +1,118 @@
+# Training times of several exchanges and numbers of ranks → time models and figures.
+
+
+rule scaling_run:
+    # Timed runs have all cores, so that nothing else runs beside them, and begin anew.
+    input:
+        features="results/features/features.h5",
+        annotations="results/dataset/annotations.json",
+        code=source_files("actionspan.temporal.train", "actionspan.temporal.command"),
+    output:
+        timing="results/scaling/runs/{run}/{repeat}/timing.json",
+        log="results/scaling/runs/{run}/{repeat}/log.tsv",
+        model=temp("results/scaling/runs/{run}/{repeat}/model.pt"),
+    log:
+        "results/logs/scaling_run/{run}/{repeat}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: ALL_CORES
+    resources:
+        mem_mb=run_memory,
+        runtime=240,
+        gpu=0,
+        tasks=run_processes,
+        cpus_per_task=config["temporal"]["threads"],
+        mpi=run_launcher,
+    params:
+        launch=run_launch,
+        parallel=run_flags,
+        settings=flags({**config["temporal"]["training"], **SCALING_TRAINING}),
+        model=config["scaling"]["model"],
+        threads=config["temporal"]["threads"],
+    shell:
+        "OMP_NUM_THREADS={params.threads} {params.launch} python -m mpi4py -m actionspan"
+        " temporal train --features {input.features} --annotations {input.annotations}"
+        " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
+        " --no-resume --out results/scaling/runs/{wildcards.run}/{wildcards.repeat} > {log} 2>&1"
+
+
+rule scaling_times:
+    input:
+        timings=expand(
+            "results/scaling/runs/{run}/{repeat}/timing.json",
+            run=scaling_runs(),
+            repeat=range(1, config["scaling"]["repeats"] + 1),
+        ),
+        code=source_files("actionspan.scaling.times"),
+    output:
+        "results/scaling/times.tsv",
+    log:
+        "results/logs/scaling_times.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "python -m actionspan scaling times --timings {input.timings} --out {output} > {log} 2>&1"
+
+
+rule scaling_fit:
+    input:
+        times="results/scaling/times.tsv",
+        code=source_files("actionspan.scaling.fit_timing"),
+    output:
+        "results/scaling/timing_model.json",
+    log:
+        "results/logs/scaling_fit.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "python -m actionspan scaling fit --times {input.times} --out {output} > {log} 2>&1"
+
+
+rule scaling_plot_speedup:
+    input:
+        times="results/scaling/times.tsv",
+        code=source_files("actionspan.scaling.speedup"),
+    output:
+        "results/scaling/speedup.{suffix,svg|png}",
+    log:
+        "results/logs/scaling_plot_speedup/{suffix}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "python -m actionspan scaling plot-speedup --times {input.times} --out {output} > {log} 2>&1"
+
+
+rule scaling_plot_fit:
+    input:
+        times="results/scaling/times.tsv",
+        model="results/scaling/timing_model.json",
+        code=source_files("actionspan.scaling.fit_figure"),
+    output:
+        "results/scaling/fit.{suffix,svg|png}",
+    log:
+        "results/logs/scaling_plot_fit/{suffix}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "python -m actionspan scaling plot-fit --times {input.times} --model {input.model}"
+        " --out {output} > {log} 2>&1"
