@@ -10,6 +10,7 @@ and rows with fewer than the algorithm must send (`formulas.py`) are refused.
 import argparse
 import json
 import math
+import os
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -142,6 +143,17 @@ def above_zero(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r}: a number above 0")
 
 
+def count(text: str) -> int:
+    """Return a whole number above 0.
+
+    Raises:
+        ArgumentTypeError: it is not.
+    """
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number above 0")
+    return int(text)
+
+
 def main() -> None:
     """Measure, print the table, write the TSV."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -151,15 +163,10 @@ def main() -> None:
     )
     parser.add_argument("--mbit", type=above_zero, default=100.0, help="rate of each link, Mbit/s")
     parser.add_argument(
-        "--burst-kib", type=int, default=32, help="what an idle link carries at once, KiB"
+        "--burst-kib", type=count, default=32, help="what an idle link carries at once, KiB"
     )
     parser.add_argument(
-        "--repeats",
-        type=int,
-        choices=range(1, 1001),
-        metavar="N",
-        default=5,
-        help="take the median of so many",
+        "--repeats", type=count, default=5, help="all-reduces to take the median of"
     )
     parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
     parser.add_argument("--out", type=Path, help="a TSV to write")
@@ -186,8 +193,8 @@ def main() -> None:
         rows += new
         if arguments.out:
             write_tsv(arguments.out, COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
-    if arguments.out:
-        print(f"\n{arguments.out}: {len(rows)} rows, {arguments.mbit:g} Mbit/s, emulated")
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    print(f"\n{arguments.mbit:g} Mbit/s, emulated; {cores} cores, load {load:.1f} at the end")
 
 
 if __name__ == "__main__":
