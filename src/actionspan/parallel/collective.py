@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from actionspan.parallel.transfer import workspace
+from actionspan.parallel.transfer import check, workspace
 
 
 class MpiAllreduce:
@@ -70,9 +70,11 @@ class TorchAllreduce:
             tensor: Contiguous; a CPU tensor for `gloo`, a GPU tensor for `nccl`. Half precision is
                 summed in float32.
             bucket: Not needed: collective calls match by their order.
+
+        Raises:
+            ValueError: The tensor is not contiguous or not of a floating type.
         """
-        if not tensor.is_contiguous():
-            raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")
+        check(tensor)
         half = tensor.dtype in (torch.float16, torch.bfloat16)
         flat = tensor.detach().float() if half else tensor.detach()
         if flat.numel():

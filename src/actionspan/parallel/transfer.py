@@ -15,6 +15,19 @@ IN_FLIGHT = 2  # pieces under way in each direction
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
+def check(tensor: Tensor) -> None:
+    """Refuse a tensor that no exchange can sum.
+
+    Raises:
+        ValueError: The tensor is not contiguous or not of a floating type.
+    """
+    if tensor.dtype not in TYPES:
+        names = ", ".join(str(kind).removeprefix("torch.") for kind in TYPES)
+        raise ValueError(f"tensor of {tensor.dtype}: one of {names}")
+    if not tensor.is_contiguous():
+        raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")
+
+
 @contextmanager
 def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     """Yield a flat float32 or float64 tensor to sum into; `tensor` has its values afterwards.
@@ -25,11 +38,7 @@ def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     Raises:
         ValueError: The tensor is not contiguous or not of a floating type.
     """
-    if tensor.dtype not in TYPES:
-        names = ", ".join(str(kind).removeprefix("torch.") for kind in TYPES)
-        raise ValueError(f"tensor of {tensor.dtype}: one of {names}")
-    if not tensor.is_contiguous():
-        raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")
+    check(tensor)
     flat = tensor.detach().view(-1)
     wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
     stay = flat.device.type == "cpu" or cuda_aware
