@@ -1,0 +1,95 @@
+"""A launcher of real MPI jobs that never outlive their test."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+MARK = "ACTIONSPAN_TEST_JOB"  # in the environment of every process of a job
+
+Mpirun = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def mpirun() -> Mpirun:
+    """Run `mpirun -n N python -m mpi4py …`, with more ranks than cores where need be.
+
+    The call is `mpirun(n, script_or_words, *args, timeout=60, check=True, env=None)`. A path is a
+    script; a list of words stands as it is after `python -m mpi4py`, e.g. `["-m", "actionspan"]`.
+    It returns a CompletedProcess with text output. A job that takes longer than `timeout` seconds,
+    or that fails while `check` is set, fails the test with its output. Whatever comes, all
+    processes of the job are ended before the call returns.
+    """
+    program = Path(sys.executable).with_name("mpirun")
+    if not program.exists():
+        pytest.skip(f"no mpirun beside {sys.executable}; pip install mpich")
+
+    def run(
+        n: int,
+        script_or_words: str | Path | Sequence[str],
+        *args: object,
+        timeout: float = 60,
+        check: bool = True,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        is_script = isinstance(script_or_words, (str, Path))
+        words = [str(script_or_words)] if is_script else list(script_or_words)
+        command = [program, "-n", n, sys.executable, "-m", "mpi4py", *words, *args]
+        job = uuid.uuid4().hex
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {}), MARK: job}
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        late = False
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            end_job(process, job)
+        if late:
+            output, errors = process.communicate()
+            pytest.fail(f"{n} ranks took more than {timeout:g} s\n{output[-4000:]}{errors[-4000:]}")
+        if check and process.returncode:
+            pytest.fail(f"status {process.returncode}\n{output[-4000:]}{errors[-4000:]}")
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    return run
+
+
+def end_job(process: "subprocess.Popen[str]", job: str) -> None:
+    """Kill the launcher's process group, and the ranks, each of which has a group of its own."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.poll()
+    for pid in job_processes(job):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def job_processes(job: str) -> list[int]:
+    """Return the live processes whose environment names the job (none where there is no /proc)."""
+    mark = f"{MARK}={job}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue  # ended meanwhile, or another user's
+    return found

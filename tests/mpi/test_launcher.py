@@ -1,0 +1,44 @@
+"""The tests' own launcher: it reports failures and leaves no process behind."""
+
+import time
+
+import pytest
+
+from mpi.conftest import MARK, job_processes
+
+SLEEP = f"import os, time; print(os.environ['{MARK}'], flush=True); time.sleep(600)"
+
+
+def wait_for_none(job):
+    deadline = time.monotonic() + 5
+    while job_processes(job) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return job_processes(job)
+
+
+def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
+    begun = time.monotonic()
+    with pytest.raises(pytest.fail.Exception, match="took more than 1.5 s") as failure:
+        mpirun(2, ["-c", SLEEP], timeout=1.5)
+    assert time.monotonic() - begun < 10
+    job = str(failure.value).splitlines()[1]
+    assert len(job) == 32
+    assert not wait_for_none(job)
+
+
+def test_a_rank_that_raises_ends_the_job_with_its_message(mpirun):
+    words = [
+        "-c",
+        "from mpi4py import MPI\nif MPI.COMM_WORLD.rank: 1 / 0\nMPI.COMM_WORLD.Barrier()",
+    ]
+    done = mpirun(2, words, check=False)
+    assert done.returncode
+    assert "ZeroDivisionError" in done.stderr
+    with pytest.raises(pytest.fail.Exception, match="ZeroDivisionError"):
+        mpirun(2, words)
+
+
+def test_arguments_and_environment_reach_the_ranks(mpirun):
+    program = "import os, sys; print(sys.argv[1:], os.environ['COLOUR'])"
+    done = mpirun(3, ["-c", program], "--size", 4, env={"COLOUR": "green"})
+    assert done.stdout.splitlines() == ["['--size', '4'] green"] * 3
