@@ -1,0 +1,92 @@
+"""Run by mpirun: trains a small network in several ways and prints what came of it, as JSON."""
+
+import hashlib
+import itertools
+import json
+import sys
+
+import torch
+from torch import nn
+
+from actionspan.parallel import ParallelSettings, make_replica
+from actionspan.parallel.launch import world
+
+ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven for most ranks
+
+
+class Net(nn.Module):
+    """Two paths as in MTN, and a parameter that no loss reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv1d(7, 24, 3, padding=1), nn.ReLU(), nn.Conv1d(24, 3, 1))
+        self.dense = nn.Sequential(nn.Linear(7, 40), nn.Tanh(), nn.Linear(40, 3))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+
+    def forward(self, x):
+        conv = self.conv(x.transpose(1, 2)).transpose(1, 2)
+        return conv.sigmoid() + self.dense(x).softmax(2) * self.frozen
+
+
+def train(name, settings, comm, optimiser_of, start=0) -> dict:
+    """Return the losses of all steps, the final weights and the ranks' digests of them."""
+    torch.manual_seed(3)
+    data, target = torch.randn(ROWS, 10, 7), torch.rand(ROWS, 10, 3)
+    torch.manual_seed(start + (comm.Get_rank() if comm is not None else 0))  # only rank 0 counts
+    model = Net()
+    optimiser = optimiser_of(model.parameters())
+    replica = make_replica(name, model, optimiser, settings, comm)
+    chunks = itertools.cycle([slice(i, min(i + BATCH, ROWS)) for i in range(0, ROWS, BATCH)])
+    losses = []
+    for _, chunk in zip(range(STEPS), chunks, strict=False):
+        x, y = data[chunk], target[chunk]
+        rows = replica.share(len(x))
+        optimiser.zero_grad()
+        loss = torch.zeros(())
+        if rows.stop > rows.start:
+            loss = ((model(x[rows]) - y[rows]) ** 2).sum() / y.numel()
+            loss.backward()
+        replica.step()
+        losses.append(float(loss.detach()))
+    replica.synchronise()
+    losses = [sum(parts) for parts in zip(*replica.gather(losses, "the losses"), strict=True)]
+    weights = torch.cat([one.detach().flatten() for one in model.parameters()])
+    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    digests = replica.gather(digest, "digests")
+    reports = replica.gather(replica.report(), "reports")
+    replica.close()
+    return {
+        "losses": losses,
+        "weights": weights.tolist(),
+        "digests": digests,
+        "reports": reports,
+        "worker": (replica.worker, replica.workers),
+    }
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=1e-3)
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def main() -> None:
+    """Run each case named on the command line, as exchange[,setting=value…]."""
+    torch.set_num_threads(1)
+    comm = world()
+    for case in sys.argv[1:]:
+        name, *changes = case.split(",")
+        values = dict(change.split("=") for change in changes)
+        optimiser = {"adam": adam, "sgd": sgd}[values.pop("optimiser", "adam")]
+        kinds = {"bucket_kib": int, "staleness": int, "overlap": bool, "wire": str, "auto_kib": int}
+        settings = ParallelSettings(
+            **{"bucket_kib": 1, **{key: kinds[key](value) for key, value in values.items()}}
+        )
+        made = train(name, settings, None if name == "none" else comm, optimiser)
+        if comm.Get_rank() == 0:
+            print(json.dumps({"case": case, **made}), flush=True)
+
+
+main()
