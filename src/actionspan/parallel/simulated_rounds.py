@@ -5,6 +5,7 @@ The schedules of `rounds.py` are run with an array in place of the rank, by the 
 the engine itself over simulated ranks. MPI_Allreduce is a model of the library, not its code.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,9 +56,7 @@ def simulated_seconds(
         return np.full(workers, _library_seconds(workers, tensor_bytes, costs, itemsize))
     if algorithm in ("ps", "ps_worker"):
         return _central_seconds(workers, tensor_bytes, costs, algorithm == "ps", itemsize)
-    bounds = block_bounds(tensor_bytes // itemsize, workers)
-    blocks = np.diff(np.array(bounds, dtype=np.float64)) * itemsize
-    return _even_seconds(algorithm, workers, blocks, costs, itemsize)
+    return _even_seconds(algorithm, workers, tensor_bytes, costs, itemsize)
 
 
 class _Clocks:
@@ -101,33 +100,36 @@ class _Clocks:
 
 
 def _even_seconds(
-    algorithm: str, workers: int, blocks: Floats, costs: Costs, itemsize: int
+    algorithm: str, workers: int, tensor_bytes: int, costs: Costs, itemsize: int
 ) -> Floats:
     """Return each rank's seconds in the ring or with sharded servers.
 
-    With blocks of one size all ranks do the same at the same time, so that one stands for all.
+    Where a number divides both the values and the ranks, block sizes repeat that many times round
+    the ring, and so does all that ranks do: one period stands for all.
     """
-    alike = bool((blocks == blocks[0]).all())
-    width = 1 if alike else workers
-    rank = np.arange(width)
-    clocks = _Clocks(width, costs, itemsize)
+    values = tensor_bytes // itemsize
+    period = workers // math.gcd(values, workers)
+    bounds = block_bounds(values, workers)[: period + 1]
+    blocks = np.diff(np.array(bounds, dtype=np.float64)) * itemsize
+    rank = np.arange(period)
+    clocks = _Clocks(period, costs, itemsize)
 
     def run(rounds: Iterator[Round], *, add: bool) -> None:
         for move in rounds:
-            source = np.zeros(1, dtype=np.intp) if alike else move.source
             send, receive = (
-                np.broadcast_to(blocks[number], width) for number in (move.send, move.receive)
+                np.broadcast_to(blocks[number % period], period)
+                for number in (move.send, move.receive)
             )
-            clocks.exchange(send, source, receive, add=add)
+            clocks.exchange(send, move.source % period, receive, add=add)
 
     if algorithm == "ring":
         run(scatter_rounds(rank, workers), add=True)
         run(gather_rounds(rank, workers), add=False)
     else:
         run(push_rounds(rank, workers), add=False)
-        clocks.now = clocks.now + (workers - 1) * blocks[:width] * costs.gamma
+        clocks.now = clocks.now + (workers - 1) * blocks * costs.gamma
         run(pull_rounds(rank, workers), add=False)
-    return np.broadcast_to(clocks.now, workers).copy()
+    return np.tile(clocks.now, workers // period)
 
 
 def _central_seconds(
