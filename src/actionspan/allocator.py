@@ -10,8 +10,8 @@ def keep_freed_memory() -> None:
     """Make glibc reuse large blocks; elsewhere nothing changes.
 
     A network on the CPU frees and allocates the same tens of megabytes at every layer. By default
-    glibc maps and unmaps each, and a third of the encoders' CPU time went into page faults
-    (benchmarks/features.py).
+    glibc maps and unmaps each: page faults took a third of the encoders' CPU time and a fifth of
+    a training step's.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none

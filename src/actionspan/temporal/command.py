@@ -68,6 +68,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from actionspan.allocator import keep_freed_memory
     from actionspan.parallel.launch import world
     from actionspan.temporal.timing import process_start
     from actionspan.temporal.train import train
@@ -78,6 +79,7 @@ def _train(arguments: argparse.Namespace) -> int:
         count = processes(arguments.exchange, arguments.ranks)
     except ValueError as error:
         raise InputError(str(error)) from None
+    keep_freed_memory()
     comm = None
     if arguments.exchange != "none":
         comm = world()
