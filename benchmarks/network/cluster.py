@@ -171,7 +171,7 @@ class Cluster:
         self._handlers.clear()
 
     def _make(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}-")
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{self.name}-")
         agent = Path(self._folder.name) / "agent"
         agent.write_text(AGENT.format(name=self.name))
         agent.chmod(0o700)
@@ -286,12 +286,18 @@ def remove_namespaces(names: list[str]) -> None:
 
 
 def remove_abandoned() -> None:
-    """Remove the namespaces of processes that are no more (ended by SIGKILL)."""
-    for name in namespaces(f"{PREFIX}-"):
+    """Remove the namespaces and folders of processes that are no more (ended by SIGKILL)."""
+
+    def abandoned(name: str) -> bool:
         pid = name.split("-")[1]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            with contextlib.suppress(OSError):  # another process removes them as well
-                remove_namespaces([name])
+        return pid.isdigit() and not Path("/proc", pid).exists()
+
+    for name in filter(abandoned, namespaces(f"{PREFIX}-")):
+        with contextlib.suppress(OSError):  # another process removes it as well
+            remove_namespaces([name])
+    for agent in Path(tempfile.gettempdir()).glob(f"{PREFIX}-*/agent"):
+        if abandoned(agent.parent.name):
+            shutil.rmtree(agent.parent, ignore_errors=True)
 
 
 @functools.cache

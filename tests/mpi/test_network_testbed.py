@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -131,6 +132,7 @@ def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
         process.send_signal(number)
         process.wait(timeout=10)
     assert testbed.namespaces(f"{name}-") == []
+    assert list(Path(tempfile.gettempdir()).glob(f"{name}-*")) == []
     # killed by now; their parent is gone, so it is for init to clear them away
     wait_for(lambda: not [pid for pid in pids if Path("/proc", pid).exists()])
 
@@ -148,6 +150,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(testbed):
     assert testbed.namespaces(f"{name}-")
     with testbed.Cluster(hosts=1, mbit=100):
         assert testbed.namespaces(f"{name}-") == []
+        assert list(Path(tempfile.gettempdir()).glob(f"{name}-*")) == []
 
 
 def test_without_root_the_reason_is_one_line(network, monkeypatch):
