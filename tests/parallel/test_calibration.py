@@ -11,10 +11,10 @@ from actionspan.parallel.calibration import Row, calibrate, errors
 from actionspan.parallel.simulated import Costs
 from actionspan.parallel.simulated_rounds import ALGORITHMS, simulated_seconds
 
-SIZES = (1024, 65_536, 2**21)
+SIZES = (1024, 65_536, 2**20)
 
 
-def rows_of(costs, ranks=range(2, 9), noise=0.0):
+def rows_of(costs, ranks=(2, 3, 4, 5, 8), noise=0.0):
     random = np.random.default_rng(1)
     return [
         Row(
@@ -28,11 +28,11 @@ def rows_of(costs, ranks=range(2, 9), noise=0.0):
     ]
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.floats(1e-6, 1e-2), st.floats(1e-10, 1e-6), st.floats(0.01, 0.5))
-def test_exact_rows_give_their_costs_back(alpha, beta, share):
+@settings(deadline=None, max_examples=10)
+@given(st.floats(10, 1e5), st.floats(1e-10, 1e-6), st.floats(0.01, 0.3))
+def test_exact_rows_give_their_costs_back(bytes_of_alpha, beta, share):
     """As long as additions are faster than the network, as they are."""
-    costs = Costs(alpha, beta, share * beta)
+    costs = Costs(bytes_of_alpha * beta, beta, share * beta)
     found = calibrate(rows_of(costs))
     assert max(abs(error) for _, error in errors(rows_of(costs), found)) < 1e-5
 
@@ -46,7 +46,14 @@ def test_noise_moves_costs_by_no_more_than_itself():
 
 @pytest.mark.parametrize("costs", [Costs(1e-4, 1e-8, 0.0), Costs(0.0, 1e-8, 1e-9)])
 def test_a_cost_of_nothing_stays_nothing(costs):
-    np.testing.assert_allclose(calibrate(rows_of(costs)), costs, rtol=1e-4, atol=1e-13)
+    np.testing.assert_allclose(calibrate(rows_of(costs)), costs, rtol=1e-4, atol=1e-12)
+
+
+def test_bursts_of_the_links_are_taken_into_account():
+    costs = Costs(1e-4, 8e-8, 1e-9, burst=32_768.0)
+    np.testing.assert_allclose(calibrate(rows_of(costs), costs.burst), costs, rtol=1e-3)
+    plain = calibrate(rows_of(costs))
+    assert max(abs(error) for _, error in errors(rows_of(costs), plain)) > 0.2
 
 
 def test_rows_on_more_ranks_are_not_fitted_but_judged():
@@ -56,7 +63,7 @@ def test_rows_on_more_ranks_are_not_fitted_but_judged():
     ]
     found = calibrate(rows)
     judged = errors(rows, found)
-    assert {row.ranks for row, _ in judged} == {5, 6, 7, 8}
+    assert {row.ranks for row, _ in judged} == {5, 8}
     assert [error for _, error in judged] == pytest.approx([-0.5] * len(judged), rel=1e-4)
 
 

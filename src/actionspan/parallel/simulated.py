@@ -4,8 +4,9 @@ What the engine computes is real; when it happens is a model. A message of b byt
 sender's port is free and keeps it busy for b·beta seconds; it begins to arrive alpha seconds later
 and keeps the receiver's port busy for b·beta seconds. Ports are full duplex and serve messages in
 the order in which sends and receives were posted, so that all who write to one server queue there.
-Additions take gamma seconds a byte; everything else takes no time. The clocks follow from the
-program alone, not from how the threads happen to run.
+Additions take gamma seconds a byte; everything else takes no time, a message of few bytes that many
+ranks send to one as little as a single one. The clocks follow from the program alone, not from how
+the threads happen to run.
 """
 
 import threading
@@ -32,6 +33,9 @@ class Costs(NamedTuple):
     """Seconds a byte occupies a port."""
     gamma: float = 0.0
     """Seconds to add a byte of one tensor to another."""
+    burst: float = 0.0
+    """Bytes that a port lets through at once after it was idle: the token buckets of rate-limited
+    links have such a store, which fills up at their rate; other networks have none."""
 
 
 @dataclass
@@ -39,7 +43,30 @@ class _Message:
     """Bytes under way."""
 
     payload: bytes
-    left: float
+    first: float
+    """When its first byte left."""
+    last: float
+    """When its last byte left."""
+
+
+class _Port:
+    """One direction of a rank's link: a queue before a bucket of tokens, one for each byte."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.beta, self.store = costs.beta, costs.burst * costs.beta
+        self.free, self.owed = 0.0, -self.store
+
+    def occupy(self, first: float, last: float, length: int) -> float:
+        """Let a message through; return when its last byte has passed.
+
+        Args:
+            first: When its first byte is there; before it, those of earlier messages pass.
+            last: When its last byte is there.
+            length: Its bytes.
+        """
+        self.owed = max(self.owed, first - self.store) + length * self.beta
+        self.free = max(self.free, last, self.owed)
+        return self.free
 
 
 class _Request:
@@ -91,9 +118,10 @@ class _Network:
                 )
                 raise RuntimeError(self.broken)
             room[:] = message.payload
-            arrived = max(message.left + self.costs.alpha, receiver.in_free)
-            receiver.in_free = arrived + len(room) * self.costs.beta
-            request.complete = receiver.in_free
+            alpha = self.costs.alpha
+            request.complete = receiver.inward.occupy(
+                message.first + alpha, message.last + alpha, len(room)
+            )
             self.awake[rank].notify()
 
     def until_complete(self, request: _Request) -> None:
@@ -148,7 +176,7 @@ class SimulatedCommunicator:
 
     def __init__(self, rank: int, size: int, network: _Network) -> None:
         self.network, self.seconds = network, 0.0
-        self.out_free = self.in_free = 0.0
+        self.outward, self.inward = _Port(network.costs), _Port(network.costs)
         self.mail: dict[tuple[int, int], deque[_Message]] = {}
         self.posted: deque[_Request] = deque()
         self._rank, self._size = rank, size
@@ -166,11 +194,12 @@ class SimulatedCommunicator:
         payload = memoryview(buf).cast("B").tobytes()
         request = _Request(self, buf, (dest, tag))
         with self.network.lock:
-            left = max(self.seconds, self.out_free)
-            self.out_free = left + len(payload) * self.network.costs.beta
-            request.complete = self.out_free
+            first = max(self.seconds, self.outward.free)
+            last = self.outward.occupy(self.seconds, self.seconds, len(payload))
+            request.complete = last
+            message = _Message(payload, first, last)
             receiver = self.network.ranks[dest]
-            receiver.mail.setdefault((self._rank, tag), deque()).append(_Message(payload, left))
+            receiver.mail.setdefault((self._rank, tag), deque()).append(message)
             self.network.deliver(dest)
         return request
 
@@ -209,6 +238,7 @@ def run_simulated(
     alpha: float,
     beta: float,
     gamma: float = 0.0,
+    burst: float = 0.0,
 ) -> tuple[list[Result], np.ndarray[Any, np.dtype[np.float64]]]:
     """Run a function on n ranks that talk over a simulated network.
 
@@ -218,6 +248,7 @@ def run_simulated(
         alpha: See `Costs`, as the others.
         beta: Seconds a byte.
         gamma: Seconds a byte added.
+        burst: Bytes.
 
     Returns:
         What each rank returned, and (n,) the virtual seconds that each took.
@@ -226,7 +257,7 @@ def run_simulated(
         Exception: What the function raised on the first rank where it did.
         RuntimeError: Every rank waits for another, or a message does not fit its buffer.
     """
-    network = _Network(n, Costs(alpha, beta, gamma))
+    network = _Network(n, Costs(alpha, beta, gamma, burst))
     results: dict[int, Result] = {}
     errors: list[BaseException] = []
 
