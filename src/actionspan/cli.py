@@ -5,9 +5,11 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.parallel.launcher import let_root_speak
 
 # Command → (module with add_parsers(subparsers), one line of help). Only the module of the command
 # that is called is imported: torch and OpenCV cost seconds.
@@ -26,10 +28,20 @@ COMMANDS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint comes from one rank: all have the same flags."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and exit with status 2."""
+        if not let_root_speak():
+            sys.exit(2)
+        super().error(message)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="actionspan", description=__doc__)
+    parser = Parser(prog="actionspan", description=__doc__)
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, help_line) in COMMANDS.items():
@@ -40,8 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.run(parsed) or 0)
     except InputError as error:
-        print(f"actionspan {parsed.command}: {error}", file=sys.stderr)
-        return 2
+        return _complain(parsed.command, str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -49,11 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.filename is None:
             raise
         # a folder that cannot be written, a file that is a folder, a name too long, …
-        print(f"actionspan {parsed.command}: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
+        return _complain(parsed.command, f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
-        print(f"actionspan {parsed.command}: interrupted; run it again to go on", file=sys.stderr)
-        return 130
+        return _complain(parsed.command, "interrupted; run it again to go on", 130)
+
+
+def _complain(command: str, line: str, status: int = 2) -> int:
+    let_root_speak()
+    print(f"actionspan {command}: {line}", file=sys.stderr, flush=True)
+    return status
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ package version and the digest of the settings that made them.
 
 import csv
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -18,6 +19,12 @@ import h5py
 
 from actionspan import __version__
 from actionspan.errors import InputError
+
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file is larger than a file may be here (ulimit -f)",
+}
 
 
 def digest(*parts: Any) -> str:
@@ -41,6 +48,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; rename it to `path` on success, remove it on failure.
 
     The suffix of `path` is kept, so that writers which look at it choose the right format.
+
+    Raises:
+        InputError: There is no room for the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # one name a file, so that what a killed process left is overwritten by the next
@@ -48,6 +58,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         yield partial
         os.replace(partial, path)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        # the system does not say to which file there was no room to write
+        reason = NO_ROOM[error.errno]
+        raise InputError(f"{path}: {reason}; make room and run it again") from None
     finally:
         partial.unlink(missing_ok=True)
 

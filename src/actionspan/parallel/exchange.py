@@ -77,7 +77,8 @@ def make_exchange(name: ExchangeName, comm: Any, settings: ParallelSettings) -> 
         case "mpi":
             return MpiAllreduce(comm, aware)
         case "gloo" | "nccl":
-            return TorchAllreduce(comm, name, settings.stall_seconds)
+            # the watchdog, which knows whom all wait for, is to be the first to end the job
+            return TorchAllreduce(comm, name, 2 * settings.stall_seconds + 60)
     raise ValueError(f"exchange {name!r} makes no sums")
 
 

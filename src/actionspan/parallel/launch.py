@@ -3,19 +3,13 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
+
+from actionspan.parallel import launcher
 
 Result = TypeVar("Result")
 
-# Ranks on this machine, by the names that launchers give it.
-LOCAL_RANKS = (
-    "MPI_LOCALNRANKS",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "PALS_LOCAL_SIZE",
-    "SLURM_NTASKS_PER_NODE",
-    "PMI_SIZE",
-    "SLURM_NTASKS",
-)
 # With more ranks than cores MPICH must give the core up while it waits.
 POLITE = {
     "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
@@ -26,9 +20,8 @@ POLITE = {
 
 def world() -> Any:
     """Start MPI where it has not been started and return `MPI.COMM_WORLD`."""
-    found = (os.environ.get(name, "") for name in LOCAL_RANKS)
-    ranks = next((int(value) for value in found if value.isdigit()), 1)
-    if ranks > len(os.sched_getaffinity(0)):
+    launcher.remember()
+    if launcher.crowded():
         for name, value in POLITE.items():
             os.environ.setdefault(name, value)
     from mpi4py import MPI
@@ -36,8 +29,17 @@ def world() -> Any:
     return MPI.COMM_WORLD
 
 
-def root_first(comm: Any, function: Callable[[], Result]) -> Result:
+def root_first(
+    comm: Any,
+    function: Callable[[], Result],
+    waiting: AbstractContextManager[Any] | None = None,
+) -> Result:
     """Run `function` on rank 0, then on the others; a mistake is reported once, not by each rank.
+
+    Args:
+        comm: The ranks.
+        function: What to run.
+        waiting: Entered while the others wait for rank 0.
 
     Raises:
         Exception: What `function` raised on rank 0. The others leave silently, with status 0, so
@@ -49,7 +51,9 @@ def root_first(comm: Any, function: Callable[[], Result]) -> Result:
             result = function()
         except Exception as raised:
             error = raised
-    if comm.bcast(error is not None, root=0):
+    with waiting or nullcontext():
+        failed = comm.bcast(error is not None, root=0)
+    if failed:
         if error is not None:
             raise error
         sys.exit(0)

@@ -1,15 +1,18 @@
 """A deadline for exchanges: the job ends with the missing rank named, and never hangs."""
 
+import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from actionspan.parallel.communicator import tag_of
+from actionspan.parallel.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
+STOPPED_PERIODS = 5  # a watchdog that looks so late was not running
 GRACE_SECONDS = 2.0  # the lowest waiting rank speaks first; others end the job if it cannot
 
 
@@ -20,6 +23,9 @@ class Watchdog:
     other ranks, again and again, that it waits. At the deadline it knows who else waits: the ranks
     that are silent are the ones that never came, whether they hang, compute or were stopped. It
     works for every exchange, those inside a library too, and costs two assignments an exchange.
+    Time during which this process itself did not run (Ctrl-Z, a suspended job) does not count.
+
+    It also ends a rank whose launcher was killed, which otherwise nobody would.
 
     Args:
         comm: A communicator that nobody else uses.
@@ -51,10 +57,16 @@ class Watchdog:
 
     def _watch(self) -> None:
         heard: dict[int, float] = {}
+        looked = since = time.monotonic()
         while not self._stop.wait(self.period):
+            if orphaned() and self.comm.Get_size() > 1:
+                self._leave()
+            before, looked = looked, time.monotonic()
+            if looked - before > STOPPED_PERIODS * self.period:
+                since = looked
             self._listen(heard)
             current = self._waiting
-            waited = time.monotonic() - current[0] if current else 0.0
+            waited = time.monotonic() - max(current[0], since) if current else 0.0
             if current is None or waited < self.seconds / 2:
                 continue
             self._tell()
@@ -84,6 +96,13 @@ class Watchdog:
             if rank != self.comm.Get_rank():
                 self._sends.append(self.comm.Isend(b"w", rank, tag_of(0, "control")))
 
+    def _leave(self) -> None:
+        try:
+            line = f"actionspan: rank {self.comm.Get_rank()} ends: its launcher is gone"
+            print(line, file=sys.stderr, flush=True)  # perhaps to nobody
+        finally:
+            os._exit(STALLED)  # an abort would ask the launcher to end the job
+
     def _end(self, what: str, waited: float, missing: list[int], waiting: list[int]) -> None:
         rank = self.comm.Get_rank()
         if waiting and min(waiting) < rank:
@@ -94,10 +113,30 @@ class Watchdog:
             if missing
             else f"all ranks wait in exchanges that do not match; rank {rank} in {what}"
         )
-        print(
-            f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
-            "run it again to go on from the last checkpoint",
-            file=sys.stderr,
-            flush=True,
-        )
-        self.comm.Abort(STALLED)
+        try:
+            print(
+                f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
+                "run it again to go on from the last checkpoint",
+                file=sys.stderr,
+                flush=True,
+            )
+        finally:
+            self.comm.Abort(STALLED)
+
+
+@contextmanager
+def watched(comm: Any, seconds: float) -> Iterator[Callable[[str], AbstractContextManager[None]]]:
+    """Yield a watchdog's `waiting` for a block; without ranks, one that watches nothing.
+
+    Args:
+        comm: The ranks, all of which come to the block; or None.
+        seconds: The deadline.
+    """
+    if comm is None:
+        yield lambda what: nullcontext()
+        return
+    watchdog = Watchdog(comm.Dup(), seconds)
+    try:
+        yield watchdog.waiting
+    finally:
+        watchdog.close()

@@ -70,9 +70,13 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 def _train(arguments: argparse.Namespace) -> int:
     from actionspan.allocator import keep_freed_memory
     from actionspan.parallel.launch import world
+    from actionspan.parallel.launcher import launched
     from actionspan.temporal.timing import process_start
     from actionspan.temporal.train import train
 
+    # MPI first, so that the first rank to find a mistake ends the job
+    comm = world() if arguments.exchange != "none" or launched() > 1 else None
+    started = comm.Get_size() if comm is not None else 1
     if arguments.threads < 1:
         raise InputError(f"--threads {arguments.threads}: at least 1")
     try:
@@ -80,15 +84,12 @@ def _train(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise InputError(str(error)) from None
     keep_freed_memory()
-    comm = None
-    if arguments.exchange != "none":
-        comm = world()
-        if comm.Get_size() != count:
-            raise InputError(
-                f"--exchange {arguments.exchange} --ranks {arguments.ranks}: {count} processes are "
-                f"needed, {comm.Get_size()} started: mpiexec -n {count} python -m mpi4py "
-                "-m actionspan temporal train …"
-            )
+    if started != count:
+        raise InputError(
+            f"--exchange {arguments.exchange} --ranks {arguments.ranks}: {count} "
+            f"process{'es are' if count > 1 else ' is'} needed, {started} started: "
+            f"mpiexec -n {count} python -m mpi4py -m actionspan temporal train …"
+        )
     train(
         arguments.features,
         arguments.annotations,
@@ -98,7 +99,7 @@ def _train(arguments: argparse.Namespace) -> int:
         threads=arguments.threads,
         exchange=arguments.exchange,
         parallel=from_arguments(ParallelSettings, arguments),
-        comm=comm,
+        comm=comm if arguments.exchange != "none" else None,
         begun=process_start(),
         continued=arguments.resume,
     )

@@ -8,9 +8,11 @@ arrive decides, and no two runs are the same.)
 
 import contextlib
 import copy
+import os
+import socket
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from actionspan.errors import InputError
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.replica import Replica, make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.watchdog import watched
 from actionspan.progress import progress
 from actionspan.storage import digest, write_json, write_tsv
 from actionspan.temporal.deterministic import deterministic, seed_torch
@@ -34,6 +37,7 @@ from actionspan.temporal.settings import ModelName, TemporalSettings
 from actionspan.temporal.timing import Stopwatch, rank_timing, whole_timing
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
+PREPARATION = 10  # times stall_seconds: reading all features may take longer than an exchange
 PARTS = BoundaryLoss._fields
 LOG_COLUMNS = (
     "epoch",
@@ -198,9 +202,7 @@ def run_epoch(
     validating = time.perf_counter()
     validation = validate(run.model, samples, samples.validation, settings.batch_size, replica)
     stopwatch.add("validation", validating)
-    if not np.isfinite(training[0]):
-        if replica.rank:
-            raise SystemExit(0)  # rank 0 tells, and ends the job
+    if not np.isfinite(training[0]):  # the same on all ranks
         raise InputError(
             f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
             f"lower learning_rate, now {settings.learning_rate}"
@@ -213,6 +215,22 @@ def run_epoch(
     seconds = time.perf_counter() - begun
     rate = settings.learning_rate_in(run.epoch)
     run.rows.append([run.epoch, rate, *training, *validation, seconds])
+
+
+def _replica(exchange: ExchangeName, run: Run, parallel: ParallelSettings, comm: Any) -> Replica:
+    try:
+        return make_replica(exchange, run.model, run.optimiser, parallel, comm)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def introduce(replica: Replica) -> None:
+    """Print which process is which rank: a launcher names a process that was killed by its PID."""
+    part = "server" if replica.worker is None else "worker"
+    name = f"{replica.rank} {part} (pid {os.getpid()} on {socket.gethostname()})"
+    names = replica.gather(name, "the names of the ranks")
+    if replica.rank == 0:
+        print(f"ranks: {', '.join(names)}", file=sys.stderr, flush=True)
 
 
 def train(
@@ -255,17 +273,28 @@ def train(
     def read() -> Samples:
         return read_samples(features_path, annotations_path, settings, check=rank == 0)
 
-    samples = root_first(comm, read) if comm is not None else read()
-    run_digest = digest(FORMAT, name, settings, samples.fingerprint, exchange, parallel, threads)
-    if settings.keep == "best" and not len(samples.validation) and rank == 0:
-        print(f"{features_path}: no validation video; the last epoch is kept", file=sys.stderr)
+    deadline = PREPARATION * parallel.stall_seconds
     with deterministic(threads):
-        run = start_run(name, samples.features.shape[2], settings)
-        if rank == 0 and continued:
-            resume(run, checkpoint, run_digest)
+        with watched(comm, deadline) as waiting:
+            samples = root_first(comm, read, waiting("the data")) if comm is not None else read()
+            same = replace(parallel, stall_seconds=1.0)  # a deadline changes no result
+            run_digest = digest(
+                FORMAT, name, settings, samples.fingerprint, exchange, same, threads
+            )
+            run = start_run(name, samples.features.shape[2], settings)
+            if rank == 0:
+                if settings.keep == "best" and not len(samples.validation):
+                    line = "no validation video; the last epoch is kept"
+                    print(f"{features_path}: {line}", file=sys.stderr)
+                if continued:
+                    resume(run, checkpoint, run_digest)
+            if comm is not None:
+                with waiting("the state to start from"):
+                    run.restore(comm.bcast(run.state(run_digest) if rank == 0 else None, root=0))
+            with waiting("the first weights"):
+                replica = _replica(exchange, run, parallel, comm)
         if comm is not None:
-            run.restore(comm.bcast(run.state(run_digest) if rank == 0 else None, root=0))
-        replica = make_replica(exchange, run.model, run.optimiser, parallel, comm)
+            introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
         left = range(run.epoch, settings.epochs)
         shown = progress(left, f"training {name}", len(left), unit="epoch") if rank == 0 else left

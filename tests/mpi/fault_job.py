@@ -1,0 +1,82 @@
+"""Run by mpirun: the `actionspan` command with a fault in one rank.
+
+The first word is the fault, DEED@PLACE:RANK:COUNT, e.g. `raise@step:1:7`: rank 1 raises before its
+seventh training step; `-` is none. The words after it are the command's.
+"""
+
+import os
+import signal
+import sys
+import time
+from types import ModuleType
+
+import torch
+
+
+def leave_the_compiler_out() -> None:
+    """Do without torch's compiler, which training never calls: half of the time of the start."""
+    dynamo, inductor, config = (
+        ModuleType(f"torch.{name}") for name in ("_dynamo", "_inductor", "_inductor.config")
+    )
+    dynamo.disable = lambda function, recursive=True, *, wrapping=True: function
+    dynamo.graph_break = lambda: None
+    inductor.config, torch._dynamo, torch._inductor = config, dynamo, inductor
+    sys.modules.update({module.__name__: module for module in (dynamo, inductor, config)})
+
+
+def fail() -> None:
+    raise RuntimeError("a bug of this rank")
+
+
+DEEDS = {
+    "raise": fail,
+    "sleep": lambda: time.sleep(600),
+    "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+}
+PLACES = {
+    "read": "read_samples",
+    "step": "training_step",
+    "data": "batches",
+    "validation": "validate",
+}
+
+
+def put_in_place(fault: str) -> None:
+    """Put the fault in its place, if it is this rank's."""
+    from actionspan.parallel.launch import world
+    from actionspan.temporal import train as train_module
+
+    where, rank, count = fault.split(":")
+    deed, place = where.split("@")
+    if world().Get_rank() != int(rank):
+        return
+    original, left = getattr(train_module, PLACES[place]), int(count)
+
+    def counted() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            DEEDS[deed]()
+
+    def call(*arguments, **options):
+        counted()
+        return original(*arguments, **options)
+
+    def items(*arguments):
+        for item in original(*arguments):
+            counted()
+            yield item
+
+    setattr(train_module, PLACES[place], items if place == "data" else call)
+
+
+if __name__ == "__main__":
+    fault = sys.argv.pop(1)
+    if "gloo" not in sys.argv:  # torch.distributed imports the compiler
+        leave_the_compiler_out()
+    from actionspan.cli import main
+
+    if fault != "-":
+        put_in_place(fault)
+    sys.exit(main())

@@ -1,0 +1,362 @@
+"""Whatever happens to a rank, the job ends with the cause named, and the next start goes on."""
+
+import contextlib
+import errno
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.parallel.watchdog import STALLED
+from actionspan.storage import create_h5, write_json, write_tsv
+from actionspan.temporal.train import CHECKPOINT
+from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
+from temporal.conftest import Toy, write_toy
+from temporal.test_train import read_log, same_files
+
+AT_ONCE = 3  # jobs; most wait for a deadline most of their time
+EPOCHS = 200  # of a run that is to be killed in the middle and started again
+
+pytestmark = pytest.mark.skipif(not MPIRUN.exists(), reason=f"no {MPIRUN}; pip install mpich")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job with a fault, and the exchange it happens in."""
+
+    fault: str
+    exchange: str
+    workers: int = 2
+    flags: str = ""
+    more: int = 0
+    """Processes beyond those that are needed."""
+
+    def __str__(self) -> str:
+        """Return its name as a test."""
+        return " ".join(filter(None, (self.fault, self.exchange, str(self.workers), self.flags)))
+
+
+RAISES = [
+    Case("raise@step:1:7", "ring"),
+    Case("raise@step:1:7", "ring", flags="--overlap"),
+    Case("raise@step:1:7", "mpi"),
+    Case("raise@step:1:7", "gloo"),
+    Case("raise@step:1:7", "ps", 1),
+    Case("raise@step:0:7", "ps_async", 1),
+    Case("raise@data:1:7", "ring"),
+]
+KILLS = [
+    Case("kill@step:1:7", "ring"),
+    Case("kill@step:1:7", "gloo"),
+    Case("kill@step:0:7", "ps", 1),
+    Case("kill@step:0:7", "ps_async", 1),
+    Case("kill@step:1:7", "ps_async", 1),
+]
+STALLS = {  # and what the others wait for
+    Case("stop@step:2:7", "ring", 4): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:2:7", "mpi", 4, "--overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@step:2:7", "ps", 2, "--overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:0:7", "ps", 1): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:0:7", "ps_async", 1): r"the gradients of step 7",
+    Case("sleep@step:1:7", "mpi"): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:1:7", "gloo"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@data:1:7", "ring", 2, "--overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@validation:0:3", "ring"): "the validation losses",
+}
+STALL = "--stall-seconds 3"
+READING = Case("stop@read:0:1", "ring", flags="--stall-seconds 0.4")  # tenfold before training
+MISTAKES = {
+    Case("-", "ring", flags="--features none.h5"): "none.h5: no such file",
+    Case("-", "ring", flags="--learning-rate 1e30"): "the training loss is nan in epoch 1; lower",
+    Case("-", "ring", flags="--dropout 1"): "dropout 1.0: from 0 to below 1",
+    Case("-", "mpi", flags="--wire float16"): "wire float16 with exchange mpi: it sends float32",
+    Case("-", "ring", more=1): "--exchange ring --ranks 2: 2 processes are needed, 3 started",
+    Case("-", "none", 1, more=1): "--exchange none --ranks 1: 1 process is needed, 2 started",
+}
+WRONG_FLAG = Case("-", "ring", flags="--nonsense 1")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    return write_toy(tmp_path_factory.mktemp("toy"), training=16, validation=6)
+
+
+@pytest.fixture(scope="module")
+def ended(
+    request: pytest.FixtureRequest, toy: Toy, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Case], Ended]]:
+    """What came of a case. All cases of the tests at hand are run, some at a time."""
+
+    def run(case: Case) -> Ended:
+        folder = tmp_path_factory.mktemp("case")
+        words = training(toy, folder / "out", case.exchange, case.workers, *case.flags.split())
+        n = case.workers + (case.exchange in SERVED) + case.more
+        return Job(n, words, folder / "log", case.fault).end()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        jobs: dict[Case, Future[Ended]] = {}
+        for item in request.session.items:
+            values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+            for case in (one for one in values if isinstance(one, Case) and one not in jobs):
+                jobs[case] = pool.submit(run, case)
+        yield lambda case: jobs[case].result()
+        for job in jobs.values():
+            job.cancel()
+
+
+def guilty(case: Case) -> int:
+    return int(case.fault.split(":")[1])
+
+
+@pytest.mark.parametrize("case", RAISES, ids=str)
+def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
+    job = ended(case)
+    assert job.status == 1
+    assert "RuntimeError: a bug of this rank" in job.errors
+    assert f"(rank {guilty(case)} in comm 0)" in job.errors
+    assert not job.left
+
+
+@pytest.mark.parametrize("case", KILLS, ids=str)
+def test_a_killed_rank_ends_the_job_which_names_signal_and_process(ended, case):
+    job = ended(case)
+    assert job.status
+    assert "Killed (signal 9)" in job.errors
+    assert f"PID {job.processes[guilty(case)]} RUNNING AT" in job.errors
+    assert not job.left
+
+
+@pytest.mark.parametrize("case", [KILLS[2]], ids=str)
+def test_a_line_says_which_process_is_which_rank(ended, case):
+    (line,) = (x for x in ended(case).errors.splitlines() if x.startswith("ranks: "))
+    names = line.removeprefix("ranks: ").split(", ")
+    assert [name.split(" (pid ")[0] for name in names] == ["0 server", "1 worker"]
+
+
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [(replace(case, flags=f"{STALL} {case.flags}"), what) for case, what in STALLS.items()],
+    ids=str,
+)
+def test_a_rank_that_stalls_is_named_with_what_is_missing(ended, case, what):
+    job = ended(case)
+    assert job.status == STALLED
+    (line,) = job.lines()
+    start = f"actionspan: stalled: rank {guilty(case)} did not come to the exchange of "
+    assert re.match(f"{start}{what}; waited 3 s", line), line
+    assert not job.left
+
+
+@pytest.mark.parametrize("case", [READING], ids=str)
+def test_a_rank_that_stalls_before_training_is_named(ended, case):
+    job = ended(case)
+    assert job.status == STALLED
+    (line,) = job.lines()
+    assert "rank 0 did not come to the exchange of the data; waited 4 s" in line
+    assert not job.left
+
+
+@pytest.mark.parametrize(("case", "line"), MISTAKES.items(), ids=str)
+def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case, line):
+    job = ended(case)
+    assert job.status == 2
+    (complaint,) = job.lines()
+    assert complaint.startswith("actionspan temporal: ")
+    assert line in complaint
+    assert "Traceback" not in job.errors
+    assert not job.left
+
+
+@pytest.mark.parametrize("case", [WRONG_FLAG], ids=str)
+def test_a_wrong_flag_is_told_by_one_rank(ended, case):
+    job = ended(case)
+    assert job.status == 2
+    assert job.lines() == ["actionspan: error: unrecognized arguments: --nonsense 1"]
+    assert job.errors.count("usage:") == 1
+
+
+def test_a_job_that_was_stopped_as_a_whole_goes_on(toy, tmp_path):
+    """As by Ctrl-Z and fg, or where SLURM suspends a job, for longer than the deadline."""
+    out = tmp_path / "out"
+    job = Job(2, training(toy, out, "mpi", 2, *STALL.split(), epochs=300), tmp_path / "log")
+    assert wait_for_writes(job, out / CHECKPOINT, 2)
+    for number, seconds in ((signal.SIGSTOP, 3.5), (signal.SIGCONT, 0)):
+        for rank in (0, 1):
+            job.signal(f"rank {rank}", number)
+        time.sleep(seconds)
+    assert (done := job.end()).status == 0, done.errors
+
+
+# Killed, and started again
+
+
+@pytest.fixture(scope="module")
+def undisturbed(toy: Toy, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a run that nothing happened to, by exchange; of the plain command."""
+
+    @cache
+    def run(exchange: str) -> Path:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        words = training(toy, folder / "out", exchange, 2, epochs=EPOCHS)
+        done = Job(2 + (exchange in SERVED), words, folder / "log", None).end(120)
+        assert done.status == 0, done.errors
+        return folder / "out"
+
+    return run
+
+
+@pytest.mark.parametrize(("exchange", "kills"), [("ring", 10), ("ps", 3)])
+def test_killed_at_random_moments_it_ends_with_the_same_bits(
+    toy, tmp_path, undisturbed, exchange, kills
+):
+    out, chance = tmp_path / "out", random.Random(11)
+    words = training(toy, out, exchange, 2, epochs=EPOCHS)
+    n = 2 + (exchange in SERVED)
+    victims = (["rank 1", "mpirun", "rank 0", "proxy"] * kills)[:kills]
+    chance.shuffle(victims)
+    for number, victim in enumerate(victims):
+        job = Job(n, words, tmp_path / "log")
+        if number % 5 == 1:  # while it starts, or soon after
+            time.sleep(chance.uniform(0, 2))
+            victim = victim if job.processes() else "mpirun"
+        else:
+            assert wait_for_writes(job, out / CHECKPOINT, chance.randint(1, 4)), job.end().errors
+            time.sleep(chance.uniform(0, 0.03))
+        assert not job.kill(victim).left, f"{victim} was killed; its ranks live on"
+        assert not (out / "timing.json").exists(), f"it was ready before kill {number + 1}"
+    done = Job(n, words, tmp_path / "log").end(120)
+    assert done.status == 0, done.errors
+    assert "training goes on after epoch" in done.errors
+    assert len(read_log(out)) == EPOCHS
+    assert same_files(undisturbed(exchange), out)
+
+
+@contextlib.contextmanager
+def no_room_for(job: Job, out: Path) -> Iterator[None]:
+    """Let rank 0 write no file that is longer than 100 bytes."""
+    resource.prlimit(job.processes()[0], resource.RLIMIT_FSIZE, (100, 100))
+    yield
+
+
+@contextlib.contextmanager
+def full_disk(job: Job, out: Path) -> Iterator[None]:
+    """Fill the disk, and fill it again whenever something leaves, until the job has ended."""
+    ballast, buffer = out / "ballast", bytes(1024)
+    with ballast.open("ab", buffering=0) as file:
+        while job.process.poll() is None:
+            with contextlib.suppress(OSError):
+                while file.write(buffer):
+                    pass
+            time.sleep(0.001)
+    yield
+    ballast.unlink()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("no mount command, so no small disk")
+    if done.returncode:
+        pytest.skip(f"no small disk can be mounted: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit on this system")
+@pytest.mark.parametrize("lack", [no_room_for, full_disk])
+def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
+    toy, tmp_path, request, undisturbed, lack
+):
+    folder = request.getfixturevalue("small_disk") if lack is full_disk else tmp_path
+    out = folder / "out"
+    words = training(toy, out, "ring", 2, epochs=EPOCHS)
+    job = Job(2, words, tmp_path / "log")
+    assert wait_for_writes(job, out / CHECKPOINT, 2)
+    with lack(job, out):
+        failed = job.end()
+        assert failed.status == 2
+        reason = "the disk is full" if lack is full_disk else "the file is larger than"
+        (line,) = failed.lines()
+        assert line.startswith(f"actionspan temporal: {out / CHECKPOINT}: {reason}")
+        assert "Traceback" not in failed.errors
+        assert not failed.left
+        assert {path.name for path in out.iterdir()} - {"ballast"} == {CHECKPOINT}
+        assert torch.load(out / CHECKPOINT, weights_only=True)["epoch"] >= 2
+    done = Job(2, words, tmp_path / "log").end(120)
+    assert done.status == 0, done.errors
+    assert "training goes on after epoch" in done.errors
+    assert same_files(undisturbed("ring"), out)
+
+
+def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturbed):
+    out = tmp_path / "out"
+    words = training(toy, out, "ring", 2, epochs=EPOCHS)
+    job = Job(2, words, tmp_path / "log")
+    assert wait_for_writes(job, out / CHECKPOINT, 2)
+    job.signal("group", signal.SIGINT)  # Ctrl-C
+    done = job.end()
+    assert done.status
+    assert done.lines() == ["actionspan temporal: interrupted; run it again to go on"]
+    assert not done.left
+
+    # with another deadline, which changes no result
+    job = Job(2, [*words, "--stall-seconds", "1"], tmp_path / "log")
+    assert wait_for_writes(job, out / CHECKPOINT, 2)
+    job.signal("rank 1", signal.SIGSTOP)
+    done = job.end()
+    assert done.status == STALLED
+    assert "training goes on after epoch" in done.errors
+
+    done = Job(2, words, tmp_path / "log").end(120)
+    assert done.status == 0, done.errors
+    assert "training goes on after epoch" in done.errors
+    assert same_files(undisturbed("ring"), out)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.json", lambda path: write_json(path, {"a": "x" * 2**21})),
+        ("a.tsv", lambda path: write_tsv(path, ["a"], ([i] for i in range(2**19)))),
+        ("a.h5", lambda path: write_h5(path)),
+    ],
+)
+def test_a_full_disk_is_named_by_every_writer(small_disk, name, write):
+    path = small_disk / name
+    with pytest.raises(InputError, match=re.escape(f"{path}: the disk is full; make room")):
+        write(path)
+    assert not list(small_disk.iterdir())
+
+
+def write_h5(path: Path) -> None:
+    with create_h5(path, "0123456789abcdef") as file:
+        for number in range(20):
+            file[str(number)] = np.random.default_rng(number).random(2**14)
+
+
+def test_other_errors_of_a_disk_are_not_taken_for_a_full_one(tmp_path):
+    def rows() -> Iterator[list[int]]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        yield []
+
+    with pytest.raises(OSError, match="Input/output error"):
+        write_tsv(tmp_path / "a.tsv", ["a"], rows())
