@@ -153,6 +153,13 @@ def test_one_file_can_be_asked_for_by_name(project):
     assert path.read_text() == before
 
 
+@pytest.mark.parametrize("run", ["none-2", "ring-0", "rings-2", "ring"])
+def test_a_run_that_cannot_be_has_no_rule(project, run):
+    done = project.snakemake("--dry-run", f"results/temporal/mtn/{run}/model.pt")
+    assert done.returncode != 0
+    assert "No rule to produce" in done.stdout + done.stderr
+
+
 def test_an_unknown_name_has_no_rule(project):
     done = project.snakemake("results/evaluation/mtm.json")
     assert done.returncode != 0
@@ -172,6 +179,12 @@ def test_an_unknown_name_has_no_rule(project):
             "video.flow.algorithm: 'dos' is not one",
         ),
         ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
+        ({"temporal": {"ranks": 2}}, "temporal: exchange none with ranks 2: none is for 1 rank"),
+        ({"temporal": {"exchange": "rings"}}, "temporal.exchange: 'rings' is not one of none"),
+        (
+            {"temporal": {"parallel": {"stall_seconds": 0.0}}},
+            "temporal.parallel: stall_seconds 0.0: a number above 0",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_one_line(project, wrong, line):
@@ -179,6 +192,57 @@ def test_a_wrong_configuration_is_one_line(project, wrong, line):
     assert done.returncode != 0
     assert line in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def losses(text: str) -> np.ndarray:
+    rows = csv.DictReader(text.splitlines(), delimiter="\t")
+    return np.array([[float(row["training_loss"]), float(row["validation_loss"])] for row in rows])
+
+
+def test_ranks_that_are_named_train_the_same_network(project):
+    done = project.snakemake(
+        "results/temporal/mtn/ring-2/probabilities.h5", "results/temporal/mtn/ps-2/model.pt"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    alone = losses(project.text("results/temporal/mtn/none-1/log.tsv"))
+    for run, roles in (("ring-2", ["worker"] * 2), ("ps-2", ["server", "worker", "worker"])):
+        together = losses(project.text(f"results/temporal/mtn/{run}/log.tsv"))
+        np.testing.assert_allclose(together, alone, rtol=0, atol=1e-4)
+        timing = json.loads(project.text(f"results/temporal/mtn/{run}/timing.json"))
+        assert [rank["role"] for rank in timing["per_rank"]] == roles
+        assert all(rank["t2"] > 0 for rank in timing["per_rank"])
+    assert project.planned() == {}
+
+
+def test_the_configured_run_is_what_proposals_are_made_of(project):
+    wanted = AFTER_TRAIN | {"temporal_train"}
+    change = {"temporal": {"exchange": "ring", "ranks": 3}}
+    assert set(project.planned(config=change)) == wanted
+    change["temporal"]["parallel"] = {"bucket_kib": 64}
+    alone = {"temporal": {"parallel": {"bucket_kib": 64}}}
+    assert project.planned(config=alone) == {}, "a single rank has no buckets"
+
+
+def test_training_times_are_measured_fitted_and_drawn(project):
+    config = {"scaling": {"exchanges": ["ring"], "ranks": [2], "repeats": 2, "epochs": 1}}
+    wanted = ("results/scaling/speedup.svg", "results/scaling/fit.svg")
+    done = project.snakemake(*wanted, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split("\t") for line in project.text("results/scaling/times.tsv").splitlines()]
+    assert [row[:3] for row in rows[1:]] == [
+        ["none", "1", "1"],
+        ["none", "1", "2"],
+        ["ring", "2", "1"],
+        ["ring", "2", "2"],
+    ]
+    for row in rows[1:]:
+        seconds, *parts = (float(cell) for cell in row[3:])
+        assert seconds == pytest.approx(sum(parts), rel=0.2)
+    model = json.loads(project.text("results/scaling/timing_model.json"))
+    assert set(model) == {"ring"}
+    assert model["ring"]["paper_fit"]["rank"] < 3
+    assert all(project.text(name).startswith("<?xml") for name in wanted)
+    assert project.planned(*wanted, config=config) == {}
 
 
 def test_a_broken_video_among_many_is_reported_and_the_rest_go_on(project, tmp_path):
