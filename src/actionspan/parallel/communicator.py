@@ -62,19 +62,25 @@ def as_buffer(block: Tensor) -> Any:
     return block.view(torch.uint8).numpy() if block.device.type == "cpu" else block
 
 
+class Patience:
+    """How long `wait` asks again and again before it sleeps between questions."""
+
+    seconds = 2e-3
+
+
 def wait(request: Request) -> None:
     """Wait for a request, eagerly at first, then ever more politely.
 
-    Between questions the core is offered to others, and after 2 ms the process sleeps for a
-    twentieth of the time waited, 1 ms at most: ranks that wait (a parameter server, above all)
-    leave the cores to those that compute.
+    Between questions the core is offered to others, and after `Patience.seconds` the process
+    sleeps for a twentieth of the time waited, 1 ms at most: ranks that wait (a parameter server,
+    above all) leave the cores to those that compute.
     """
     if request.Test():
         return
     begun = time.perf_counter()
     while not request.Test():
         waited = time.perf_counter() - begun
-        if waited > 2e-3:
+        if waited > Patience.seconds:
             time.sleep(min(1e-3, waited / 20))
         else:
             os.sched_yield()

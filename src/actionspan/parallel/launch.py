@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from actionspan.parallel import launcher
+from actionspan.parallel.communicator import Patience
 
 Result = TypeVar("Result")
 
-# With more ranks than cores MPICH must give the core up while it waits.
+# With more ranks than cores MPICH, like `communicator.wait`, must give the core up while it waits.
 POLITE = {
     "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "true",
@@ -22,6 +23,7 @@ def world() -> Any:
     """Start MPI where it has not been started and return `MPI.COMM_WORLD`."""
     launcher.remember()
     if launcher.crowded():
+        Patience.seconds = 5e-5
         for name, value in POLITE.items():
             os.environ.setdefault(name, value)
     from mpi4py import MPI

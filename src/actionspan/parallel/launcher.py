@@ -32,7 +32,9 @@ def launched() -> int:
 
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
-    return _number(LOCAL_RANKS, 1) > len(os.sched_getaffinity(0))
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return _number(LOCAL_RANKS, 1) > cores
 
 
 def remember() -> None:
