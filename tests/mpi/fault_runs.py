@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from actionspan.parallel.launch import POLITE
 from mpi.conftest import MARK, end_job, job_processes
 from temporal.conftest import Toy
 
@@ -62,7 +63,7 @@ class Job:
         with log.open("w") as file:
             self.process = subprocess.Popen(
                 [str(MPIRUN), "-n", str(n), sys.executable, "-m", "mpi4py", *program, *words],
-                env={**os.environ, "OMP_NUM_THREADS": "1", MARK: self.name},
+                env={**os.environ, **POLITE, "OMP_NUM_THREADS": "1", MARK: self.name},
                 text=True,
                 stdin=subprocess.DEVNULL,
                 stdout=file,

@@ -34,7 +34,7 @@ class Watchdog:
 
     def __init__(self, comm: Any, seconds: float) -> None:
         self.comm, self.seconds = comm, seconds
-        self.period = min(1.0, seconds / 10)
+        self.period = min(0.5, seconds / 10)
         self._waiting: tuple[float, str] | None = None
         self._stop = threading.Event()
         self._sends: list[Any] = []
