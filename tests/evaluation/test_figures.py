@@ -10,11 +10,11 @@ from actionspan.errors import InputError
 from actionspan.evaluation.curves import (
     AR_AGAINST_AN,
     RECALL_AGAINST_TIOU,
-    _spread,
     draw_curves,
     read_curves,
     write_curves,
 )
+from actionspan.evaluation.style import spread_labels
 from actionspan.evaluation.timeline import _clock, _lanes, draw_timeline
 
 
@@ -72,7 +72,7 @@ def test_a_broken_table_is_named(tmp_path, text, message):
 
 
 def test_labels_are_spread_without_changing_their_order():
-    placed = _spread({"a": 0.5, "b": 0.51, "c": 0.0, "d": 0.9}, 0.1)
+    placed = spread_labels({"a": 0.5, "b": 0.51, "c": 0.0, "d": 0.9}, 0.1)
     values = sorted(placed.values())
     assert sorted(placed, key=placed.__getitem__) == ["c", "a", "b", "d"]
     assert min(np.diff(values)) >= 0.1 - 1e-9

@@ -13,6 +13,7 @@ from actionspan.scaling.speedup import (
     draw_speedup,
     exchange_colour,
     numbers_apart,
+    speed_panels,
     speed_ratios,
 )
 from actionspan.scaling.table import EXCHANGES, Run
@@ -42,13 +43,24 @@ def test_speed_ratios_are_against_the_median_single_rank_run(tmp_path):
     assert list(ratios["ring"]) == [2, 4]
 
 
+def test_steps_alone_are_a_panel_of_their_own_where_they_were_measured(tmp_path):
+    timed = [
+        Run(exchange="none", ranks=1, seconds=10, t1=6, t2=0, t3=4),
+        Run(exchange="ring", ranks=2, seconds=8, t1=3, t2=1, t3=4),
+    ]
+    panels = speed_panels(tmp_path, timed)
+    assert [ratios["ring"][2] for ratios in panels.values()] == [[1.25], [1.5]]
+    untimed = [*timed, Run(exchange="ring", ranks=3, seconds=8)]
+    assert list(speed_panels(tmp_path, untimed)) == ["whole run"]
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_figures_have_the_same_bytes_each_time_and_no_date(tmp_path, suffix):
     runs = RUNS + SINGLE
     made = []
     for turn in ("one", "two"):
         speedup, fit = tmp_path / f"speedup-{turn}.{suffix}", tmp_path / f"fit-{turn}.{suffix}"
-        draw_speedup(speedup, speed_ratios(tmp_path, runs))
+        draw_speedup(speedup, speed_panels(tmp_path, runs))
         draw_fit(fit, runs, fit_times(runs))
         made.append((speedup.read_bytes(), fit.read_bytes()))
     assert made[0] == made[1]
@@ -57,7 +69,7 @@ def test_figures_have_the_same_bytes_each_time_and_no_date(tmp_path, suffix):
 
 def test_lines_and_panels_are_named(tmp_path):
     runs = RUNS + SINGLE
-    draw_speedup(tmp_path / "speedup.svg", speed_ratios(tmp_path, runs))
+    draw_speedup(tmp_path / "speedup.svg", speed_panels(tmp_path, runs))
     assert {"ring", "ps", "ideal", "ranks"} <= set(texts(tmp_path / "speedup.svg"))
     draw_fit(tmp_path / "fit.svg", runs, fit_times(runs))
     shown = texts(tmp_path / "fit.svg")
@@ -82,7 +94,7 @@ def test_odd_tables_can_be_drawn(tmp_path):
             if draw is draw_fit:
                 draw(tmp_path / path, runs, fit_times(runs))
             else:
-                draw(tmp_path / path, speed_ratios(tmp_path, runs))
+                draw(tmp_path / path, speed_panels(tmp_path, runs))
             assert (tmp_path / path).stat().st_size > 5000
 
 

@@ -1,7 +1,6 @@
 """Recall curves of several methods: the table, and the figure drawn from that table."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -9,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import InputError
-from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure
+from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.evaluation.summary import Record
 from actionspan.storage import read_tsv, write_tsv
 
@@ -95,7 +94,7 @@ def _panel(axes: Axes, curves: dict[str, Curve], colours: dict[str, str]) -> Non
         if method in BASELINE_DASHES:
             line.set(dashes=BASELINE_DASHES[method], linewidth=1.4, zorder=2)
     ends = {method: ys[-1] for method, (_, ys) in curves.items()}
-    for method, height in _spread(ends, 0.068 * axes.get_ylim()[1]).items():
+    for method, height in spread_labels(ends, 0.068 * axes.get_ylim()[1]).items():
         axes.annotate(
             method,
             xy=(right, ends[method]),
@@ -113,29 +112,3 @@ def _panel(axes: Axes, curves: dict[str, Curve], colours: dict[str, str]) -> Non
                 "shrinkB": 2,
             },
         )
-
-
-def _spread(heights: dict[str, float], gap: float) -> dict[str, float]:
-    """Move heights apart until neighbours are `gap` apart, each group round its own mean.
-
-    Args:
-        heights: Where each label would like to be.
-        gap: The least distance between two labels.
-    """
-    groups = [[name] for name in sorted(heights, key=lambda name: heights[name])]
-
-    def lowest(group: list[str]) -> float:
-        middle = sum(heights[name] for name in group) / len(group)
-        return max(0.0, middle - gap * (len(group) - 1) / 2)
-
-    def clash() -> int | None:
-        for index, (below, above) in enumerate(pairwise(groups)):
-            if lowest(above) - (lowest(below) + gap * (len(below) - 1)) < gap * (1 - 1e-9):
-                return index
-        return None
-
-    while (index := clash()) is not None:
-        groups[index : index + 2] = [groups[index] + groups[index + 1]]
-    return {
-        name: lowest(group) + gap * place for group in groups for place, name in enumerate(group)
-    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,29 @@ def save_figure(figure: Figure, path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     with atomic_path(path) as partial:
         figure.savefig(partial, metadata=metadata)
+
+
+def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:
+    """Move heights apart until neighbours are `gap` apart, each group round its own mean.
+
+    Args:
+        heights: Where each label would like to be.
+        gap: The least distance between two labels.
+    """
+    groups = [[name] for name in sorted(heights, key=lambda name: heights[name])]
+
+    def lowest(group: list[str]) -> float:
+        middle = sum(heights[name] for name in group) / len(group)
+        return max(0.0, middle - gap * (len(group) - 1) / 2)
+
+    def clash() -> int | None:
+        for index, (below, above) in enumerate(pairwise(groups)):
+            if lowest(above) - (lowest(below) + gap * (len(below) - 1)) < gap * (1 - 1e-9):
+                return index
+        return None
+
+    while (index := clash()) is not None:
+        groups[index : index + 2] = [groups[index] + groups[index + 1]]
+    return {
+        name: lowest(group) + gap * place for group in groups for place, name in enumerate(group)
+    }

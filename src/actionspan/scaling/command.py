@@ -58,10 +58,10 @@ def run_fit(arguments: argparse.Namespace) -> int:
 
 def run_plot_speedup(arguments: argparse.Namespace) -> int:
     """Draw the speed ratio of each exchange."""
-    from actionspan.scaling.speedup import draw_speedup, speed_ratios
+    from actionspan.scaling.speedup import draw_speedup, speed_panels
     from actionspan.scaling.table import read_times
 
-    draw_speedup(arguments.out, speed_ratios(arguments.times, read_times(arguments.times)))
+    draw_speedup(arguments.out, speed_panels(arguments.times, read_times(arguments.times)))
     return 0
 
 
