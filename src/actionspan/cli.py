@@ -33,8 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with status 2."""
-        if not let_root_speak():
-            sys.exit(2)
+        let_root_speak()
         super().error(message)
 
 

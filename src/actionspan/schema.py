@@ -16,7 +16,7 @@ from actionspan.errors import InputError
 from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
-from actionspan.parallel.settings import EXCHANGES, ParallelSettings, processes
+from actionspan.parallel.settings import ON_CPUS, ParallelSettings, processes
 from actionspan.proposals.settings import (
     CandidateSettings,
     EvaluatorSettings,
@@ -71,7 +71,7 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
             "minItems": 1,
             "uniqueItems": True,
         },
-        "exchange": {"enum": list(EXCHANGES)},
+        "exchange": {"enum": list(ON_CPUS)},
         "ranks": _COUNT,
         "threads": _COUNT,
     },
@@ -79,7 +79,7 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
         "model": {"enum": list(MODELS)},
         "exchanges": {
             "type": "array",
-            "items": {"enum": [name for name in EXCHANGES if name != "none"]},
+            "items": {"enum": [name for name in ON_CPUS if name != "none"]},
             "minItems": 1,
             "uniqueItems": True,
         },

@@ -15,15 +15,18 @@ ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven 
 
 
 class Net(nn.Module):
-    """Two paths as in MTN, and a parameter that no loss reaches."""
+    """Two paths as in MTN, parameters that no loss reaches, one frozen, and a buffer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Sequential(nn.Conv1d(7, 24, 3, padding=1), nn.ReLU(), nn.Conv1d(24, 3, 1))
         self.dense = nn.Sequential(nn.Linear(7, 40), nn.Tanh(), nn.Linear(40, 3))
         self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+        self.unused = nn.Linear(3, 2)
+        self.register_buffer("seen", torch.zeros(()))
 
     def forward(self, x):
+        self.seen += len(x)
         conv = self.conv(x.transpose(1, 2)).transpose(1, 2)
         return conv.sigmoid() + self.dense(x).softmax(2) * self.frozen
 
@@ -51,7 +54,8 @@ def train(name, settings, comm, optimiser_of, start=0) -> dict:
     replica.synchronise()
     losses = [sum(parts) for parts in zip(*replica.gather(losses, "the losses"), strict=True)]
     weights = torch.cat([one.detach().flatten() for one in model.parameters()])
-    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    every = torch.cat([weights, *(one.flatten() for one in model.buffers())])
+    digest = hashlib.sha256(every.numpy().tobytes()).hexdigest()
     digests = replica.gather(digest, "digests")
     reports = replica.gather(replica.report(), "reports")
     replica.close()
@@ -60,12 +64,13 @@ def train(name, settings, comm, optimiser_of, start=0) -> dict:
         "weights": weights.tolist(),
         "digests": digests,
         "reports": reports,
+        "seen": int(model.seen),
         "worker": (replica.worker, replica.workers),
     }
 
 
 def adam(parameters):
-    return torch.optim.Adam(parameters, lr=1e-3)
+    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1)
 
 
 def sgd(parameters):

@@ -98,12 +98,30 @@ def test_the_bucket_size_decides_how_many_there_are(trained):
     whole = made["ring,bucket_kib=4096,optimiser=adam"]["reports"][0]["bucket_bytes"]
     assert len(sizes) > 2
     assert len(whole) == 1
-    assert sum(sizes) == whole[0] == 4 * (7 * 24 * 3 + 24 + 24 * 3 + 3 + 7 * 40 + 40 + 40 * 3 + 3)
+    values = 7 * 24 * 3 + 24 + 24 * 3 + 3 + 7 * 40 + 40 + 40 * 3 + 3 + 3 * 2 + 2
+    assert sum(sizes) == whole[0] == 4 * (values + 10), "a value and a flag for each parameter"
+
+
+@pytest.mark.parametrize("case", ["ring", "ps", "ps_async,staleness=0"])
+def test_buffers_are_those_of_the_first_worker(trained, case):
+    batches = [16 if step % 3 < 2 else 14 for step in range(50)]
+    made = trained(3)[0][f"{case},optimiser=adam"]
+    assert made["seen"] == sum(rows // 3 for rows in batches)
 
 
 def test_the_bound_of_a_synchronous_server_lets_no_gradient_age(trained):
     report = trained(3)[0]["ps_async,staleness=0,optimiser=adam"]["reports"][0]
     assert set(report["staleness"]) == {"0"}
+
+
+@pytest.mark.parametrize(
+    "case", ["ps_async,wire=float16", "ps_async,overlap=1", "mpi,wire=float16"]
+)
+def test_what_an_exchange_does_not_do_is_refused(mpirun, case):
+    done = mpirun(2, CASES, case, check=False)
+    assert done.returncode != 0
+    assert "ValueError: " in done.stderr
+    assert "float32" in done.stderr
 
 
 @pytest.mark.parametrize("bound", [1, 2, 100])

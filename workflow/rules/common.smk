@@ -16,7 +16,7 @@ from actionspan.config import check_config
 from actionspan.dataset.demo_names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
-from actionspan.parallel.settings import EXCHANGES, processes
+from actionspan.parallel.settings import ON_CPUS, processes
 from actionspan.schema import check_settings
 from actionspan.sources import source_files
 
@@ -121,7 +121,7 @@ def flags(section, *keys):
 
 def run_pattern():
     """Return the pattern of names like ring-4; none is for one rank."""
-    return f"none-1|({one_of(set(EXCHANGES) - {'none'})})-[1-9][0-9]*"
+    return f"none-1|({one_of(set(ON_CPUS) - {'none'})})-[1-9][0-9]*"
 
 
 def run_processes(wildcards):
@@ -138,15 +138,13 @@ def run_memory(wildcards):
     return 1000 + 1000 * run_processes(wildcards)
 
 
-def run_launcher(wildcards):
-    """Return what starts the ranks; one process is started like any other command."""
-    return config["mpi"]["launcher"] if run_processes(wildcards) > 1 else ""
-
-
 def run_launch(wildcards):
-    """Return the start of a training command: the launcher with the number of processes."""
-    launcher = run_launcher(wildcards)
-    return f"{launcher} -n {run_processes(wildcards)}" if launcher else ""
+    """Return what starts the ranks; one process is started like any other command.
+
+    It is a resource, so that another launcher makes nothing anew.
+    """
+    count = run_processes(wildcards)
+    return f"{config['mpi']['launcher']} -n {count}" if count > 1 else ""
 
 
 def run_flags(wildcards):

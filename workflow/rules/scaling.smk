@@ -22,15 +22,14 @@ rule scaling_run:
         gpu=0,
         tasks=run_processes,
         cpus_per_task=config["temporal"]["threads"],
-        mpi=run_launcher,
+        mpi=run_launch,
     params:
-        launch=run_launch,
         parallel=run_flags,
         settings=flags({**config["temporal"]["training"], **SCALING_TRAINING}),
         model=config["scaling"]["model"],
         threads=config["temporal"]["threads"],
     shell:
-        "OMP_NUM_THREADS={params.threads} {params.launch} python -m mpi4py -m actionspan"
+        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi} python -m mpi4py -m actionspan"
         " temporal train --features {input.features} --annotations {input.annotations}"
         " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
         " --no-resume --out results/scaling/runs/{wildcards.run}/{wildcards.repeat} > {log} 2>&1"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from actionspan.parallel.communicator import as_buffer, tag_of, wait
 from actionspan.parallel.exchange import role
-from actionspan.parallel.replica import share
+from actionspan.parallel.replica import broadcast, share
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
 
@@ -37,7 +37,7 @@ class AsyncReplica:
         settings: `staleness` and `stall_seconds`.
 
     Raises:
-        ValueError: There is no worker.
+        ValueError: There is no worker; or the model or the settings ask for what it does not do.
     """
 
     def __init__(
@@ -47,17 +47,23 @@ class AsyncReplica:
         optimiser: torch.optim.Optimizer,
         settings: ParallelSettings,
     ) -> None:
-        self.comm, self.optimiser = comm, optimiser
+        self.comm, self.model, self.optimiser = comm, model, optimiser
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         if self.size < 2:
             raise ValueError("ps_async needs one rank for the server and one worker at least")
+        if settings.wire != "float32" or settings.overlap:
+            raise ValueError("exchange ps_async sends float32, after backward: no wire, no overlap")
         self.worker, self.workers = role("ps_async", self.rank, self.size)
         self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
         self.bound = settings.staleness
         self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
         self.staleness: Counter[int] = Counter()
         self._parameters = [one for one in model.parameters() if one.requires_grad]
-        self._flat = torch.zeros(sum(one.numel() for one in self._parameters))
+        if any(one.dtype != torch.float32 for one in self._parameters):
+            raise ValueError("exchange ps_async: the model has parameters that are not float32")
+        # all values, then 1 for each parameter that has a gradient
+        self._sizes = [*(one.numel() for one in self._parameters), len(self._parameters)]
+        self._flat = torch.zeros(sum(self._sizes))
         self._header = torch.zeros(2, dtype=torch.int64)  # version, gradients (0 or 1)
         self._version = 0
         # of the server:
@@ -88,7 +94,8 @@ class AsyncReplica:
         self.seconds["communication"] = self.seconds["exchange"]
 
     def synchronise(self) -> None:
-        """Apply all gradients under way and give every rank the same parameters."""
+        """Apply all gradients under way; give every rank the same parameters and buffers."""
+        begun = time.perf_counter()
         with self.watchdog.waiting("the last gradients"):
             if self.worker is None:
                 while len(self._resting) < self.workers:
@@ -98,16 +105,21 @@ class AsyncReplica:
                 self._send(AT_REST, 0)
             self.comm.Bcast(as_buffer(self._flat), root=0)
             self._version = int(self.comm.bcast(self._version, root=0))
+            broadcast(self.model.buffers(), self.comm, root=1)
         if self.worker is None:
             self._resting.clear()
             self._computing = dict.fromkeys(range(1, self.workers + 1), self._version)
         else:
             self._unpack()
+        self.seconds["exchange"] += time.perf_counter() - begun
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""
+        begun = time.perf_counter()
         with self.watchdog.waiting(what):
-            return list(self.comm.allgather(value))
+            values = list(self.comm.allgather(value))
+        self.seconds["exchange"] += time.perf_counter() - begun
+        return values
 
     def report(self) -> dict[str, Any]:
         """Return the server's histogram: how many gradients were how stale, in updates."""
@@ -118,6 +130,7 @@ class AsyncReplica:
     def close(self) -> None:
         """Stop watching."""
         self.watchdog.close()
+        self.comm.Free()
 
     # The worker's part
 
@@ -140,13 +153,14 @@ class AsyncReplica:
         self._unpack()
 
     def _pack(self, values: list[Tensor | None]) -> None:
-        parts = torch.split(self._flat, [one.numel() for one in self._parameters])
-        for part, value in zip(parts, values, strict=True):
+        *parts, counts = torch.split(self._flat, self._sizes)
+        for number, (part, value) in enumerate(zip(parts, values, strict=True)):
             part.zero_() if value is None else part.copy_(value.detach().reshape(-1))
+            counts[number] = value is not None
 
     @torch.no_grad()
     def _unpack(self) -> None:
-        parts = torch.split(self._flat, [one.numel() for one in self._parameters])
+        *parts, _ = torch.split(self._flat, self._sizes)
         for part, parameter in zip(parts, self._parameters, strict=True):
             parameter.copy_(part.view_as(parameter))
 
@@ -195,9 +209,10 @@ class AsyncReplica:
             total = gradients[0]
             for gradient in gradients[1:]:
                 total += gradient
-            parts = torch.split(total, [one.numel() for one in self._parameters])
-            for part, parameter in zip(parts, self._parameters, strict=True):
-                parameter.grad = part.view_as(parameter).to(parameter.device)
+            *parts, counts = torch.split(total, self._sizes)
+            for part, parameter, count in zip(parts, self._parameters, counts, strict=True):
+                gradient = part.view_as(parameter).to(parameter.device)
+                parameter.grad = gradient if count else None
             self.optimiser.step()
             self._version += 1
         self._pack([one.data for one in self._parameters])

@@ -9,11 +9,16 @@ from torch import Tensor, nn
 
 @dataclass
 class Bucket:
-    """Some parameters and one flat tensor that holds all their gradients."""
+    """Some parameters and one flat tensor that holds all their gradients.
+
+    At the end of the tensor stands a value for each parameter: 1 where this rank has a gradient.
+    After the exchange it is how many ranks had one.
+    """
 
     parameters: list[nn.Parameter]
     flat: Tensor
-    views: list[Tensor] = field(default_factory=list)
+    views: list[Tensor]
+    counts: Tensor
     here: set[int] = field(default_factory=set)
 
 
@@ -40,11 +45,11 @@ def plan_buckets(parameters: Iterable[nn.Parameter], bucket_bytes: int) -> list[
 
 
 def _bucket(group: list[nn.Parameter]) -> Bucket:
-    flat = torch.zeros(
-        sum(one.numel() for one in group), dtype=group[0].dtype, device=group[0].device
-    )
-    parts = torch.split(flat, [one.numel() for one in group])
-    return Bucket(group, flat, [part.view_as(one) for part, one in zip(parts, group, strict=True)])
+    sizes = [one.numel() for one in group]
+    flat = torch.zeros(sum(sizes) + len(group), dtype=group[0].dtype, device=group[0].device)
+    *parts, counts = torch.split(flat, [*sizes, len(group)])
+    views = [part.view_as(one) for part, one in zip(parts, group, strict=True)]
+    return Bucket(group, flat, views, counts)
 
 
 class GradientBuckets:
@@ -76,20 +81,26 @@ class GradientBuckets:
         ]
 
     def fill(self) -> None:
-        """Complete all buckets: a parameter without a gradient in this step counts as zero."""
+        """Complete all buckets: a gradient that this rank does not have in this step is zero."""
         for number, bucket in enumerate(self.buckets):
-            if len(bucket.here) == len(bucket.parameters):
-                continue
-            for place, parameter in enumerate(bucket.parameters):
-                if place not in bucket.here:
+            if len(bucket.here) < len(bucket.parameters):
+                bucket.counts.fill_(1)
+                for place in set(range(len(bucket.parameters))) - bucket.here:
                     bucket.views[place].zero_()
-                    parameter.grad = bucket.views[place]
-                    bucket.here.add(place)
-            self._ready(number)
+                    bucket.counts[place] = 0
+                self._ready(number)
 
-    def reset(self) -> None:
-        """Begin a new step."""
+    def hand_out(self) -> None:
+        """Give every parameter its exchanged gradient, or none where no rank had one.
+
+        An optimiser passes over a parameter without a gradient; at one of zero it would still move
+        it by momentum and weight decay.
+        """
         for bucket in self.buckets:
+            complete = len(bucket.here) == len(bucket.parameters)
+            for place, parameter in enumerate(bucket.parameters):
+                anywhere = complete or float(bucket.counts[place]) > 0
+                parameter.grad = bucket.views[place] if anywhere else None
             bucket.here.clear()
 
     def close(self) -> None:
@@ -112,6 +123,7 @@ class GradientBuckets:
                 parameter.grad = bucket.views[place]
             bucket.here.add(place)
             if len(bucket.here) == len(bucket.parameters):
+                bucket.counts.fill_(1)
                 self._ready(number)
 
         return gradient_is_here

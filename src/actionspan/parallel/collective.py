@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from actionspan.parallel.communicator import settle
 from actionspan.parallel.transfer import check, workspace
 
 
@@ -79,6 +80,7 @@ class TorchAllreduce:
         flat = tensor.detach().float() if half else tensor.detach()
         if flat.numel():
             self._distributed.all_reduce(flat)
+            settle(flat)  # nccl only queues it
         if half:
             tensor.detach().copy_(flat)
 

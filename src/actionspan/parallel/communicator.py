@@ -43,6 +43,12 @@ class Communicator(Protocol):
         ...
 
 
+def settle(tensor: Tensor) -> None:
+    """Wait until what was queued for a GPU tensor is done: MPI knows nothing of streams."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+
+
 def tag_of(bucket: int, phase: str) -> int:
     """Return the tag of a bucket's messages in a phase."""
     return bucket * len(PHASES) + PHASES.index(phase)
@@ -56,10 +62,11 @@ def phase_of(tag: int) -> str:
 def as_buffer(block: Tensor) -> Any:
     """Return a contiguous 1-D tensor as something mpi4py sends without a copy.
 
-    A CPU tensor becomes its bytes, so that every type travels alike (MPI knows no bfloat16). A GPU
-    tensor is passed as it is, which only a CUDA-aware MPI can take.
+    It becomes its bytes, so that every type travels alike (MPI knows no bfloat16). Only a
+    CUDA-aware MPI can take those of a GPU tensor.
     """
-    return block.view(torch.uint8).numpy() if block.device.type == "cpu" else block
+    data = block.view(torch.uint8)
+    return data.numpy() if data.device.type == "cpu" else data
 
 
 class Patience:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
+from actionspan.errors import InputError
 from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Patience
 
@@ -20,7 +21,12 @@ POLITE = {
 
 
 def world() -> Any:
-    """Start MPI where it has not been started and return `MPI.COMM_WORLD`."""
+    """Start MPI where it has not been started and return `MPI.COMM_WORLD`.
+
+    Raises:
+        InputError: MPI does not let several threads call it, as the watchdog and overlap need; or
+            the launcher is that of another MPI.
+    """
     launcher.remember()
     if launcher.crowded():
         Patience.seconds = 5e-5
@@ -28,6 +34,14 @@ def world() -> Any:
             os.environ.setdefault(name, value)
     from mpi4py import MPI
 
+    library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise InputError(f"{library}: it does not offer MPI_THREAD_MULTIPLE, which is needed")
+    if launcher.launched() > MPI.COMM_WORLD.Get_size():
+        raise InputError(
+            f"the launcher started {launcher.launched()} processes, but mpi4py's MPI ({library}) "
+            "does not know of it: use the mpiexec of the same MPI (config.yaml: mpi.launcher)"
+        )
     return MPI.COMM_WORLD
 
 

@@ -9,8 +9,6 @@ LOCAL_RANKS = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
     "SLURM_NTASKS_PER_NODE",
-    "PMI_SIZE",
-    "SLURM_NTASKS",
 )
 # How many there are in all (a batch job has SLURM_NTASKS before it starts any), and which this is.
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
@@ -32,9 +30,17 @@ def launched() -> int:
 
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return _number(LOCAL_RANKS, 1) > cores
+    return _number(LOCAL_RANKS, 1) > cores()
+
+
+def cores() -> int:
+    """Return how many cores the ranks of this machine share.
+
+    A rank may be bound to a core of its own, so the launcher is asked, which is not.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    return max(len(os.sched_getaffinity(pid)) for pid in (0, os.getppid()))
 
 
 def remember() -> None:

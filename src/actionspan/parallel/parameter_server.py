@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
+from actionspan.parallel.communicator import Communicator, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
 from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
 
@@ -93,6 +93,7 @@ class ParameterServer:
         blocks.round_to_wire(flat)
         tag = tag_of(blocks.bucket, "pull")
         pieces = blocks.pieces(flat.to(blocks.wire))
+        settle(flat)
         under_way = [
             self.comm.Isend(as_buffer(piece), worker, tag)
             for piece in pieces

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.buckets import GradientBuckets
-from actionspan.parallel.communicator import as_buffer
+from actionspan.parallel.communicator import PHASES, as_buffer, tag_of
 from actionspan.parallel.exchange import make_exchange, role
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
@@ -37,9 +37,9 @@ class Replica(Protocol):
         size: How many processes there are.
         worker: Which worker this rank is; None: it only serves.
         workers: How many workers share each batch.
-        seconds: Where the time went: `exchange`, what a step waited for gradients (t2 of paper
-            000), `communication`, what the exchanges took in all (more, where they overlap with
-            backward), and `update`, the optimiser.
+        seconds: Where the time went: `exchange`, what this rank waited for others (t2 of paper
+            000), in steps and between them; `communication`, what the exchanges of gradients took
+            in all (more, where they overlap with backward); and `update`, the optimiser.
     """
 
     rank: int
@@ -58,7 +58,10 @@ class Replica(Protocol):
         ...
 
     def synchronise(self) -> None:
-        """Wait until all ranks have the same parameters."""
+        """Give all ranks the same parameters and buffers.
+
+        Buffers, such as the running means of batch norm, are those of the first worker.
+        """
         ...
 
     def gather(self, value: Any, what: str) -> list[Any]:
@@ -81,12 +84,12 @@ def share(count: int, worker: int | None, workers: int) -> slice:
     return slice(count * worker // workers, count * (worker + 1) // workers)
 
 
-def broadcast(tensors: Iterable[Tensor], comm: Any) -> None:
-    """Give all ranks rank 0's values."""
+def broadcast(tensors: Iterable[Tensor], comm: Any, root: int = 0) -> None:
+    """Give all ranks the values of rank `root`."""
     for tensor in tensors:
         held = tensor.detach().to("cpu").contiguous().view(-1)
         if len(held):
-            comm.Bcast(as_buffer(held), root=0)
+            comm.Bcast(as_buffer(held), root=root)
             with torch.no_grad():
                 tensor.copy_(held.view_as(tensor))
 
@@ -142,10 +145,11 @@ class SynchronousReplica:
         optimiser: torch.optim.Optimizer,
         settings: ParallelSettings,
     ) -> None:
-        self.comm, self.optimiser = comm, optimiser
+        self.comm, self.model, self.optimiser = comm, model, optimiser
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.worker, self.workers = role(name, self.rank, self.size)
-        self.exchange = make_exchange(name, comm.Dup(), settings)
+        self._of_exchange = comm.Dup()
+        self.exchange = make_exchange(name, self._of_exchange, settings)
         self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
         self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
         self._steps = 0
@@ -155,6 +159,8 @@ class SynchronousReplica:
         self._gradients = GradientBuckets(
             model.parameters(), settings.bucket_kib * 1024, self._bucket_ready
         )
+        check_tags(comm, len(self._gradients.buckets))
+        self._filled: dict[int, torch.cuda.Event] = {}
         self._thread: threading.Thread | None = None
         if settings.overlap:
             self._thread = threading.Thread(target=self._communicate, name="exchange", daemon=True)
@@ -176,20 +182,27 @@ class SynchronousReplica:
             self._done.clear()
             if self._error is not None:
                 raise self._error
+        self._gradients.hand_out()
         exchanged = time.perf_counter()
         self.optimiser.step()
-        self._gradients.reset()
         self._steps += 1
         self.seconds["exchange"] += exchanged - begun
         self.seconds["update"] += time.perf_counter() - exchanged
 
     def synchronise(self) -> None:
-        """Do nothing: every step synchronises."""
+        """Give all ranks the buffers of the first worker; every step synchronises parameters."""
+        begun = time.perf_counter()
+        with self.watchdog.waiting("the buffers of the model"):
+            broadcast(self.model.buffers(), self.comm, root=self.size - self.workers)
+        self.seconds["exchange"] += time.perf_counter() - begun
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""
+        begun = time.perf_counter()
         with self.watchdog.waiting(what):
-            return list(self.comm.allgather(value))
+            values = list(self.comm.allgather(value))
+        self.seconds["exchange"] += time.perf_counter() - begun
+        return values
 
     def report(self) -> dict[str, Any]:
         """Return the sizes of the buckets in bytes."""
@@ -204,9 +217,15 @@ class SynchronousReplica:
         self.watchdog.close()
         if hasattr(self.exchange, "close"):
             self.exchange.close()
+        self._of_exchange.Free()
+        self.comm.Free()
 
     def _bucket_ready(self, number: int) -> None:
         if self._thread is not None:
+            if self._gradients.buckets[number].flat.is_cuda:
+                # backward has only queued the copies, on a stream that the other thread has not
+                self._filled[number] = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                self._filled[number].record()
             self._queue.put(number)
 
     def _communicate(self) -> None:
@@ -234,9 +253,24 @@ class SynchronousReplica:
     def _exchange(self, number: int) -> None:
         begun = time.perf_counter()
         count = len(self._gradients.buckets)
+        if number in self._filled:
+            self._filled.pop(number).synchronize()
         with self.watchdog.waiting(f"bucket {number + 1} of {count} in step {self._steps + 1}"):
             self.exchange.allreduce(self._gradients.buckets[number].flat, number)
         self.seconds["communication"] += time.perf_counter() - begun
+
+
+def check_tags(comm: Any, buckets: int) -> None:
+    """Refuse more buckets than the MPI has message tags for.
+
+    Raises:
+        ValueError: There are too many.
+    """
+    from mpi4py import MPI
+
+    most = comm.Get_attr(MPI.TAG_UB)
+    if tag_of(buckets, PHASES[0]) > most:
+        raise ValueError(f"{buckets} buckets: this MPI has tags up to {most}; raise bucket_kib")
 
 
 def make_replica(
@@ -256,8 +290,12 @@ def make_replica(
         comm: An mpi4py communicator; not needed for `none`.
 
     Raises:
-        ValueError: The exchange cannot be had with these settings or ranks.
+        ValueError: The exchange cannot be had with these settings or ranks; or the optimiser has
+            parameters that are not the model's, whose gradients nobody would exchange.
     """
+    own = {id(parameter) for parameter in model.parameters()}
+    if any(id(one) not in own for group in optimiser.param_groups for one in group["params"]):
+        raise ValueError("the optimiser has a parameter that is none of the model's")
     if name == "none":
         return AloneReplica(optimiser)
     broadcast([*model.parameters(), *model.buffers()], comm)

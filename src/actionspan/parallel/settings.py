@@ -10,6 +10,9 @@ ExchangeName = Literal[
     "none", "auto", "ring", "ps", "ps_worker", "ps_sharded", "ps_async", "mpi", "gloo", "nccl"
 ]
 EXCHANGES: tuple[ExchangeName, ...] = get_args(ExchangeName)
+ON_CPUS = tuple(
+    name for name in EXCHANGES if name != "nccl"
+)  # what the stages offer: they use CPUs
 SERVED = ("ps", "ps_async")  # whose server has a rank of its own, beside the workers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
+from actionspan.parallel.communicator import Communicator, as_buffer, settle, tag_of, wait
 
 PIECE_BYTES = 1 << 20  # a piece is added while it is still in the core's cache
 IN_FLIGHT = 2  # pieces under way in each direction
@@ -43,13 +43,11 @@ def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     wide = torch.float64 if flat.dtype == torch.float64 else torch.float32
     stay = flat.device.type == "cpu" or cuda_aware
     if stay and flat.dtype == wide:
-        if flat.is_cuda:
-            torch.cuda.current_stream(flat.device).synchronize()
         yield flat
         return
     device = flat.device if stay else torch.device("cpu")
     held = torch.empty(flat.shape, dtype=wide, device=device, pin_memory=not stay)
-    held.copy_(flat)  # blocking, so that the values are there before they are sent
+    held.copy_(flat)
     yield held
     flat.copy_(held)
 
@@ -111,6 +109,7 @@ class Transfer:
                     into.add_(landing)
                 elif landing is not into:
                     into.copy_(landing)
+                settle(into)  # before its scratch is used again and before it is sent on
             if IN_FLIGHT <= number < len(outgoing) + IN_FLIGHT:
                 wait(sending.popleft())
             if number < len(incoming):
@@ -123,6 +122,7 @@ class Transfer:
                 values = outgoing[number]
                 if self.wire != values.dtype:
                     values = self._spare("out", number, values).copy_(values)
+                settle(values)
                 sending.append(self.comm.Isend(as_buffer(values), to, tag))
 
     def round_to_wire(self, view: Tensor) -> None:

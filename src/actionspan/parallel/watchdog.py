@@ -19,10 +19,11 @@ GRACE_SECONDS = 2.0  # the lowest waiting rank speaks first; others end the job 
 class Watchdog:
     """Ends the job when an exchange waits too long, and says for whom.
 
-    A thread looks at what its rank is waiting for. After half the deadline it begins to tell all
-    other ranks, again and again, that it waits. At the deadline it knows who else waits: the ranks
-    that are silent are the ones that never came, whether they hang, compute or were stopped. It
-    works for every exchange, those inside a library too, and costs two assignments an exchange.
+    A thread looks at what its rank is waiting for. After half the deadline, or when another rank
+    does so, it begins to tell all other ranks, again and again, that it waits. At the deadline it
+    knows who else waits: the ranks that are silent are the ones that never came, whether they hang,
+    compute or were stopped. It works for every exchange, those inside a library too, and costs two
+    assignments an exchange.
     Time during which this process itself did not run (Ctrl-Z, a suspended job) does not count.
 
     It also ends a rank whose launcher was killed, which otherwise nobody would.
@@ -54,6 +55,7 @@ class Watchdog:
         """Stop watching."""
         self._stop.set()
         self._thread.join()
+        self.comm.Free()
 
     def _watch(self) -> None:
         heard: dict[int, float] = {}
@@ -67,7 +69,10 @@ class Watchdog:
             self._listen(heard)
             current = self._waiting
             waited = time.monotonic() - max(current[0], since) if current else 0.0
-            if current is None or waited < self.seconds / 2:
+            if current is None:
+                continue
+            others_wait = any(looked - when < self._recent for when in heard.values())
+            if waited < self.seconds / 2 and not others_wait:
                 continue
             self._tell()
             if waited >= self.seconds:

@@ -8,7 +8,7 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.scaling.record import fit_times
-from actionspan.scaling.table import EXCHANGES, Run, read_times
+from actionspan.scaling.table import EXCHANGES, SINGLE, Run, read_times
 
 _WIDTH = 88
 
@@ -45,13 +45,12 @@ def fit_file(path: Path) -> dict[str, dict[str, Any]]:
 
 def fit_known(path: Path, runs: list[Run]) -> dict[str, dict[str, Any]]:
     """Fit the time models of runs that were read from `path`."""
-    try:
-        return fit_times(runs)
-    except ValueError:
+    if all(run.exchange == SINGLE for run in runs):
         raise InputError(
             f"{path}: only single-rank runs (exchange none); runs of at least one of "
             f"{', '.join(EXCHANGES)} are needed"
-        ) from None
+        )
+    return fit_times(runs)
 
 
 def as_text(model: dict[str, dict[str, Any]]) -> str:

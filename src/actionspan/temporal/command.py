@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.parallel.settings import EXCHANGES, ParallelSettings, processes
+from actionspan.parallel.settings import ON_CPUS, ParallelSettings, processes
 from actionspan.settings import add_arguments, from_arguments
 from actionspan.temporal.settings import MODELS, TemporalSettings
 
@@ -41,7 +41,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     )
     step.add_argument(
         "--exchange",
-        choices=EXCHANGES,
+        choices=ON_CPUS,
         default="none",
         help="how ranks exchange gradients; all but none are started by "
         "`mpiexec -n N python -m mpi4py -m actionspan temporal train …` (default: none)",

@@ -55,10 +55,10 @@ class Stopwatch:
 def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
     """Return where a rank's seconds went, as paper 000 (section III-E) divides them.
 
-    `t1` is computing: forward, backward, update and validation. `t2` is what the steps waited for
-    gradients of other ranks. `t3` is all the rest: the start of Python and of MPI, reading,
-    checkpoints and writing the model. Also `communication`, what the exchanges took in all, which
-    is more than t2 where they overlap with computing.
+    `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
+    for their gradients, and between epochs. `t3` is all the rest: the start of Python and of MPI,
+    reading, checkpoints and writing the model. Also `communication`, what the exchanges of
+    gradients took in all, which is more than t2 where they overlap with computing.
     """
     report = stopwatch.report()
     t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)
@@ -77,12 +77,12 @@ def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
 
 
 def whole_timing(timings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the timing of a run from those of its ranks: the largest of each, and each rank's.
+    """Return the timing of a run from those of its ranks.
 
-    The times of a rank that only serves count for the whole run's seconds alone: it waits while
-    the workers compute.
+    The run's t1, t2 and t3 are those of one rank, so that they add up to its seconds: of the
+    worker that computed longest, since the others waited for it.
     """
     workers = [one for one in timings if one["role"] == "worker"]
-    whole = {f"{part}_seconds": max(one[part] for one in workers) for part in ("t1", "t2", "t3")}
-    seconds = max(one["parts"]["seconds"] for one in timings)
-    return {"seconds": seconds, **whole, "per_rank": timings}
+    slowest = max(workers, key=lambda one: one["t1"])
+    whole = {f"{part}_seconds": slowest[part] for part in ("t1", "t2", "t3")}
+    return {"seconds": slowest["parts"]["seconds"], **whole, "per_rank": timings}

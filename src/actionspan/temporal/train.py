@@ -199,9 +199,9 @@ def run_epoch(
     """Train for an epoch, validate, and keep the weights if they are the ones to keep."""
     begun = time.perf_counter()
     training = train_epoch(run, replica, samples, settings, stopwatch)
-    validating = time.perf_counter()
+    validating, waited = time.perf_counter(), replica.seconds["exchange"]
     validation = validate(run.model, samples, samples.validation, settings.batch_size, replica)
-    stopwatch.add("validation", validating)
+    stopwatch.add("validation", validating + replica.seconds["exchange"] - waited)
     if not np.isfinite(training[0]):  # the same on all ranks
         raise InputError(
             f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
@@ -222,6 +222,13 @@ def _replica(exchange: ExchangeName, run: Run, parallel: ParallelSettings, comm:
         return make_replica(exchange, run.model, run.optimiser, parallel, comm)
     except ValueError as error:
         raise InputError(str(error)) from None
+
+
+def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
+    """Return what decides the bits of a run's sums, and so whether its checkpoint is another's."""
+    if exchange == "none":
+        return ()
+    return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
 
 
 def introduce(replica: Replica) -> None:
@@ -277,10 +284,8 @@ def train(
     with deterministic(threads):
         with watched(comm, deadline) as waiting:
             samples = root_first(comm, read, waiting("the data")) if comm is not None else read()
-            same = replace(parallel, stall_seconds=1.0)  # a deadline changes no result
-            run_digest = digest(
-                FORMAT, name, settings, samples.fingerprint, exchange, same, threads
-            )
+            how = bits_of(exchange, parallel, comm.Get_size() if comm is not None else 1)
+            run_digest = digest(FORMAT, name, settings, samples.fingerprint, threads, *how)
             run = start_run(name, samples.features.shape[2], settings)
             if rank == 0:
                 if settings.keep == "best" and not len(samples.validation):
