@@ -39,6 +39,10 @@ def test_a_rank_that_raises_ends_the_job_with_its_message(mpirun):
 
 
 def test_arguments_and_environment_reach_the_ranks(mpirun):
-    program = "import os, sys; line = f'{sys.argv[1:]} {os.environ[\"COLOUR\"]}\\n'; os.write(1, line.encode())"
-    done = mpirun(3, ["-c", program], "--size", 4, env={"COLOUR": "green"})
+    program = (  # one write a line: lines of `print` may come in pieces
+        "import os, sys\n"
+        "line = f'{sys.argv[1:]} {os.environ[chr(67)]}\\n'\n"
+        "os.write(1, line.encode())"
+    )
+    done = mpirun(3, ["-c", program], "--size", 4, env={"C": "green"})
     assert done.stdout.splitlines() == ["['--size', '4'] green"] * 3
