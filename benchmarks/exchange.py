@@ -6,7 +6,8 @@ Starts `mpiexec` several times for each number of ranks. In a launch all exchang
 tensors of each size (1 KiB to 64 MiB, and MTN's whole gradient for 256 channels), so that whatever
 else the machine does meets them alike; a launch's figure is the median over its turns of the
 slowest rank's seconds, a row the median over launches. `ratio` is how many times the ring is as
-fast, with the range over launches.
+fast, with the range over launches. With `--keep` the C library keeps freed memory, as it does in
+`actionspan temporal train`: MPI_Allreduce takes and frees a buffer in every call.
 """
 
 import argparse
@@ -23,20 +24,22 @@ from actionspan.allocator import keep_freed_memory
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ParallelSettings
+from actionspan.parallel.transfer import zeros
 
 NAMES = ("ring", "mpi", "gloo", "ps_worker", "ps_sharded", "auto")
 MTN_BYTES = 6578552
-SIZES = (1 << 10, 1 << 14, 1 << 16, 1 << 20, MTN_BYTES, 64 << 20)
+SIZES = (1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, MTN_BYTES, 64 << 20)
 
 
-def measure() -> None:
+def measure(keep: bool) -> None:
     """In an MPI job: print seconds by size and exchange as JSON."""
     torch.set_num_threads(1)
-    keep_freed_memory()  # as `actionspan temporal train` does
+    if keep:
+        keep_freed_memory()  # as `actionspan temporal train` does
     comm = world()
     exchanges = {name: make_exchange(name, comm.Dup(), ParallelSettings()) for name in NAMES}
     for size in SIZES:
-        values = torch.ones(size // 4)
+        values = zeros(size // 4, torch.float32, torch.device("cpu"))  # as buckets are
         turns = 9 if size > 1 << 21 else 101
         seconds: dict[str, list[float]] = {name: [] for name in NAMES}
         for _ in range(turns):
@@ -60,10 +63,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--launches", type=int, default=5)
+    parser.add_argument("--keep", action="store_true", help="keep freed memory, as training does")
     parser.add_argument("--in-job", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.in_job:
-        measure()
+        measure(arguments.keep)
         return
     print("ranks\tbytes\texchange\tms\tms_least\tms_most\tratio\tratio_least\tratio_most")
     launcher = Path(sys.executable).with_name("mpiexec")
@@ -71,7 +75,12 @@ def main() -> None:
         taken: dict[tuple[int, str], list[float]] = {}
         for _ in range(arguments.launches):
             words = [launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", __file__]
-            job = subprocess.run([*words, "--in-job"], capture_output=True, text=True, check=True)
+            job = subprocess.run(
+                [*words, "--in-job", *["--keep"] * arguments.keep],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             for row in map(json.loads, job.stdout.splitlines()):
                 taken.setdefault((row["bytes"], row["exchange"]), []).append(row["seconds"])
         for (size, name), seconds in taken.items():

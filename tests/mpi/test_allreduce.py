@@ -15,7 +15,7 @@ EXCHANGES = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
 ORDERED = ("ring", "ps", "ps_worker", "ps_sharded")
 LIBRARIES = ("mpi", "gloo")
 WORKERS = range(1, 9)
-PIECE = 2**20
+PIECE = 2**21
 AUTO = 64 * 2**10
 ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
@@ -125,7 +125,7 @@ def test_other_tensors_are_refused_by_every_rank(lines, exchange, n):
 def expected_counts(exchange, n, size, itemsize):
     """Return for each rank a counter of (way, peer, phase) → [bytes, messages], from the papers.
 
-    Block b of n has floor(size (b + 1) / n) - floor(size b / n) values; a message is 1 MiB at
+    Block b of n has floor(size (b + 1) / n) - floor(size b / n) values; a message is 2 MiB at
     most, and nothing is sent for an empty block.
     """
     block = [(size * (b + 1) // n - size * b // n) * itemsize for b in range(n)]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from actionspan.parallel.transfer import zeros
+
 
 @dataclass
 class Bucket:
@@ -46,7 +48,7 @@ def plan_buckets(parameters: Iterable[nn.Parameter], bucket_bytes: int) -> list[
 
 def _bucket(group: list[nn.Parameter]) -> Bucket:
     sizes = [one.numel() for one in group]
-    flat = torch.zeros(sum(sizes) + len(group), dtype=group[0].dtype, device=group[0].device)
+    flat = zeros(sum(sizes) + len(group), group[0].dtype, group[0].device)
     *parts, counts = torch.split(flat, [*sizes, len(group)])
     views = [part.view_as(one) for part, one in zip(parts, group, strict=True)]
     return Bucket(group, flat, views, counts)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import Communicator, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
-from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
+from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace, zeros
 
 Placement = Literal["own_rank", "on_worker", "sharded"]
 
@@ -123,5 +123,5 @@ class ParameterServer:
             or self._room.numel() < self.size * len(like)
             or (self._room.dtype != like.dtype or self._room.device != like.device)
         ):
-            self._room = torch.empty(self.size * len(like), dtype=like.dtype, device=like.device)
+            self._room = zeros(self.size * len(like), like.dtype, like.device)
         return list(self._room[: self.size * len(like)].view(self.size, len(like)))
