@@ -32,6 +32,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+from actionspan.parallel.launch import POLITE
+
 NAMESPACES = Path("/run/netns")
 PREFIX = "actionspan"
 SUBNET = "10.77.0"
@@ -45,9 +47,7 @@ MPI_ENVIRONMENT = {
     "FI_PROVIDER": "tcp",
     "FI_TCP_IFACE": "eth0",
     "MPIR_CVAR_NOLOCAL": "1",
-    "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "true",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "1",
+    **POLITE,
     "OMP_NUM_THREADS": "1",
 }
 

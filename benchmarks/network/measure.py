@@ -17,50 +17,15 @@ import torch
 from formulas import ALGORITHMS
 from mpi4py import MPI
 
+from actionspan.parallel.communicator import Patience
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.settings import ParallelSettings
 
 WARM_UPS = 1
-POLLS = 20
-SLEEP_SECONDS = 5e-5
-
-
-class PoliteRequest:
-    """A request that gives the core away once it has been found under way `POLLS` times."""
-
-    def __init__(self, request: Any) -> None:
-        self.request, self.polls = request, 0
-
-    def Test(self) -> bool:  # noqa: N802 - mpi4py's name
-        """Return whether it is complete, having slept a moment if it was not."""
-        done = bool(self.request.Test())
-        self.polls += 1
-        if not done and self.polls > POLLS:
-            time.sleep(SLEEP_SECONDS)
-        return done
-
-
-class PoliteCommunicator:
-    """A communicator whose waiting ranks sleep.
-
-    The emulated hosts share the cores of one machine: a rank that polls, as it may on a machine of
-    its own, would take the core from a host that has work. On 8 hosts and 2 cores that triples the
-    time of an all-reduce of 16 KiB. What MPI_Allreduce does inside is out of reach of this.
-    """
-
-    def __init__(self, comm: Any) -> None:
-        self.comm = comm
-
-    def Isend(self, *arguments: Any) -> PoliteRequest:  # noqa: N802
-        """Start to send."""
-        return PoliteRequest(self.comm.Isend(*arguments))
-
-    def Irecv(self, *arguments: Any) -> PoliteRequest:  # noqa: N802
-        """Start to receive."""
-        return PoliteRequest(self.comm.Irecv(*arguments))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.comm, name)
+# The emulated hosts share the cores of one machine: a rank that keeps asking, as it may on a
+# machine of its own, would take the core from a host that has work. What MPI_Allreduce does inside
+# is out of reach of this.
+Patience.seconds = 5e-5
 
 
 def sent_bytes() -> int:
@@ -74,7 +39,7 @@ def sent_bytes() -> int:
 
 def measure(algorithm: str, comm: Any, size: int, repeats: int) -> dict[str, object]:
     """Return what rank 0 prints for one algorithm and size; all ranks of `comm` call it."""
-    exchange = make_exchange(algorithm, PoliteCommunicator(comm), ParallelSettings())
+    exchange = make_exchange(algorithm, comm, ParallelSettings())
     served = int(algorithm == "ps")
     workers = comm.Get_size() - served
     tensor = torch.empty(size // 4)

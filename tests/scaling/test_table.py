@@ -90,3 +90,10 @@ def test_a_file_that_is_not_there_and_one_that_is_a_folder(tmp_path):
         read_times(tmp_path / "times.tsv")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_times(tmp_path)
+
+
+def test_every_exchange_that_trains_can_be_timed():
+    from actionspan.parallel.settings import EXCHANGES as TRAINED
+    from actionspan.scaling.table import EXCHANGES
+
+    assert {"none", *EXCHANGES} == set(TRAINED)
