@@ -33,7 +33,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with status 2."""
-        let_root_speak()
+        if not let_root_speak():
+            sys.exit(2)
         super().error(message)
 
 

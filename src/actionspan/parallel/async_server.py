@@ -13,15 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.communicator import as_buffer, tag_of, wait
-from actionspan.parallel.exchange import role
-from actionspan.parallel.replica import broadcast, share
+from actionspan.parallel.replica import Member, broadcast
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.parallel.watchdog import Watchdog
 
 AT_REST = -1  # in place of a version: the worker has no more gradients before `synchronise`
 
 
-class AsyncReplica:
+class AsyncReplica(Member):
     """A worker of an asynchronous server, or (rank 0) the server itself.
 
     Every update of the parameters is a new version. A gradient's staleness is the number of
@@ -47,16 +45,12 @@ class AsyncReplica:
         optimiser: torch.optim.Optimizer,
         settings: ParallelSettings,
     ) -> None:
-        self.comm, self.model, self.optimiser = comm, model, optimiser
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        if self.size < 2:
+        if comm.Get_size() < 2:
             raise ValueError("ps_async needs one rank for the server and one worker at least")
         if settings.wire != "float32" or settings.overlap:
             raise ValueError("exchange ps_async sends float32, after backward: no wire, no overlap")
-        self.worker, self.workers = role("ps_async", self.rank, self.size)
-        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
+        super().__init__("ps_async", comm, model, optimiser, settings)
         self.bound = settings.staleness
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
         self.staleness: Counter[int] = Counter()
         self._parameters = [one for one in model.parameters() if one.requires_grad]
         if any(one.dtype != torch.float32 for one in self._parameters):
@@ -67,15 +61,10 @@ class AsyncReplica:
         self._header = torch.zeros(2, dtype=torch.int64)  # version, gradients (0 or 1)
         self._version = 0
         # of the server:
-        self._steps = 0
         self._received = 0
         self._computing = dict.fromkeys(range(1, self.size), 0)  # worker → version it computes at
         self._held: dict[int, tuple[int, Tensor | None]] = {}  # worker → version, gradient
         self._resting: set[int] = set()
-
-    def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's."""
-        return share(count, self.worker, self.workers)
 
     def step(self) -> None:
         """Send the gradient and take new parameters; the server serves one step of each worker."""
@@ -112,14 +101,6 @@ class AsyncReplica:
         else:
             self._unpack()
         self.seconds["exchange"] += time.perf_counter() - begun
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the values of all ranks, in rank order."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting(what):
-            values = list(self.comm.allgather(value))
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return values
 
     def report(self) -> dict[str, Any]:
         """Return the server's histogram: how many gradients were how stale, in updates."""

@@ -10,9 +10,10 @@ LOCAL_RANKS = (
     "PALS_LOCAL_SIZE",
     "SLURM_NTASKS_PER_NODE",
 )
-# How many there are in all (a batch job has SLURM_NTASKS before it starts any), and which this is.
+# How many there are in all, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
+# it starts any rank).
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
-RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID")
+RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK")
 ROOT_SPEAKS_SECONDS = 5.0
 
 _parent: int | None = None

@@ -130,7 +130,38 @@ class AloneReplica:
         """Do nothing."""
 
 
-class SynchronousReplica:
+class Member:
+    """What a replica among several has, whatever its exchange."""
+
+    def __init__(
+        self,
+        name: ExchangeName,
+        comm: Any,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        settings: ParallelSettings,
+    ) -> None:
+        self.comm, self.model, self.optimiser = comm, model, optimiser
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self.worker, self.workers = role(name, self.rank, self.size)
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
+        self._steps = 0
+
+    def share(self, count: int) -> slice:
+        """Return which rows of a batch of `count` are this rank's."""
+        return share(count, self.worker, self.workers)
+
+    def gather(self, value: Any, what: str) -> list[Any]:
+        """Return the values of all ranks, in rank order."""
+        begun = time.perf_counter()
+        with self.watchdog.waiting(what):
+            values = list(self.comm.allgather(value))
+        self.seconds["exchange"] += time.perf_counter() - begun
+        return values
+
+
+class SynchronousReplica(Member):
     """All ranks add up their gradients in every step and make the same update.
 
     Buckets are exchanged in the order of the plan, the same on all ranks: on a thread of their own
@@ -145,14 +176,9 @@ class SynchronousReplica:
         optimiser: torch.optim.Optimizer,
         settings: ParallelSettings,
     ) -> None:
-        self.comm, self.model, self.optimiser = comm, model, optimiser
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.worker, self.workers = role(name, self.rank, self.size)
+        super().__init__(name, comm, model, optimiser, settings)
         self._of_exchange = comm.Dup()
         self.exchange = make_exchange(name, self._of_exchange, settings)
-        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
-        self._steps = 0
         self._error: BaseException | None = None
         self._done = threading.Event()
         self._queue: SimpleQueue[int | None] = SimpleQueue()
@@ -165,10 +191,6 @@ class SynchronousReplica:
         if settings.overlap:
             self._thread = threading.Thread(target=self._communicate, name="exchange", daemon=True)
             self._thread.start()
-
-    def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's."""
-        return share(count, self.worker, self.workers)
 
     def step(self) -> None:
         """Wait for the sums of all gradients, then update the model."""
@@ -195,14 +217,6 @@ class SynchronousReplica:
         with self.watchdog.waiting("the buffers of the model"):
             broadcast(self.model.buffers(), self.comm, root=self.size - self.workers)
         self.seconds["exchange"] += time.perf_counter() - begun
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the values of all ranks, in rank order."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting(what):
-            values = list(self.comm.allgather(value))
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return values
 
     def report(self) -> dict[str, Any]:
         """Return the sizes of the buckets in bytes."""
