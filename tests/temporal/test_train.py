@@ -15,6 +15,7 @@ import torch
 from actionspan import __version__
 from actionspan.cli import main
 from actionspan.errors import InputError
+from actionspan.parallel import ParallelSettings
 from actionspan.temporal import load_model
 from actionspan.temporal import train as train_module
 from actionspan.temporal.loss import boundary_loss
@@ -288,3 +289,15 @@ def test_a_missing_file_is_one_line(toy, tmp_path, capsys):
     files = ["--features", str(toy.features), "--annotations", str(tmp_path / "none.json")]
     assert main(["temporal", "train", *files, "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.endswith("none.json: no such file\n")
+
+
+def test_a_checkpoint_belongs_to_its_exchange_ranks_and_buckets():
+    base = ParallelSettings()
+    ring = train_module.bits_of("ring", base, 2)
+    assert train_module.bits_of("ring", base, 3) != ring
+    assert train_module.bits_of("mpi", base, 2) != ring
+    assert train_module.bits_of("ring", replace(base, bucket_kib=1), 2) != ring
+    assert train_module.bits_of("ring", replace(base, stall_seconds=9.0, overlap=True), 2) == ring
+    assert train_module.bits_of("none", replace(base, bucket_kib=1), 1) == train_module.bits_of(
+        "none", base, 1
+    )

@@ -121,7 +121,8 @@ def flags(section, *keys):
 
 def run_pattern():
     """Return the pattern of names like ring-4; none is for one rank."""
-    return f"none-1|({one_of(set(ON_CPUS) - {'none'})})-[1-9][0-9]*"
+    several = [name for name in ON_CPUS if name != "none"]
+    return f"none-1|({one_of(several)})-[1-9][0-9]*"
 
 
 def run_processes(wildcards):

@@ -29,8 +29,8 @@ rule scaling_run:
         model=config["scaling"]["model"],
         threads=config["temporal"]["threads"],
     shell:
-        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi} python -m mpi4py -m actionspan"
-        " temporal train --features {input.features} --annotations {input.annotations}"
+        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
+        " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
         " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
         " --no-resume --out results/scaling/runs/{wildcards.run}/{wildcards.repeat} > {log} 2>&1"
 

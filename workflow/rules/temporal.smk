@@ -29,8 +29,8 @@ rule temporal_train:
         settings=flags(config["temporal"]["training"]),
         threads=config["temporal"]["threads"],
     shell:
-        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi} python -m mpi4py -m actionspan"
-        " temporal train --features {input.features} --annotations {input.annotations}"
+        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
+        " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
         " --model {wildcards.model} {params.parallel} {params.settings} --threads {params.threads}"
         " --out results/temporal/{wildcards.model}/{wildcards.run} > {log} 2>&1"
 

@@ -1,0 +1,81 @@
+"""The watchdog of one rank, among ranks that are played."""
+
+import time
+
+from actionspan.parallel.watchdog import STALLED, Watchdog
+
+
+class Done:
+    def Test(self):  # noqa: N802
+        return True
+
+
+class Wire:
+    """Rank 0 of three, which hears from `speakers` and remembers whom it told."""
+
+    def __init__(self, speakers):
+        self.speakers, self.told, self.ended = list(speakers), [], []
+
+    def Get_rank(self):  # noqa: N802
+        return 0
+
+    def Get_size(self):  # noqa: N802
+        return 3
+
+    def Iprobe(self, source, tag, status):  # noqa: N802
+        if not self.speakers:
+            return False
+        status.source = self.speakers[0]
+        return True
+
+    def Recv(self, buffer, source, tag):  # noqa: N802
+        self.speakers.remove(source)
+
+    def Isend(self, buffer, dest, tag):  # noqa: N802
+        self.told.append(dest)
+        return Done()
+
+    def Abort(self, status):  # noqa: N802
+        self.ended.append(status)
+
+    def Free(self):  # noqa: N802
+        pass
+
+
+def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_a_rank_that_came_late_tells_as_soon_as_another_tells():
+    wire = Wire(speakers=[2])
+    watchdog = Watchdog(wire, seconds=100)
+    try:
+        with watchdog.waiting("bucket 1"):
+            until(lambda: set(wire.told) == {1, 2})
+    finally:
+        watchdog.close()
+    assert not wire.ended
+
+
+def test_a_rank_that_does_not_wait_tells_nobody():
+    wire = Wire(speakers=[2])
+    watchdog = Watchdog(wire, seconds=1)
+    until(lambda: not wire.speakers)
+    time.sleep(0.3)
+    watchdog.close()
+    assert not wire.told
+
+
+def test_the_silent_rank_is_the_one_that_is_named(capsys):
+    wire = Wire(speakers=[2])
+    watchdog = Watchdog(wire, seconds=0.5)
+    with watchdog.waiting("bucket 3 of 4 in step 7"):
+        until(lambda: wire.ended)
+    watchdog.close()
+    assert wire.ended[0] == STALLED
+    assert (
+        "rank 1 did not come to the exchange of bucket 3 of 4 in step 7" in capsys.readouterr().err
+    )
