@@ -79,8 +79,9 @@ class AsyncReplica(Member):
                 self._pack(gradients)
                 self._send(self._version, any(one is not None for one in gradients))
                 self._receive_parameters()
-        self.seconds["exchange"] += time.perf_counter() - begun
-        self.seconds["communication"] = self.seconds["exchange"]
+        taken = time.perf_counter() - begun
+        self.seconds["exchange"] += taken
+        self.seconds["communication"] += taken
 
     def synchronise(self) -> None:
         """Apply all gradients under way; give every rank the same parameters and buffers."""
