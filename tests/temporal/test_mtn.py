@@ -48,10 +48,12 @@ def test_the_number_of_parameters_is_that_of_the_paper(channels):
         "se": conv + 2 * at_512 + at_3,
         "dense": conv + dense,
         "mtn": conv + 2 * at_512 + at_3 + dense,
+        "cnn2": conv - (3 * hidden + 1) * hidden,
+        "cnn4": conv + (3 * hidden + 1) * hidden,
     }
-    for name in MODELS:
+    for name, count in expected.items():
         model = build_model(name, channels, TemporalSettings())
-        assert sum(p.numel() for p in model.parameters()) == expected[name], name
+        assert sum(p.numel() for p in model.parameters()) == count, name
 
 
 def test_squeeze_excitation_by_hand():
@@ -92,6 +94,58 @@ def test_the_base_network_by_hand():
     sums = [3.0, 0.0, 1.0, 0.0]  # 0+1+2, relu(1+2-5), 2-5+4, relu(-5+4+0)
     expected = [[sigmoid(0.1 * weight * x) for weight in (1, 2, -1)] for x in sums]
     torch.testing.assert_close(model(features)[0], torch.tensor(expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("origin", ["conv1", "conv2", "conv3"]),
+        ("se", ["conv1", "conv2", "conv3", "se1", "se2", "se3"]),
+        ("cnn2", ["conv1", "conv2"]),
+        ("cnn4", ["conv1", "conv2", "conv3", "conv4"]),
+    ],
+)
+def test_files_of_before_name_their_parts_as_ever(name, parts):
+    built = build_model(name, 5, TemporalSettings(hidden=16)).state_dict()
+    assert list(dict.fromkeys(key.split(".")[0] for key in built)) == parts
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+def test_the_first_weights_are_drawn_in_the_order_of_before(squeeze):
+    torch.manual_seed(6)
+    built = BaseTEM(5, hidden=16, squeeze=squeeze)
+    torch.manual_seed(6)
+    drawn = [nn.Conv1d(5, 16, 3), nn.Conv1d(16, 16, 3), nn.Conv1d(16, 3, 1)]
+    if squeeze:
+        drawn += [SqueezeExcitation(16, 16), SqueezeExcitation(16, 16), SqueezeExcitation(3, 1)]
+    expected = [weight for part in drawn for weight in part.state_dict().values()]
+    given = list(built.state_dict().values())
+    assert len(given) == len(expected)
+    assert all(torch.equal(one, two) for one, two in zip(given, expected, strict=True))
+
+
+@pytest.mark.parametrize(("layers", "reach"), [(2, 1), (3, 2), (4, 3)])
+def test_each_hidden_convolution_widens_the_view_by_one_step_to_each_side(layers, reach):
+    torch.manual_seed(7)
+    model = BaseTEM(4, hidden=16, output_scale=1.0, layers=layers)
+    features = torch.randn(1, 20, 4)
+    changed = features.clone()
+    changed[0, 10] += 1
+    moved = (model(features) != model(changed)).any(dim=2)[0]
+    assert moved.nonzero()[:, 0].tolist() == list(range(10 - reach, 10 + reach + 1))
+
+
+def test_two_and_four_convolutions_by_hand():
+    # One channel, one map, kernels that pass on 2, 3 and 5 times the middle of the window.
+    middle = [torch.tensor([[[0.0, factor, 0.0]]]) for factor in (2.0, 3.0, 5.0)]
+    last = torch.tensor([1.0, 2.0, -1.0]).reshape(3, 1, 1)
+    two, four = (BaseTEM(1, hidden=1, output_scale=0.1, layers=count) for count in (2, 4))
+    fill(two, **{"conv1.weight": middle[0], "conv2.weight": last})
+    fill(four, **{f"conv{n + 1}.weight": middle[n] for n in range(3)}, **{"conv4.weight": last})
+    for model, factor in ((two, 2), (four, 30)):
+        expected = [[sigmoid(0.1 * w * factor * x) for w in (1, 2, -1)] for x in (0.5, 0.0)]
+        given = model(torch.tensor([0.5, -4.0]).reshape(1, 2, 1))[0]  # relu(-4) = 0
+        torch.testing.assert_close(given, torch.tensor(expected))
 
 
 def test_the_scale_stands_between_the_last_convolution_and_the_sigmoid():
@@ -140,7 +194,8 @@ def test_mtn_is_the_weighted_sum_of_its_two_paths(weight, squeeze):
 
 
 def test_the_ablations_are_the_parts_of_mtn():
-    kinds = {name: build_model(name, 5, TemporalSettings(hidden=16)) for name in MODELS}
+    names = ("origin", "se", "dense", "mtn")
+    kinds = {name: build_model(name, 5, TemporalSettings(hidden=16)) for name in names}
     gated = {
         name: any(isinstance(part, SqueezeExcitation) for part in model.modules())
         for name, model in kinds.items()

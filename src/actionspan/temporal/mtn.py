@@ -31,6 +31,9 @@ class BaseTEM(nn.Module):
     With `squeeze`, the SE-ConvNet of MTN: a squeeze-excitation block after every convolution,
     behind the ReLU (reduction 16) and, at the three last maps (reduction 1), before the sigmoid,
     so that a gate below 1 keeps no probability from reaching 1.
+
+    `layers` counts the convolutions, the last included. MTN's extension compares 2, 3 and 4 of
+    them (paper 001, figure 10): it removes or adds one of the hidden ones.
     """
 
     def __init__(
@@ -41,24 +44,35 @@ class BaseTEM(nn.Module):
         output_scale: float = 0.01,
         dropout: float = 0.0,
         squeeze: bool = False,
+        layers: int = 3,
     ) -> None:
         super().__init__()
         self.channels = channels
         self.output_scale = output_scale
-        self.conv1 = nn.Conv1d(channels, hidden, kernel_size=3, padding=1)
-        self.conv2 = nn.Conv1d(hidden, hidden, kernel_size=3, padding=1)
-        self.conv3 = nn.Conv1d(hidden, KINDS, kernel_size=1)
-        self.se1 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
-        self.se2 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
-        self.se3 = SqueezeExcitation(KINDS, reduction=1) if squeeze else nn.Identity()
+        self.layers = layers
+        widths = [channels, *[hidden] * (layers - 1)]
+        for layer in range(1, layers):
+            conv = nn.Conv1d(widths[layer - 1], hidden, kernel_size=3, padding=1)
+            self.add_module(f"conv{layer}", conv)
+        self.add_module(f"conv{layers}", nn.Conv1d(widths[-1], KINDS, kernel_size=1))
+        for layer in range(1, layers):
+            gate = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
+            self.add_module(f"se{layer}", gate)
+        last = SqueezeExcitation(KINDS, reduction=1) if squeeze else nn.Identity()
+        self.add_module(f"se{layers}", last)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the probabilities (B, T, 3) of features (B, T, C)."""
         maps: Tensor = features.transpose(1, 2)  # (B, C, T)
-        maps = self.dropout(self.se1(self.conv1(maps).relu()))  # (B, 512, T)
-        maps = self.dropout(self.se2(self.conv2(maps).relu()))  # (B, 512, T)
-        maps = self.se3(self.output_scale * self.conv3(maps))  # (B, 3, T)
+        parts = [
+            (self.get_submodule(f"conv{layer}"), self.get_submodule(f"se{layer}"))
+            for layer in range(1, self.layers + 1)
+        ]
+        for conv, gate in parts[:-1]:
+            maps = self.dropout(gate(conv(maps).relu()))  # (B, 512, T)
+        conv, gate = parts[-1]
+        maps = gate(self.output_scale * conv(maps))  # (B, 3, T)
         return maps.sigmoid().transpose(1, 2)  # (B, T, 3)
 
 
@@ -116,18 +130,27 @@ class MTN(nn.Module):
 
 
 def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> BaseTEM | MTN:
-    """Build `origin` (TEM), `se` (SE-ConvNet alone), `dense` (TEM + DenseNet) or `mtn` (both)."""
+    """Build a network by its name.
+
+    `origin` is BSN's TEM, `cnn2` and `cnn4` the same with 2 and 4 convolutions; `se` is the
+    SE-ConvNet alone, `dense` TEM beside the Multipath DenseNet, `mtn` SE-ConvNet beside it.
+    """
     hidden, scale, dropout = settings.hidden, settings.output_scale, settings.dropout
     squeeze = name in ("se", "mtn")
-    if name in ("origin", "se"):
-        return BaseTEM(
-            channels, hidden=hidden, output_scale=scale, dropout=dropout, squeeze=squeeze
+    if name in ("dense", "mtn"):
+        return MTN(
+            channels,
+            hidden=hidden,
+            output_scale=scale,
+            fusion_weight=settings.fusion_weight,
+            dropout=dropout,
+            squeeze=squeeze,
         )
-    return MTN(
+    return BaseTEM(
         channels,
         hidden=hidden,
         output_scale=scale,
-        fusion_weight=settings.fusion_weight,
         dropout=dropout,
         squeeze=squeeze,
+        layers={"cnn2": 2, "cnn4": 4}.get(name, 3),
     )
