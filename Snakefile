@@ -20,9 +20,9 @@ include: "workflow/rules/common.smk"
 
 wildcard_constraints:
     shard=one_of(SHARDS),
-    model=one_of(MODELS),
-    baseline=one_of(BASELINES),
-    method=one_of(MODELS + BASELINES),
+    model=seeded(KNOWN_MODELS),
+    baseline=seeded(BASELINES),
+    method=seeded([*KNOWN_MODELS, *BASELINES]),
     run=run_pattern(),
     repeat="[1-9][0-9]*",
     video=one_of(VIDEOS) if len(VIDEOS) <= 1000 else r"[^/]+",

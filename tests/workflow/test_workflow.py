@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import h5py
@@ -151,6 +152,48 @@ def test_one_file_can_be_asked_for_by_name(project):
     done = project.snakemake("results/evaluation/random.json")
     assert done.returncode == 0, done.stderr
     assert path.read_text() == before
+
+
+def test_a_further_seed_plans_only_its_own_chain(project):
+    chain = dict.fromkeys(
+        (
+            "temporal_train",
+            "temporal_predict",
+            "proposals_candidates",
+            "proposals_train",
+            "proposals_generate",
+            "evaluation_evaluate",
+        ),
+        1,
+    )
+    for name in ("mtn-seed2", "origin-seed10", "dense-seed3", "se"):
+        assert project.planned(f"results/evaluation/{name}.json") == chain
+    planned = project.planned("results/evaluation/difference-seed2.json")
+    assert planned == {"evaluation_baseline": 1, "evaluation_evaluate": 1}
+
+
+def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
+    def commands(name):
+        wanted = f"results/temporal/{name}/none-1/model.pt", f"results/proposals/{name}/pem.pt"
+        done = project.snakemake("--dry-run", "--printshellcmds", "--forcerun", *wanted)
+        text = done.stdout + done.stderr
+        return re.findall(r"python.* actionspan (?:temporal|proposals) train .*", text)
+
+    first, third = commands("mtn"), commands("mtn-seed3")
+    assert [re.findall(r"--seed=\d+", line) for line in first] == [["--seed=1"], ["--seed=0"]]
+    expected = [
+        line.replace("/mtn/", "/mtn-seed3/").replace("/mtn.log", "/mtn-seed3.log") for line in first
+    ]
+    expected[0] = expected[0].replace("--seed=1", "--seed=3")
+    expected[1] = expected[1].replace("--seed=0", "--seed=2")
+    assert third == expected
+
+
+@pytest.mark.parametrize("name", ["mtn-seed1", "mtn-seed0", "mtn-seed02", "mtn-seed", "mtn-2"])
+def test_seeds_have_one_name_each(project, name):
+    done = project.snakemake("--dry-run", f"results/temporal/{name}/none-1/model.pt")
+    assert done.returncode != 0
+    assert "No rule to produce" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("run", ["none-2", "ring-0", "rings-2", "ring"])

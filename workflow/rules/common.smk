@@ -19,6 +19,7 @@ from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, processes
 from actionspan.schema import check_settings
 from actionspan.sources import source_files
+from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 
 
 def checked_videos(name):
@@ -119,6 +120,26 @@ def flags(section, *keys):
     return " ".join(words)
 
 
+def seeded(names):
+    """Return a pattern of these names and of their further seeds: mtn, mtn-seed2, mtn-seed10."""
+    return f"({one_of(names)})(-seed([2-9]|[1-9][0-9]+))?"
+
+
+def base_name(name):
+    """Return the model or baseline of a name: mtn of mtn-seed2."""
+    return name.partition("-seed")[0]
+
+
+def seed_number(name):
+    """Return which seed a name stands for: 2 of mtn-seed2, 1 of mtn."""
+    return int(name.partition("-seed")[2] or 1)
+
+
+def seeded_flags(section, name):
+    """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
+    return flags({**section, "seed": section["seed"] + seed_number(name) - 1})
+
+
 def run_pattern():
     """Return the pattern of names like ring-4; none is for one rank."""
     several = [name for name in ON_CPUS if name != "none"]
@@ -197,7 +218,8 @@ def wanted_timelines():
 
 def baseline_features(wildcards):
     """Only the frame-difference baseline looks at the video."""
-    return "results/features/features.h5" if wildcards.baseline == "difference" else []
+    difference = base_name(wildcards.baseline) == "difference"
+    return "results/features/features.h5" if difference else []
 
 
 def weights_files(*named):

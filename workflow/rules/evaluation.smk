@@ -21,10 +21,13 @@ rule evaluation_baseline:
         runtime=60,
         gpu=0,
     params:
-        settings=flags(config["evaluation"]["baseline"]),
+        method=lambda wildcards: base_name(wildcards.baseline),
+        settings=lambda wildcards: seeded_flags(
+            config["evaluation"]["baseline"], wildcards.baseline
+        ),
         subset=config["evaluation"]["subset"],
     shell:
-        "python -m actionspan evaluation baseline --method {wildcards.baseline}"
+        "python -m actionspan evaluation baseline --method {params.method}"
         " --annotations {input.annotations} --features {input.features}"
         " --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"

@@ -44,7 +44,9 @@ rule proposals_train:
         runtime=120,
         gpu=0,
     params:
-        settings=flags(config["proposals"]["evaluator"]),
+        settings=lambda wildcards: seeded_flags(
+            config["proposals"]["evaluator"], wildcards.model
+        ),
     shell:
         "python -m actionspan proposals train --candidates {input.candidates}"
         " --annotations {input.annotations} {params.settings}"

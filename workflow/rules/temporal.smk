@@ -26,12 +26,15 @@ rule temporal_train:
         mpi=run_launch,
     params:
         parallel=run_flags,
-        settings=flags(config["temporal"]["training"]),
+        model=lambda wildcards: base_name(wildcards.model),
+        settings=lambda wildcards: seeded_flags(
+            config["temporal"]["training"], wildcards.model
+        ),
         threads=config["temporal"]["threads"],
     shell:
         "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
         " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
-        " --model {wildcards.model} {params.parallel} {params.settings} --threads {params.threads}"
+        " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
         " --out results/temporal/{wildcards.model}/{wildcards.run} > {log} 2>&1"
 
 
