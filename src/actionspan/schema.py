@@ -96,6 +96,7 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
         },
         "subset": {"enum": list(SUBSETS)},
         "timelines": {"type": "integer", "minimum": 0},
+        "seeds": _COUNT,
     },
 }
 
