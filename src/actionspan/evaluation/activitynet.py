@@ -11,20 +11,35 @@ Points which the protocol leaves to the caller, as settled here:
   all its instances; proposals of any other video are left out before budgets are counted.
 - Instances of zero length cannot be found and stay in the denominator.
 - Proposals of equal score keep the order in which they are given.
-- Ids are compared as they are; an id that finds no video is tried with `v_` put before or taken
-  away, because ActivityNet's annotations exist in both forms.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from actionspan.evaluation.rows import (
+    Floats,
+    Integers,
+    check_truth,
+    match_ids,
+    match_proposals,
+)
+
+__all__ = [
+    "AVERAGE_NUMBERS",
+    "TIOU_THRESHOLDS",
+    "AverageRecall",
+    "Floats",
+    "Integers",
+    "area_under_curve",
+    "average_recall_activitynet",
+    "match_ids",
+    "proposal_budgets",
+    "tiou",
+]
 
 TIOU_THRESHOLDS: Floats = np.linspace(0.5, 0.95, 10)
 AVERAGE_NUMBERS: Integers = np.arange(1, 101)
@@ -40,12 +55,25 @@ class AverageRecall:
     """(V,) how many instances each video has."""
     best_tiou: Floats
     """(I, 100) the best tIoU of each instance with what its video contributes at AN = 1 … 100."""
-    proposals: int
-    """How many proposals were given for these videos."""
+    given: Integers
+    """(V,) how many proposals were given for each video."""
     ignored_proposals: int
     """How many were left out because their video is not among these."""
-    missing_videos: int
-    """How many ground-truth videos have no proposal."""
+
+    @property
+    def proposals(self) -> int:
+        """How many proposals were given for these videos."""
+        return int(self.given.sum())
+
+    @property
+    def missing_videos(self) -> int:
+        """How many ground-truth videos have no proposal."""
+        return int((self.given == 0).sum())
+
+    @cached_property
+    def hits(self) -> Floats:
+        """(I, 100) the share of the tIoU thresholds at which each instance is found."""
+        return np.asarray((self.best_tiou[:, :, None] >= TIOU_THRESHOLDS).mean(axis=2))
 
     @cached_property
     def recall(self) -> Floats:
@@ -89,15 +117,9 @@ def average_recall_activitynet(
             the proposals mean one video.
     """
     truth = {
-        video_id: segments
-        for video_id, given in ground_truth.items()
-        if len(segments := check_rows(given, 2, f"video {video_id!r}, instance"))
+        video: segments for video, segments in check_truth(ground_truth).items() if len(segments)
     }
-    if not truth:
-        raise ValueError("the ground truth has no instance")
-    ids = match_ids(proposals, truth)
-    checked = {name: check_rows(proposals[name], 3, f"video {name!r}, proposal") for name in ids}
-    found = {ids[name]: rows for name, rows in checked.items()}
+    found, ignored = match_proposals(proposals, truth)
     given_for = np.array([len(found.get(video_id, ())) for video_id in truth], dtype=np.int64)
     kept, budgets = proposal_budgets(given_for)
     best = np.zeros((sum(map(len, truth.values())), len(AVERAGE_NUMBERS)))
@@ -110,14 +132,12 @@ def average_recall_activitynet(
             within = np.concatenate([np.zeros((len(segments), 1)), running], axis=1)
             best[row : row + len(segments)] = within[:, budgets[video]]  # (G, 100)
         row += len(segments)
-    total = sum(len(np.asarray(rows)) for rows in proposals.values())
     return AverageRecall(
         video_ids=tuple(truth),
         instances=np.array([len(segments) for segments in truth.values()], dtype=np.int64),
         best_tiou=best,
-        proposals=int(given_for.sum()),
-        ignored_proposals=total - int(given_for.sum()),
-        missing_videos=int((given_for == 0).sum()),
+        given=given_for,
+        ignored_proposals=ignored,
     )
 
 
@@ -154,49 +174,3 @@ def tiou(instances: Floats, segments: Floats) -> Floats:
     union = lengths - overlap
     ratio: Floats = np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
     return ratio
-
-
-def check_rows(rows: ArrayLike, columns: int, what: str) -> Floats:
-    """Return rows of (start, end[, score]) as an array, refusing reversed and non-finite ones.
-
-    Args:
-        rows: (N, columns) numbers.
-        columns: 2 for segments, 3 for proposals.
-        what: What a row is, for the message, e.g. `"video 'a', proposal"`.
-
-    Raises:
-        ValueError: The first bad row, counted from 1.
-    """
-    table = np.asarray(rows, dtype=np.float64)
-    if table.size == 0:
-        return np.empty((0, columns))
-    if table.ndim != 2 or table.shape[1] != columns:
-        raise ValueError(f"{what}s of shape {table.shape}, not (N, {columns})")
-    finite = np.asarray(np.isfinite(table).all(axis=1))
-    good = finite & (table[:, 0] <= table[:, 1])
-    if not good.all():
-        bad = int(np.argmin(good))
-        start, end, *score = table[bad].tolist()
-        shown = f"[{start:g}, {end:g}]" + (f" with score {score[0]:g}" if score else "")
-        why = "start is after end" if finite[bad] else "not finite"
-        raise ValueError(f"{what} {bad + 1}: {shown}: {why}")
-    return table
-
-
-def match_ids(proposals: Mapping[str, Any], ground_truth: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ground-truth id of each proposals id that has one, with or without `v_`.
-
-    Raises:
-        ValueError: Two ids of the proposals mean one video.
-    """
-    matched: dict[str, str] = {}
-    taken: dict[str, str] = {}
-    for name in proposals:
-        for video_id in (name, f"v_{name}", name.removeprefix("v_")):
-            if video_id in ground_truth:
-                if video_id in taken:
-                    raise ValueError(f"{taken[video_id]!r} and {name!r} mean one video; keep one")
-                matched[name] = video_id
-                taken[video_id] = name
-                break
-    return matched

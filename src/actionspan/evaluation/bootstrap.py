@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from actionspan.evaluation.activitynet import (
-    AVERAGE_NUMBERS,
-    TIOU_THRESHOLDS,
-    AverageRecall,
-)
+from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, AverageRecall
 
 
 def auc_interval(
@@ -25,8 +21,7 @@ def auc_interval(
         seed: Seed of the draw.
     """
     # AUC is a ratio of two sums over videos: the area under hits against AN, and the instances.
-    hits = (result.best_tiou[:, :, None] >= TIOU_THRESHOLDS).mean(axis=2)  # (I, 100)
-    areas = 100 * np.trapezoid(hits, AVERAGE_NUMBERS, axis=1) / AVERAGE_NUMBERS[-1]  # (I,)
+    areas = 100 * np.trapezoid(result.hits, AVERAGE_NUMBERS, axis=1) / AVERAGE_NUMBERS[-1]  # (I,)
     first = np.concatenate([[0], np.cumsum(result.instances)[:-1]])
     video_areas = np.add.reduceat(areas, first)  # (V,)
     generator = np.random.default_rng(seed)

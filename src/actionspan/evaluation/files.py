@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan.evaluation.activitynet import Floats, check_rows
+from actionspan.evaluation.rows import Floats, check_rows
 from actionspan.storage import read_json
 
 ALL_SUBSETS = "all"
