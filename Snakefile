@@ -37,6 +37,7 @@ include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/analysis.smk"
 include: "workflow/rules/scaling.smk"
 
 

@@ -1,0 +1,227 @@
+"""Which instances a set of proposals misses: each one's outcome, and counts by what it is like.
+
+After the false-negative analysis of DETAD (Alwassel, Caba Heilbron, Escorcia and Ghanem,
+"Diagnosing Error in Temporal Action Detectors", ECCV 2018). Its edges for coverage, length and
+number of instances differ between ActivityNet and THUMOS14; ours are both together, so that its
+bins for either data set are sums of ours. The position in the video is added.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from actionspan.dataset.tables import Annotation, Instance
+from actionspan.evaluation.activitynet import (
+    TIOU_THRESHOLDS,
+    AverageRecall,
+    average_recall_activitynet,
+    proposal_budgets,
+    tiou,
+)
+from actionspan.evaluation.rows import Floats, Integers, match_proposals
+
+SHOWN_THRESHOLDS: Floats = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9, as the protocol rounds them
+SHOWN_NUMBERS = (1, 10, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
+
+    result: AverageRecall
+    """What the protocol says of these proposals; its `best_tiou` has a row an instance."""
+    instances: tuple[Instance, ...]
+    """The I instances, video by video."""
+    durations: Floats
+    """(V,) durations of the videos in seconds."""
+    best_segments: Floats
+    """(I, 2) the proposal with the best tIoU at AN = 100, in seconds; NaN where none overlaps."""
+    best_ranks: Integers
+    """(I,) its place in the video's list, from 1; 0 where none overlaps."""
+
+    @cached_property
+    def videos(self) -> Integers:
+        """(I,) the row of each instance's video among `result.video_ids`."""
+        return np.repeat(np.arange(len(self.result.instances)), self.result.instances)
+
+    @cached_property
+    def found(self) -> NDArray[np.bool_]:
+        """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
+        return np.asarray(self.result.best_tiou[:, -1:] >= SHOWN_THRESHOLDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Characteristic:
+    """One way to sort instances into bins: up to the first edge, between edges, above the last."""
+
+    name: str
+    title: str
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+CHARACTERISTICS = (
+    Characteristic(
+        name="coverage",
+        title="Length as a share of the video",
+        edges=(0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
+        labels=("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
+    ),
+    Characteristic(
+        name="length",
+        title="Length in seconds",
+        edges=(3, 6, 12, 18, 30, 60, 120, 180),
+        labels=("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
+    ),
+    Characteristic(
+        name="position",
+        title="Centre, as a share of the video",
+        edges=(0.2, 0.4, 0.6, 0.8),
+        labels=("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
+    ),
+    Characteristic(
+        name="instances",
+        title="Instances in the video",
+        edges=(1, 4, 8, 40, 80),
+        labels=("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """The instances of one bin, and how many of them are found."""
+
+    characteristic: str
+    label: str
+    above: float | None
+    """The lower edge, which the bin leaves out; None where it has none."""
+    up_to: float | None
+    """The upper edge, which the bin holds; None where it has none."""
+    instances: int
+    found: tuple[int, int, int]
+    """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
+    misses_share: tuple[float | None, float | None, float | None]
+    """Its misses as a share of all misses; None where nothing is missed."""
+    average_recall: float | None
+    """AR@100 of these instances; None where there is none."""
+
+    @property
+    def missed(self) -> tuple[int, ...]:
+        """How many are not found at tIoU 0.5, 0.7 and 0.9."""
+        return tuple(self.instances - found for found in self.found)
+
+
+def instance_outcomes(
+    annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
+) -> Outcomes:
+    """Score proposals by ActivityNet's protocol and keep what each instance got.
+
+    Args:
+        annotations: The videos of one subset.
+        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+
+    Raises:
+        ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
+            proposals mean one video, or the duration of a video with instances is not positive.
+    """
+    known = {video.video_id: video for video in annotations if video.instances}
+    for video in known.values():
+        if not 0 < video.duration_seconds < np.inf:
+            raise ValueError(
+                f"video {video.video_id!r}: duration {video.duration_seconds:g} s; "
+                "a positive one is needed"
+            )
+    truth = {name: segments_of(video) for name, video in known.items()}
+    result = average_recall_activitynet(truth, proposals)
+    given, _ = match_proposals(proposals, truth)
+    counts = np.array([len(given.get(video, ())) for video in truth], dtype=np.int64)
+    _, budgets = proposal_budgets(counts)
+    best = [
+        _best_proposals(truth[video], given.get(video, np.empty((0, 3))), int(budget))
+        for video, budget in zip(truth, budgets[:, -1], strict=True)
+    ]
+    table = np.concatenate(best)
+    return Outcomes(
+        result=result,
+        instances=tuple(item for video in known.values() for item in video.instances),
+        durations=np.array([video.duration_seconds for video in known.values()]),
+        best_segments=table[:, :2],
+        best_ranks=table[:, 2].astype(np.int64),
+    )
+
+
+def segments_of(video: Annotation) -> Floats:
+    """Return (G, 2) starts and ends of a video's instances in seconds."""
+    rows = [(instance.start, instance.end) for instance in video.instances]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def _best_proposals(segments: Floats, given: Floats, budget: int) -> Floats:
+    """Return (G, 3) start, end and rank of the best of the first `budget` for each instance."""
+    best = np.tile([np.nan, np.nan, 0.0], (len(segments), 1))
+    if budget:
+        ranked = given[np.argsort(-given[:, 2], kind="stable")[:budget], :2]
+        overlaps = tiou(segments, ranked)  # (G, budget)
+        first = overlaps.argmax(axis=1)
+        hit = overlaps.max(axis=1) > 0
+        best[hit, :2] = ranked[first[hit]]
+        best[hit, 2] = first[hit] + 1
+    return best
+
+
+def characteristic_values(outcomes: Outcomes) -> dict[str, Floats]:
+    """Return (I,) values of each characteristic: shares, seconds and counts."""
+    segments = np.array([(item.start, item.end) for item in outcomes.instances], dtype=np.float64)
+    durations = outcomes.durations[outcomes.videos]
+    lengths = segments[:, 1] - segments[:, 0]
+    return {
+        "coverage": lengths / durations,
+        "length": lengths,
+        "position": segments.mean(axis=1) / durations,
+        "instances": outcomes.result.instances[outcomes.videos].astype(np.float64),
+    }
+
+
+def break_down(outcomes: Outcomes) -> list[Bin]:
+    """Return a bin of all instances, then the bins of each characteristic, empty ones too."""
+    everything = np.ones(len(outcomes.instances), dtype=bool)
+    bins = [_bin(outcomes, everything, "all", "all", None, None)]
+    values = characteristic_values(outcomes)
+    for kind in CHARACTERISTICS:
+        place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
+        bounds = zip((None, *kind.edges), (*kind.edges, None), strict=True)
+        for number, (label, (above, up_to)) in enumerate(zip(kind.labels, bounds, strict=True)):
+            bins.append(_bin(outcomes, place == number, kind.name, label, above, up_to))
+    return bins
+
+
+def _bin(
+    outcomes: Outcomes,
+    chosen: NDArray[np.bool_],
+    characteristic: str,
+    label: str,
+    above: float | None,
+    up_to: float | None,
+) -> Bin:
+    found = outcomes.found[chosen].sum(axis=0)
+    missed = int(chosen.sum()) - found
+    all_missed = (~outcomes.found).sum(axis=0)
+    best = outcomes.result.best_tiou[chosen, -1]
+    shares = [
+        int(mine) / int(total) if total else None
+        for mine, total in zip(missed, all_missed, strict=True)
+    ]
+    return Bin(
+        characteristic=characteristic,
+        label=label,
+        above=above,
+        up_to=up_to,
+        instances=int(chosen.sum()),
+        found=(int(found[0]), int(found[1]), int(found[2])),
+        misses_share=(shares[0], shares[1], shares[2]),
+        average_recall=float((best[:, None] >= TIOU_THRESHOLDS).mean()) if len(best) else None,
+    )

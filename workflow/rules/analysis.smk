@@ -1,0 +1,32 @@
+# A closer look at each method: what it misses and why, and what its scores mean.
+
+
+rule analysis_misses:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=source_files(
+            "actionspan.evaluation.misses_report", "actionspan.evaluation.files"
+        ),
+    output:
+        table="results/evaluation/misses/{method}.tsv",
+        instances="results/evaluation/misses/{method}.instances.tsv",
+        markdown="results/evaluation/misses/{method}.md",
+        figure="results/evaluation/misses/{method}.svg",
+    log:
+        "results/logs/analysis_misses/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=30,
+        gpu=0,
+    params:
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan evaluation misses --proposals {input.proposals}"
+        " --annotations {input.annotations} --subset {params.subset}"
+        " --method {wildcards.method} --out-table {output.table}"
+        " --out-instances {output.instances} --out-markdown {output.markdown}"
+        " --out-figure {output.figure} > {log} 2>&1"
