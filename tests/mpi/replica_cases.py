@@ -15,7 +15,7 @@ ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven 
 
 
 class Net(nn.Module):
-    """Two paths as in MTN, parameters that no loss reaches, one frozen, and a buffer."""
+    """Two paths as in MTN with a learned scalar between, parameters unused or frozen, a buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,12 +23,14 @@ class Net(nn.Module):
         self.dense = nn.Sequential(nn.Linear(7, 40), nn.Tanh(), nn.Linear(40, 3))
         self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)
         self.unused = nn.Linear(3, 2)
+        self.fusion = nn.Parameter(torch.tensor(0.5))
         self.register_buffer("seen", torch.zeros(()))
 
     def forward(self, x):
         self.seen += len(x)
         conv = self.conv(x.transpose(1, 2)).transpose(1, 2)
-        return conv.sigmoid() + self.dense(x).softmax(2) * self.frozen
+        weight = 2 * self.fusion.sigmoid()
+        return weight * conv.sigmoid() + (2 - weight) * self.dense(x).softmax(2) * self.frozen
 
 
 def train(name, settings, comm, optimiser_of, start=0) -> dict:

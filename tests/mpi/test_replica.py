@@ -98,8 +98,8 @@ def test_the_bucket_size_decides_how_many_there_are(trained):
     whole = made["ring,bucket_kib=4096,optimiser=adam"]["reports"][0]["bucket_bytes"]
     assert len(sizes) > 2
     assert len(whole) == 1
-    values = 7 * 24 * 3 + 24 + 24 * 3 + 3 + 7 * 40 + 40 + 40 * 3 + 3 + 3 * 2 + 2
-    assert sum(sizes) == whole[0] == 4 * (values + 10), "a value and a flag for each parameter"
+    values = 7 * 24 * 3 + 24 + 24 * 3 + 3 + 7 * 40 + 40 + 40 * 3 + 3 + 3 * 2 + 2 + 1
+    assert sum(sizes) == whole[0] == 4 * (values + 11), "a value and a flag for each parameter"
 
 
 @pytest.mark.parametrize("case", ["ring", "ps", "ps_async,staleness=0"])

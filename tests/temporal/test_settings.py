@@ -17,6 +17,7 @@ from actionspan.temporal.settings import TemporalSettings
         ("boundary_ratio", -0.1, "0 at least"),
         ("weight_decay", -1.0, "0 at least"),
         ("fusion_weight", 1.5, "from 0 to 1"),
+        ("fusion", "mean", "fixed, learned"),
         ("dropout", 1.0, "below 1"),
         ("decay_factor", 0.0, "above 0"),
         ("decay_epochs", "7;14", "e.g. '7,14'"),
@@ -32,6 +33,13 @@ def test_a_value_out_of_range_is_named(field, value, allowed):
         TemporalSettings(**{field: value})
     assert allowed in str(error.value)
     assert str(value) in str(error.value)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_learned_weight_starts_inside_its_range(weight):
+    TemporalSettings(fusion_weight=weight)
+    with pytest.raises(ValueError, match=f"fusion_weight {weight}: above 0 and below 1"):
+        TemporalSettings(fusion="learned", fusion_weight=weight)
 
 
 def test_the_learning_rate_falls_after_the_named_epochs():

@@ -93,6 +93,42 @@ def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
         torch.testing.assert_close(after[key], before[key] - step, rtol=1e-3, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", ["dense", "mtn"])
+def test_the_fusion_weight_learns_and_weight_decay_acts_on_it(toy, tmp_path, name):
+    learned = []
+    for decay in (0.0, 30.0):
+        settings = replace(SMALL, fusion="learned", fusion_weight=0.7, weight_decay=decay)
+        settings = replace(settings, learning_rate=0.02, epochs=15, keep="last")
+        train(toy.features, toy.annotations, name, settings, tmp_path / str(decay))
+        logit = load_model(tmp_path / str(decay) / "model.pt").fusion_logit
+        learned.append(float(logit.detach()))
+    start = math.log(0.7 / 0.3)
+    assert abs(learned[0] - start) > 0.05
+    assert abs(learned[1]) < 0.2
+
+
+def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):
+    settings = replace(SMALL, fusion="learned")
+    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
+    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
+    assert same_files(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):
+    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path)
+    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    newer = {"fusion"}
+    content["settings"] = {k: v for k, v in content["settings"].items() if k not in newer}
+    features = torch.from_numpy(toy.array[:1])
+    with torch.no_grad():
+        before, after = load_model(content)(features), load_model(tmp_path / "model.pt")(features)
+    assert torch.equal(before, after)
+
+
 def test_the_files_say_what_made_them(toy, tmp_path):
     train(toy.features, toy.annotations, "dense", SMALL, tmp_path / "out", threads=1)
     content = torch.load(tmp_path / "out" / "model.pt", weights_only=True)

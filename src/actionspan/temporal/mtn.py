@@ -3,6 +3,7 @@
 All take features (B, T, C) and return probabilities (B, T, 3) of start, action and end.
 """
 
+import torch
 from torch import Tensor, nn
 
 from actionspan.temporal.settings import ModelName, TemporalSettings
@@ -102,6 +103,10 @@ class MTN(nn.Module):
     """SE-ConvNet beside Multipath DenseNet: P = W·P_conv + (1 - W)·P_dense.
 
     Without `squeeze`, the paper's ablation "MTN with Multipath": a plain ConvNet beside it.
+
+    With `learned`, W = sigmoid(w) of one number w that is trained with the rest, from
+    W = `fusion_weight` on; weight decay draws w to 0, which is W to ½. (The paper "adds by a weight
+    parameter W" and says neither its value nor whether it is learned.)
     """
 
     def __init__(
@@ -113,6 +118,7 @@ class MTN(nn.Module):
         fusion_weight: float = 0.5,
         dropout: float = 0.0,
         squeeze: bool = True,
+        learned: bool = False,
     ) -> None:
         super().__init__()
         self.channels = channels
@@ -121,12 +127,17 @@ class MTN(nn.Module):
             channels, hidden=hidden, output_scale=output_scale, dropout=dropout, squeeze=squeeze
         )
         self.dense_net = MultipathDenseNet(channels, hidden=hidden, dropout=dropout)
+        logit = torch.tensor(fusion_weight).logit()
+        self.fusion_logit = nn.Parameter(logit) if learned else None
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the probabilities (B, T, 3) of features (B, T, C)."""
         conv: Tensor = self.conv_net(features)  # (B, T, 3)
         dense: Tensor = self.dense_net(features)  # (B, T, 3)
-        return self.fusion_weight * conv + (1 - self.fusion_weight) * dense
+        weight: float | Tensor = self.fusion_weight
+        if self.fusion_logit is not None:
+            weight = self.fusion_logit.sigmoid()
+        return weight * conv + (1 - weight) * dense
 
 
 def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> BaseTEM | MTN:
@@ -145,6 +156,7 @@ def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> B
             fusion_weight=settings.fusion_weight,
             dropout=dropout,
             squeeze=squeeze,
+            learned=settings.fusion == "learned",
         )
     return BaseTEM(
         channels,

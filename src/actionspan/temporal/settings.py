@@ -9,6 +9,7 @@ from actionspan.settings import option
 from actionspan.temporal.labels import LabelRule
 
 ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4"]
+FusionRule = Literal["fixed", "learned"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 
@@ -23,6 +24,9 @@ class TemporalSettings:
     hidden: int = option(512, "feature maps of each hidden layer")
     output_scale: float = option(1.0, "factor of the sigmoid's input (BSN's reference: 0.01)")
     fusion_weight: float = option(0.5, "W of W·ConvNet + (1 - W)·DenseNet (models dense and mtn)")
+    fusion: FusionRule = option(
+        "fixed", "W stays fusion_weight, or is learned from there on (models dense and mtn)"
+    )
     dropout: float = option(0.0, "chance that a hidden value is dropped in training")
     labels: LabelRule = option("bsn", "rule of the labels")
     boundary_ratio: float = option(
@@ -53,6 +57,12 @@ class TemporalSettings:
                 raise ValueError(f"{name} {value}: a number, 0 at least")
         if not 0 <= self.fusion_weight <= 1:
             raise ValueError(f"fusion_weight {self.fusion_weight}: from 0 to 1")
+        if self.fusion not in get_args(FusionRule):
+            raise ValueError(f"fusion {self.fusion!r}: one of {', '.join(get_args(FusionRule))}")
+        if self.fusion == "learned" and not 0 < self.fusion_weight < 1:
+            raise ValueError(
+                f"fusion_weight {self.fusion_weight}: above 0 and below 1 where fusion is learned"
+            )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout}: from 0 to below 1")
         if not 0 < self.decay_factor <= 1:
