@@ -1,4 +1,4 @@
-"""ActivityNet's protocol once more, slowly, written from its description in words."""
+"""The protocols once more, slowly, written from their descriptions in words."""
 
 
 def literal_recall(ground_truth, proposals):
@@ -47,3 +47,42 @@ def _tiou(start, end, other_start, other_end):
     if shared <= 0:
         return 0.0
     return shared / ((end - start) + (other_end - other_start) - shared)
+
+
+def literal_thumos14(ground_truth, proposals, fps):
+    """Return (recall[threshold][percentage], average numbers) of THUMOS14's protocol."""
+    videos = [v for v in ground_truth if len(ground_truth[v]) and len(proposals.get(v, ()))]
+    frames, lists = {}, {}
+    for video in videos:
+        rate = fps[video]
+        frames[video] = [(round(a * rate), round(b * rate)) for a, b in ground_truth[video]]
+        best_first = sorted(proposals[video], key=lambda row: -row[2])  # stable
+        lists[video] = [(round(a * rate), round(b * rate)) for a, b, _ in best_first]
+    recall = []
+    for step in range(11):
+        row = []
+        for percent in range(1, 101):
+            found = total = 0
+            for video in videos:
+                mine = lists[video][: int(len(lists[video]) * (percent / 100))]
+                for first, last in frames[video]:
+                    total += 1
+                    truth = set(range(first, last + 1))
+                    found += any(
+                        len(truth & set(range(a, b + 1))) / len(truth | set(range(a, b + 1)))
+                        >= 0.5 + step * 0.05
+                        for a, b in mine
+                    )
+            row.append(found / total)
+        recall.append(row)
+    mean_length = sum(map(len, lists.values())) / len(videos)
+    return recall, [percent / 100 * mean_length for percent in range(1, 101)]
+
+
+def literal_at(curve, average_numbers, number):
+    """Return the curve at one number on the straight line between its neighbours, or None."""
+    pairs = list(zip(average_numbers, curve, strict=True))
+    for (low, before), (high, after) in zip(pairs, pairs[1:], strict=False):
+        if low <= number <= high:
+            return before + (after - before) * (number - low) / (high - low)
+    return None
