@@ -86,3 +86,30 @@ def literal_at(curve, average_numbers, number):
         if low <= number <= high:
             return before + (after - before) * (number - low) / (high - low)
     return None
+
+
+def literal_average_precision(ground_truth, proposals, threshold):
+    """Return the average precision of one class at one tIoU, proposal by proposal."""
+    listed = [(row, video) for video in proposals for row in proposals[video]]
+    listed = [(row, video) for row, video in listed if video in ground_truth]
+    taken = {video: [False] * len(ground_truth[video]) for video in ground_truth}
+    instances = sum(map(len, taken.values()))
+    recall, precision = [0.0], [0.0]
+    right = 0
+    ranked = sorted(listed, key=lambda pair: -pair[0][2])  # stable
+    for rank, ((start, end, _), video) in enumerate(ranked, start=1):
+        tious = [_tiou(start, end, a, b) for a, b in ground_truth[video]]
+        for index in sorted(range(len(tious)), key=lambda index: (tious[index], index))[::-1]:
+            if tious[index] < threshold:
+                break
+            if not taken[video][index]:
+                taken[video][index] = True
+                right += 1
+                break
+        recall.append(right / instances)
+        precision.append(right / rank)
+    return sum(
+        (recall[place] - recall[place - 1]) * max(precision[place:])
+        for place in range(1, len(recall))
+        if recall[place] != recall[place - 1]
+    )
