@@ -30,3 +30,32 @@ rule analysis_misses:
         " --method {wildcards.method} --out-table {output.table}"
         " --out-instances {output.instances} --out-markdown {output.markdown}"
         " --out-figure {output.figure} > {log} 2>&1"
+
+
+rule analysis_reliability:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=source_files(
+            "actionspan.evaluation.reliability_report", "actionspan.evaluation.files"
+        ),
+    output:
+        table="results/evaluation/reliability/{method}.tsv",
+        markdown="results/evaluation/reliability/{method}.md",
+        figure="results/evaluation/reliability/{method}.svg",
+    log:
+        "results/logs/analysis_reliability/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=30,
+        gpu=0,
+    params:
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan evaluation reliability --proposals {input.proposals}"
+        " --annotations {input.annotations} --subset {params.subset}"
+        " --method {wildcards.method} --out-table {output.table}"
+        " --out-markdown {output.markdown} --out-figure {output.figure} > {log} 2>&1"

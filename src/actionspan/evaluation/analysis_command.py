@@ -20,6 +20,13 @@ def add_parsers(steps: "argparse._SubParsersAction[Any]") -> None:
     step.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
     step.set_defaults(run=run_misses)
 
+    step = steps.add_parser("reliability", help="what the scores of one method mean")
+    _add_inputs(step)
+    step.add_argument("--out-table", type=Path, required=True, help="quality by bins of scores")
+    step.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    step.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
+    step.set_defaults(run=run_reliability)
+
 
 def _add_inputs(step: argparse.ArgumentParser) -> None:
     step.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
@@ -59,6 +66,27 @@ def run_misses(arguments: argparse.Namespace) -> int:
         subset=arguments.subset,
         table=arguments.out_table,
         instances=arguments.out_instances,
+        markdown=arguments.out_markdown,
+        figure=arguments.out_figure,
+    )
+    return 0
+
+
+def run_reliability(arguments: argparse.Namespace) -> int:
+    """Write how good the proposals of each score are, as a table, a page and a figure."""
+    from actionspan.evaluation.reliability import scored_proposals
+    from actionspan.evaluation.reliability_report import write_reports
+
+    videos, proposals = _read_inputs(arguments)
+    try:
+        scored = scored_proposals(videos, proposals)
+    except ValueError as error:
+        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
+    write_reports(
+        scored,
+        method=arguments.method,
+        subset=arguments.subset,
+        table=arguments.out_table,
         markdown=arguments.out_markdown,
         figure=arguments.out_figure,
     )

@@ -1,0 +1,216 @@
+"""What scores mean, for a person to read: a table, a page of Markdown and a figure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from actionspan.evaluation.reliability import (
+    ScoreBin,
+    ScoredProposals,
+    calibration_errors,
+    rank_correlation,
+    score_bins,
+    summarize,
+)
+from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.storage import atomic_path, write_tsv
+
+COLUMNS = (
+    *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),
+    *("share@0.5", "share@0.7", "first@0.5", "first@0.7"),
+    *("error_tiou", "error_0.5", "rank_correlation"),
+)
+CURVES = (("tIoU ≥ 0.5", COLOURS[0]), ("mean tIoU", COLOURS[2]), ("tIoU ≥ 0.7", COLOURS[1]))
+
+Cell = str | int | float
+
+
+def write_reports(
+    scored: ScoredProposals, *, method: str, subset: str, table: Path, markdown: Path, figure: Path
+) -> None:
+    """Write all three files of one method."""
+    bins = score_bins(scored)
+    write_tsv(table, COLUMNS, table_rows(scored, bins))
+    with atomic_path(markdown) as partial:
+        text = reliability_markdown(scored, bins, method, subset)
+        partial.write_text(text, encoding="utf-8")
+    draw_reliability(figure, scored, bins, method)
+
+
+def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Cell]]:
+    """Return a row for all proposals and one for each bin, as the cells of `COLUMNS`.
+
+    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
+    of all are their means over the proposals, the expected calibration errors. What is not
+    defined is an empty cell.
+    """
+    if not bins:
+        return [["all", 0, *[""] * (len(COLUMNS) - 2)]]
+    errors = calibration_errors(scored, bins)
+    whole = summarize(scored, np.arange(len(scored.scores)))
+    correlation = rank_correlation(scored.scores, scored.best_tiou)
+    rows = [["all", *_cells(whole), *(errors or ("", "")), correlation]]
+    for number, row in enumerate(bins, start=1):
+        own = (abs(row.mean_score - row.mean_tiou), abs(row.mean_score - row.share[0]))
+        rows.append([str(number), *_cells(row), *(own if errors else ("", "")), None])
+    return [["" if cell is None else cell for cell in row] for row in rows]
+
+
+def _cells(row: ScoreBin) -> list[Cell]:
+    return [
+        *(row.proposals, row.lowest, row.highest, row.mean_score, row.mean_tiou),
+        *row.share,
+        *row.first,
+    ]
+
+
+def reliability_markdown(
+    scored: ScoredProposals, bins: Sequence[ScoreBin], method: str, subset: str
+) -> str:
+    """Return the page: what is counted, how far the scores can be trusted, and the bins."""
+    lines = [
+        f"# What the scores of {method} mean",
+        "",
+        f"All {len(scored.scores):,} proposals of the {scored.videos:,} videos of subset {subset}, "
+        f"those without an instance too, sorted by score into {len(bins)} bins of equally "
+        "many. tIoU is that with the best instance of the video. First: the share that is the "
+        "first to find its instance at tIoU 0.5, which leaves out those that find it again.",
+        "",
+    ]
+    if not bins:
+        return "\n".join([*lines, "There are no proposals."]) + "\n"
+    correlation = rank_correlation(scored.scores, scored.best_tiou)
+    lines += [
+        "Order: Spearman's rank correlation of score and tIoU is "
+        + (
+            f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
+            if correlation is not None
+            else "not defined, because all scores or all tIoU are equal."
+        ),
+        "",
+    ]
+    errors = calibration_errors(scored, bins)
+    if errors:
+        said = np.mean(scored.scores)
+        lines += [
+            f"Scale: the mean score is {said:.3f}, the mean tIoU {np.mean(scored.best_tiou):.3f}. "
+            f"Read as the tIoU to expect, scores are off by **{errors[0]:.3f}** on average over "
+            f"the bins; as the chance of tIoU ≥ 0.5, by **{errors[1]:.3f}** (expected calibration "
+            "error).",
+            "",
+        ]
+    else:
+        lines += [
+            f"Scale: scores lie between {scored.scores.min():.4g} and {scored.scores.max():.4g}; "
+            "outside 0…1 they cannot be read as a tIoU or a chance, and there is no calibration "
+            "error.",
+            "",
+        ]
+    lines += [
+        "| scores | proposals | mean score | mean tIoU | tIoU ≥ 0.5 | tIoU ≥ 0.7 | first at 0.5 |",
+        "|---" + "|---:" * 6 + "|",
+    ]
+    for row in reversed(bins):
+        lines.append(
+            f"| {row.lowest:.4g} – {row.highest:.4g} | {row.proposals:,} | {row.mean_score:.4g} | "
+            f"{row.mean_tiou:.3f} | {100 * row.share[0]:.1f} % | {100 * row.share[1]:.1f} % | "
+            f"{100 * row.first[0]:.1f} % |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw_reliability(
+    path: Path, scored: ScoredProposals, bins: Sequence[ScoreBin], method: str
+) -> None:
+    """Draw quality over score with a histogram of the scores, and quality by tenths of proposals.
+
+    Args:
+        path: An .svg or .png file.
+        scored: The proposals.
+        bins: What `score_bins` returned.
+        method: Its name, for the title.
+    """
+    with house_style():
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, wspace=0.05)
+        figure = Figure(figsize=(9.0, 4.4), layout=layout)
+        panels = figure.subplot_mosaic(
+            [["score", "order"], ["counts", "order"]], height_ratios=[3.2, 1]
+        )
+        if bins:
+            panels["counts"].sharex(panels["score"])
+            _over_scores(panels["score"], scored, bins)
+            _histogram(panels["counts"], scored)
+            _over_order(panels["order"], bins)
+        else:
+            for axes in panels.values():
+                axes.text(0.5, 0.5, "no proposals", transform=axes.transAxes, ha="center")
+        panels["score"].set_title("Quality of the proposals of a score")
+        panels["order"].set_title("Quality from the worst score to the best")
+        figure.suptitle(
+            f"{method}: {len(scored.scores):,} proposals in {len(bins)} bins of equally many",
+            x=0.01, ha="left", fontsize=9, color=QUIET,
+        )  # fmt: skip
+        save_figure(figure, path)
+
+
+def _curves(bins: Sequence[ScoreBin]) -> list[tuple[str, str, list[float]]]:
+    """Return name, colour and heights of the three curves that both panels show."""
+    heights = (
+        [row.share[0] for row in bins],
+        [row.mean_tiou for row in bins],
+        [row.share[1] for row in bins],
+    )
+    return [(name, colour, ys) for (name, colour), ys in zip(CURVES, heights, strict=True)]
+
+
+def _over_scores(axes: Axes, scored: ScoredProposals, bins: Sequence[ScoreBin]) -> None:
+    scores = [row.mean_score for row in bins]
+    for _, colour, ys in _curves(bins):
+        axes.plot(scores, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+    axes.set_ylim(0, 1)
+    axes.tick_params(labelbottom=False)
+    _percent(axes)
+    if scored.is_share:
+        right = min(1.0, np.ceil(10 * float(scored.scores.max()) + 1e-9) / 10)
+        axes.set_xlim(0, right)
+        axes.plot([0, right], [0, right], color=INK, lw=0.8, ls=(0, (2, 2)), zorder=2)
+        axes.text(
+            0.98 * right, 0.98 * right, "as the score says", ha="right", va="bottom",
+            rotation=45, rotation_mode="anchor", transform_rotates_text=True,
+            fontsize=7.5, color=QUIET,
+        )  # fmt: skip
+
+
+def _histogram(axes: Axes, scored: ScoredProposals) -> None:
+    low, high = axes.get_xlim()
+    counts, edges = np.histogram(scored.scores, bins=40, range=(low, high))
+    axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=QUIET, lw=0, alpha=0.6)
+    axes.set(xlabel="score", ylabel="proposals")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(visible=False, axis="x")
+
+
+def _over_order(axes: Axes, bins: Sequence[ScoreBin]) -> None:
+    places = list(range(1, len(bins) + 1))
+    for _, colour, ys in _curves(bins):
+        axes.plot(places, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+    firsts = [row.first[0] for row in bins]
+    axes.plot(places, firsts, color=QUIET, lw=1.3, ls=(0, (4, 1.6)), clip_on=False, zorder=3)
+    axes.set(ylim=(0, 1), xlabel="bin of scores", xticks=places)
+    axes.set_xlim(0.7, max(len(bins), 2))
+    _percent(axes)
+    ends = {name: ys[-1] for name, _, ys in _curves(bins)} | {"first at 0.5": firsts[-1]}
+    colours = {**dict(CURVES), "first at 0.5": INK}
+    for name, height in spread_labels(ends, 0.05).items():
+        axes.annotate(
+            name, (1.04, height), xycoords="axes fraction",
+            va="center_baseline", color=colours[name], fontsize=8,
+        )  # fmt: skip
+
+
+def _percent(axes: Axes) -> None:
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
