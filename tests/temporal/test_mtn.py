@@ -219,7 +219,7 @@ def test_the_gradient_of_the_learned_weight_is_that_of_finite_differences():
     torch.testing.assert_close(model.fusion_logit.grad, expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["origin", "se", "cnn2", "cnn4"])
+@pytest.mark.parametrize("name", ["origin", "se", "cnn2", "cnn4", "attention", "tcn"])
 def test_a_single_path_has_no_weight_to_learn(name):
     built = build_model(name, 5, TemporalSettings(hidden=16, fusion="learned"))
     assert "fusion_logit" not in built.state_dict()

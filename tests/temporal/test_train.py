@@ -162,6 +162,13 @@ def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_pa
     assert not same_files(tmp_path / "one", tmp_path / "three")
 
 
+@pytest.mark.parametrize("name", ["attention", "tcn"])
+def test_two_threads_give_the_same_bytes_every_time(toy, tmp_path, name):
+    for out in ("one", "two"):
+        train(toy.features, toy.annotations, name, SMALL, tmp_path / out, threads=2)
+    assert same_files(tmp_path / "one", tmp_path / "two")
+
+
 def test_the_callers_torch_is_left_as_it_was(toy, tmp_path):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     train(toy.features, toy.annotations, "origin", SMALL, tmp_path, threads=1)
@@ -186,7 +193,7 @@ def stop_in_epoch(monkeypatch, epoch):
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 5])
-@pytest.mark.parametrize("name", ["origin", "mtn"])
+@pytest.mark.parametrize("name", ["origin", "mtn", "attention", "tcn"])
 def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name, epoch):
     train(toy.features, toy.annotations, name, SMALL, tmp_path / "whole")
     with monkeypatch.context() as patch:

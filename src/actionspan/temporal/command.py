@@ -25,8 +25,8 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         choices=MODELS,
         default="mtn",
         help="origin: BSN's TEM; se: SE-ConvNet alone; dense: TEM + Multipath DenseNet; "
-        "mtn: SE-ConvNet + Multipath DenseNet; cnn2, cnn4: TEM with 2 and 4 convolutions "
-        "(default: mtn)",
+        "mtn: SE-ConvNet + Multipath DenseNet; cnn2, cnn4: TEM with 2 and 4 convolutions; "
+        "attention: self-attention; tcn: residual dilated convolutions (default: mtn)",
     )
     step.add_argument(
         "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"

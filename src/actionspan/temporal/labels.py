@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 LabelRule = Literal["bsn", "mtn"]
 Array = npt.NDArray[Any]
+KINDS = 3  # start, action, end
 ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
 
 

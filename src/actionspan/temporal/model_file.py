@@ -13,7 +13,7 @@ from torch import Tensor
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.storage import atomic_path
-from actionspan.temporal.mtn import MTN, BaseTEM, build_model
+from actionspan.temporal.mtn import TemporalNetwork, build_model
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 FORMAT = "actionspan temporal 1"
@@ -60,7 +60,7 @@ def model_content(
     }
 
 
-def load_model(source: Path | str | Mapping[str, Any]) -> BaseTEM | MTN:
+def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
     """Build the network of a model.pt, ready to predict.
 
     Args:

@@ -6,9 +6,10 @@ All take features (B, T, C) and return probabilities (B, T, 3) of start, action 
 import torch
 from torch import Tensor, nn
 
+from actionspan.temporal.attention import AttentionTEM
+from actionspan.temporal.labels import KINDS
 from actionspan.temporal.settings import ModelName, TemporalSettings
-
-KINDS = 3  # start, action, end
+from actionspan.temporal.tcn import DilatedTEM
 
 
 class SqueezeExcitation(nn.Module):
@@ -140,13 +141,20 @@ class MTN(nn.Module):
         return weight * conv + (1 - weight) * dense
 
 
-def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> BaseTEM | MTN:
+TemporalNetwork = BaseTEM | MTN | AttentionTEM | DilatedTEM
+
+
+def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> TemporalNetwork:
     """Build a network by its name.
 
     `origin` is BSN's TEM, `cnn2` and `cnn4` the same with 2 and 4 convolutions; `se` is the
     SE-ConvNet alone, `dense` TEM beside the Multipath DenseNet, `mtn` SE-ConvNet beside it.
+    `attention` and `tcn` are of neither paper.
     """
     hidden, scale, dropout = settings.hidden, settings.output_scale, settings.dropout
+    if name in ("attention", "tcn"):
+        network = AttentionTEM if name == "attention" else DilatedTEM
+        return network(channels, hidden=hidden, output_scale=scale, dropout=dropout)
     squeeze = name in ("se", "mtn")
     if name in ("dense", "mtn"):
         return MTN(

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from actionspan.settings import option
 from actionspan.temporal.labels import LabelRule
 
-ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4"]
+ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn"]
 FusionRule = Literal["fixed", "learned"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 

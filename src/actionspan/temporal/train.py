@@ -30,7 +30,7 @@ from actionspan.storage import digest, write_json, write_tsv
 from actionspan.temporal.deterministic import deterministic, seed_torch
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.model_file import FORMAT, model_content, read_torch, write_torch
-from actionspan.temporal.mtn import MTN, BaseTEM, build_model
+from actionspan.temporal.mtn import TemporalNetwork, build_model
 from actionspan.temporal.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
@@ -58,7 +58,7 @@ LOG_COLUMNS = (
 class Run:
     """Everything that changes while a network is trained."""
 
-    model: BaseTEM | MTN
+    model: TemporalNetwork
     optimiser: torch.optim.Optimizer
     epoch: int
     best_loss: float
@@ -112,7 +112,7 @@ def resume(run: Run, checkpoint: Path, run_digest: str) -> None:
 
 
 def training_step(
-    model: BaseTEM | MTN, replica: Replica, features: Tensor, labels: Tensor, rows: slice
+    model: TemporalNetwork, replica: Replica, features: Tensor, labels: Tensor, rows: slice
 ) -> BoundaryLoss | None:
     """Update the model by one batch.
 
@@ -162,7 +162,7 @@ def train_epoch(
 
 @torch.no_grad()
 def validate(
-    model: BaseTEM | MTN,
+    model: TemporalNetwork,
     samples: Samples,
     rows: np.ndarray[Any, Any],
     batch_size: int,

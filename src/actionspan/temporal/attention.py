@@ -1,0 +1,97 @@
+"""A temporal network of self-attention: every step of a video sees every other."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from actionspan.temporal.labels import KINDS
+
+HEADS = 4
+BLOCKS = 2
+LONGEST_WAVE = 10000.0  # of the positions, as a multiple of 2π steps (Vaswani et al., 2017)
+
+
+def positions(steps: int, width: int) -> Tensor:
+    """Return the sinusoidal code of each step: sines of `width` / 2 wavelengths, then cosines.
+
+    It depends on the number of the step alone, so that sequences may have any length.
+
+    Args:
+        steps: How many.
+        width: Values of a code, an even number.
+
+    Returns:
+        (steps, width) in -1…1.
+    """
+    rates = torch.exp(-math.log(LONGEST_WAVE) / width * torch.arange(0, width, 2))  # (D/2,)
+    angles = torch.arange(steps)[:, None] * rates  # (T, D/2)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)  # (T, D)
+
+
+class AttentionBlock(nn.Module):
+    """Self-attention, then two dense layers on each step; each is added to what it was given.
+
+    Both normalise what they are given, not what they return (pre-norm), so that the sum runs
+    through the block untouched and training needs no warm-up.
+    """
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attend = nn.Linear(width, 3 * width)
+        self.merge = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.dense1 = nn.Linear(width, 2 * width)
+        self.dense2 = nn.Linear(2 * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """Return (B, T, D) of (B, T, D)."""
+        three = self.attend(self.norm1(steps)).unflatten(2, (3, HEADS, -1))  # (B, T, 3, H, D/H)
+        query, key, value = three.permute(2, 0, 3, 1, 4)  # (B, H, T, D/H) each
+        seen = scaled_dot_product_attention(query, key, value)  # (B, H, T, D/H)
+        steps = steps + self.dropout(self.merge(seen.transpose(1, 2).flatten(2)))  # (B, T, D)
+        hidden = self.dropout(self.dense1(self.norm2(steps)).relu())  # (B, T, 2D)
+        whole: Tensor = steps + self.dropout(self.dense2(hidden))  # (B, T, D)
+        return whole
+
+
+class AttentionTEM(nn.Module):
+    """Conv(D, 3) + position → two attention blocks → Dense(3, sigmoid), D half of `hidden`.
+
+    The convolution shows each step its neighbours, which is where a boundary shows; attention
+    compares steps far from each other, which is how long an action may be.
+
+    A sequence may have any length. Memory for training grows with its square where the kernel of
+    the attention keeps all pairs.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        hidden: int = 512,
+        output_scale: float = 0.01,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.output_scale = output_scale
+        self.width = HEADS * max(1, hidden // (2 * HEADS))
+        self.conv = nn.Conv1d(channels, self.width, kernel_size=3, padding=1)
+        self.blocks = nn.ModuleList(AttentionBlock(self.width, dropout) for _ in range(BLOCKS))
+        self.norm = nn.LayerNorm(self.width)
+        self.dense = nn.Linear(self.width, KINDS)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C)."""
+        steps = self.conv(features.transpose(1, 2)).transpose(1, 2)  # (B, T, D)
+        code = positions(features.shape[1], self.width).to(steps)  # (T, D)
+        steps = self.dropout(steps + code)  # (B, T, D)
+        for block in self.blocks:
+            steps = block(steps)  # (B, T, D)
+        scores: Tensor = self.output_scale * self.dense(self.norm(steps))  # (B, T, 3)
+        return scores.sigmoid()
