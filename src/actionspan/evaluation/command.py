@@ -8,7 +8,7 @@ import numpy as np
 
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
-from actionspan.evaluation import analysis_command
+from actionspan.evaluation import analysis_command, tables_command
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.files import read_proposals
 from actionspan.evaluation.score import score_files
@@ -74,6 +74,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.set_defaults(run=run_plot_curves)
 
     analysis_command.add_parsers(steps)
+    tables_command.add_parsers(steps)
 
     step = steps.add_parser("timeline", help="draw one video's curves, truth and proposals")
     step.add_argument("--video", required=True, help="the video's id")

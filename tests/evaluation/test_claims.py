@@ -1,0 +1,189 @@
+"""The verdicts: the rule itself, what is missing, and the differences behind it."""
+
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.evaluation.claims import (
+    CLAIMS,
+    LOSS,
+    VERDICTS,
+    judge,
+    judge_claims,
+    published_difference,
+)
+from actionspan.evaluation.claims_report import claim_cells, claims_markdown
+from actionspan.evaluation.published import TABLES
+from actionspan.evaluation.summary import EvaluationSettings
+from actionspan.evaluation.video_scores import read_video_scores
+from actionspan.storage import read_tsv, write_tsv
+from evaluation.scores import write_scores
+
+SETTINGS = EvaluationSettings(resamples=200)
+REPRODUCED, NOT, UNKNOWN = VERDICTS
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "published", "verdict"),
+    [
+        (0.1, 2.0, 1.0, REPRODUCED),
+        (5.0, 9.0, 1.0, REPRODUCED),
+        (0.1, 2.0, None, REPRODUCED),
+        (-2.0, -0.1, 1.0, NOT),
+        (-2.0, -0.1, None, NOT),
+        (-0.5, 0.5, 1.0, NOT),
+        (0.0, 0.5, 1.0, NOT),
+        (0.0, 0.0, 1.0, NOT),
+        (-0.5, 1.5, 1.0, UNKNOWN),
+        (0.0, 1.0, 1.0, UNKNOWN),
+        (-0.5, 0.0, None, UNKNOWN),
+        (-0.5, 0.5, None, UNKNOWN),
+    ],
+)
+def test_the_rule(low, high, published, verdict):
+    found, why = judge(low, high, published)
+    assert found == verdict
+    assert why.endswith(".")
+
+
+def test_a_claim_is_about_measures_its_table_prints():
+    for claim in CLAIMS:
+        for metric in claim.metrics:
+            if claim.table is None:
+                assert metric == LOSS
+                assert published_difference(claim, metric) is None
+            else:
+                assert metric in TABLES[claim.table].metrics
+                assert published_difference(claim, metric) > 0
+
+
+def test_published_differences():
+    def difference(table, better, worse, metric):
+        (claim,) = (
+            one for one in CLAIMS if (one.table, one.better, one.worse) == (table, better, worse)
+        )
+        return published_difference(claim, metric)
+
+    assert difference("table1", "mtn", "origin", "AUC") == pytest.approx(1.09)
+    assert difference("table1", "mtn", "origin", "AR@100") == pytest.approx(0.8)
+    assert difference("table1", "origin", "tag", "AUC") == pytest.approx(13.15)
+    assert difference("table2", "mtn", "origin", "thumos14_AR@50") == pytest.approx(1.03)
+    assert difference("table3", "dense", "se", "AR@1") == pytest.approx(1.4)
+
+
+def scores_of(folder, **gains):
+    levels = (0.2, 0.4, 0.6, 0.3, 0.5)
+    paths = [write_scores(folder / f"{name}.tsv", levels, gain=gains[name]) for name in gains]
+    return read_video_scores(paths)
+
+
+def findings(scores, losses=None):
+    return {
+        (one.claim.source, one.claim.better, one.claim.worse, one.metric): one
+        for one in judge_claims(scores, losses or {}, SETTINGS)
+    }
+
+
+def test_equal_methods_differ_by_exactly_nothing_which_excludes_the_published_gain(tmp_path):
+    found = findings(scores_of(tmp_path, mtn=0.1, origin=0.1))[
+        "001, table 1", "mtn", "origin", "AUC"
+    ]
+    assert (found.difference, found.low, found.high) == (0, 0, 0)
+    assert found.verdict == NOT
+
+
+def test_a_gain_in_every_video_is_reproduced_and_a_loss_is_not(tmp_path):
+    found = findings(scores_of(tmp_path, mtn=0.1, origin=0.05, tag=0.3))
+    gain = found["001, table 1", "mtn", "origin", "AUC"]
+    assert (gain.difference, gain.low, gain.high) == pytest.approx((5, 5, 5))
+    assert gain.verdict == REPRODUCED
+    worse = found["001, table 1", "origin", "tag", "AR@100"]
+    assert (worse.difference, worse.low, worse.high) == pytest.approx((-25, -25, -25))
+    assert worse.verdict == NOT
+
+
+def test_what_the_data_do_not_give_is_not_testable(tmp_path):
+    found = findings(scores_of(tmp_path, mtn=0.1, origin=0.05))
+    for key, why in {
+        ("001, table 1", "origin", "tag", "AUC"): "There are no runs of tag.",
+        ("001, table 3", "dense", "se", "AUC"): "There are no runs of dense and se.",
+        ("001, table 2", "mtn", "origin", "thumos14_AR@500"): "mtn or origin has no AR@500",
+        ("001, figure 10", "mtn", "origin", LOSS): "There are no runs of mtn and origin.",
+    }.items():
+        assert found[key].verdict == UNKNOWN
+        assert found[key].why.startswith(why)
+        assert np.isnan(found[key].difference)
+    assert found["001, table 2", "mtn", "origin", "thumos14_AR@100"].verdict == REPRODUCED
+
+
+def test_one_video_tells_nothing(tmp_path):
+    paths = [write_scores(tmp_path / f"{name}.tsv", (0.5,)) for name in ("mtn", "origin")]
+    found = findings(read_video_scores(paths))["001, table 1", "mtn", "origin", "AUC"]
+    assert found.verdict == UNKNOWN
+    assert found.why == "One video has no interval over videos."
+
+
+LOSSES = {
+    "origin": np.array([[3.0, 2.0, 2.5], [3.0, 2.2, 2.1]]),  # lowest 2.0 and 2.1
+    "mtn": np.array([[3.0, 1.8, 1.5], [2.0, 1.7, 1.9]]),  # 1.5 and 1.7
+    "cnn2": np.array([[2.1, 2.0], [2.3, 2.2]]),  # 2.0 and 2.2
+    "cnn4": np.array([[1.9, 2.0], [1.8, 2.2]]),  # 1.9 and 1.8
+}
+
+
+def test_losses_are_compared_by_the_lowest_of_each_seed(tmp_path):
+    found = findings(scores_of(tmp_path, mtn=0.1), LOSSES)
+    lower = found["001, figure 10", "mtn", "origin", LOSS]
+    assert lower.difference == pytest.approx(2.05 - 1.6)
+    # the least difference of any two draws, and the greatest
+    assert 0.3 - 1e-9 <= lower.low < lower.difference < lower.high <= 0.6 + 1e-9
+    assert lower.verdict == REPRODUCED
+    assert found["001, figure 10", "origin", "cnn2", LOSS].verdict == UNKNOWN
+    assert found["001, figure 10", "origin", "cnn4", LOSS].verdict == NOT
+
+
+def test_one_seed_has_no_interval_over_seeds(tmp_path):
+    losses = {model: values[:1] for model, values in LOSSES.items()}
+    found = findings(scores_of(tmp_path, mtn=0.1), losses)
+    for better, worse in (("mtn", "origin"), ("origin", "cnn2")):
+        assert found["001, figure 10", better, worse, LOSS].verdict == UNKNOWN
+
+
+def test_the_report_counts_the_verdicts(tmp_path):
+    found = judge_claims(scores_of(tmp_path, mtn=0.1, origin=0.05), LOSSES, SETTINGS)
+    text = claims_markdown(found, "features.")
+    counts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
+    assert f"{counts[0]} reproduced, {counts[1]} not reproduced, {counts[2]} not testable" in text
+    assert len([line for line in text.splitlines() if line.startswith("|")]) == 2 + len(found)
+    assert all(len(row) == 11 for row in claim_cells(found))
+
+
+def test_the_command_writes_both_forms(tmp_path):
+    paths = [
+        str(write_scores(tmp_path / f"{name}.tsv", (0.2, 0.4, 0.6), gain=gain))
+        for name, gain in (("origin", 0.1), ("mtn", 0.2))
+    ]
+    logs = []
+    for name in ("origin", "origin-seed2", "mtn", "mtn-seed2"):
+        log = tmp_path / "temporal" / name / "none-1" / "log.tsv"
+        log.parent.mkdir(parents=True)
+        loss = 1.0 if name.startswith("mtn") else 2.0
+        write_tsv(log, ("epoch", "validation_loss"), [(1, 3.0), (2, loss)])
+        logs.append(str(log))
+    out = ["--out-tsv", str(tmp_path / "c.tsv"), "--out-markdown", str(tmp_path / "c.md")]
+    words = ["--features-are", "features", "--data-are", "videos"]
+    assert main(["evaluation", "claims", *words, *out, "--videos", *paths, "--logs", *logs]) == 0
+    rows = read_tsv(tmp_path / "c.tsv")
+    assert [row["verdict"] for row in rows if row["source"] == "001, figure 10"] == [
+        UNKNOWN,
+        UNKNOWN,
+        REPRODUCED,
+    ]
+    (auc,) = (
+        row
+        for row in rows
+        if row["measure"] == "AUC" and row["source"] == "001, table 1" and row["better"] == "mtn"
+    )
+    assert (auc["difference"], auc["difference_low"]) == ("+10.00", "+10.00")
+    assert auc["published_difference"] == "+1.09"
+    assert "features, on videos, subset validation" in (tmp_path / "c.md").read_text()

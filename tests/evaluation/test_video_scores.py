@@ -1,0 +1,84 @@
+"""Reading the scores by video of many methods and seeds."""
+
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.evaluation.video_scores import METRICS, name_and_seed, read_video_scores
+from evaluation.scores import COLUMNS, write_scores
+
+
+def test_seeds_are_put_in_order_and_videos_too(tmp_path):
+    paths = [
+        write_scores(tmp_path / f"{name}.tsv", levels)
+        for name, levels in (
+            ("mtn-seed10", (0.3, 0.4)),
+            ("random", (0.9, 0.9)),
+            ("mtn", (0.1, 0.2)),
+            ("mtn-seed2", (0.5, 0.6)),
+        )
+    ]
+    scores = read_video_scores(paths)
+    assert list(scores) == ["mtn", "random"]
+    mtn = scores["mtn"]
+    assert mtn.video_ids == ("a", "b")
+    assert mtn.instances.tolist() == [1, 2]
+    assert mtn.values.shape == (3, 2, len(METRICS))
+    np.testing.assert_allclose(mtn.of(["AR@100"])[:, :, 0], [[10, 20], [50, 60], [30, 40]])
+    np.testing.assert_allclose(mtn.of(["AUC", "AR@1"])[0], [[9, 2], [18, 4]])
+    assert np.isnan(mtn.of(["thumos14_AR@500"])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mtn", ("mtn", 1)),
+        ("mtn-seed2", ("mtn", 2)),
+        ("my-seedless", ("my-seedless", 1)),
+        ("mtn-seed1", ("mtn-seed1", 1)),
+        ("a-seed2-seed30", ("a-seed2", 30)),
+    ],
+)
+def test_names(name, expected):
+    assert name_and_seed(name) == expected
+
+
+def table(**changes):
+    cells = {**dict.fromkeys(COLUMNS, "0.5"), "video_id": "a", "instances": "2"} | changes
+    kept = {key: cell for key, cell in cells.items() if cell is not None}
+    return "\t".join(kept) + "\n" + "\t".join(kept.values()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (table(AUC=None), "mtn.tsv: no column 'AUC'"),
+        (table(instances="two"), "mtn.tsv: row 2: .*'two'"),
+        (table(instances="0"), "mtn.tsv: row 2: 0 instances"),
+        (table(AUC=""), "mtn.tsv: row 2: could not convert"),
+        (table(AUC="nan"), "mtn.tsv: row 2: AUC is nan"),
+        (table() + "\t".join(["a"] + ["1"] * 12), "mtn.tsv: row 3: video 'a' a second time"),
+        ("\t".join(COLUMNS), "mtn.tsv: no video"),
+    ],
+)
+def test_a_broken_table_is_named(tmp_path, text, message):
+    path = tmp_path / "mtn.tsv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_video_scores([path])
+
+
+def test_tables_of_other_ground_truth_are_refused(tmp_path):
+    one = write_scores(tmp_path / "mtn.tsv", (0.1, 0.2))
+    for path in (
+        write_scores(tmp_path / "origin.tsv", (0.1, 0.2), instances=(1, 3)),
+        write_scores(tmp_path / "mtn-seed2.tsv", (0.1,)),
+    ):
+        with pytest.raises(InputError, match="video 'b' is not as in .*mtn.tsv"):
+            read_video_scores([one, path])
+
+
+def test_a_seed_given_twice_is_refused(tmp_path):
+    paths = [write_scores(tmp_path / folder / "mtn.tsv", (0.1,)) for folder in ("x", "y")]
+    with pytest.raises(InputError, match=r"y/mtn.tsv: mtn is in .*x/mtn.tsv already"):
+        read_video_scores(paths)
