@@ -14,7 +14,6 @@ from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.evaluation.reliability import (
     calibration_errors,
-    first_to_find,
     mean_ranks,
     rank_correlation,
     score_bins,
@@ -79,47 +78,18 @@ def test_fewer_proposals_than_bins_are_a_bin_each(scored):
 
 
 def test_a_proposal_takes_the_free_instance_that_it_overlaps_most():
-    overlaps = np.array(
-        [
-            [0.9, 0.8, 0.8, 0.0],  # the first takes this one,
-            [0.5, 0.6, 0.7, 0.4],  # the second therefore this one, and the third finds none
-        ]
-    )
-    assert first_to_find(overlaps, 0.5).tolist() == [True, True, False, False]
-    assert first_to_find(overlaps, 0.7).tolist() == [True, False, True, False]
-    assert first_to_find(overlaps, 0.9).tolist() == [True, False, False, False]
-    assert first_to_find(overlaps, 0.95).tolist() == [False] * 4
-    assert first_to_find(np.empty((0, 3)), 0.5).tolist() == [False] * 3
-    assert first_to_find(np.empty((2, 0)), 0.5).tolist() == []
+    # tIoU with (0, 10) and (4, 14): 0.9 and 5/14; 8/12 and 8/12
+    rows = [(0, 9, 0.9), (2, 12, 0.8), (0, 10, 0.7), (4, 14, 0.6)]
+    scored = scored_proposals([video("a", (0, 10), (4, 14))], {"a": rows})
+    assert scored.best_tiou.tolist() == [0.9, 8 / 12, 1, 1]
+    # at 0.5 the second takes what the first left, and nothing is left; at 0.7 it finds nothing
+    assert scored.first.tolist() == [[True, True], [True, False], [False, False], [False, True]]
 
 
 def test_an_instance_of_no_length_is_found_by_nothing():
     scored = scored_proposals([video("a", (4, 4))], {"a": [(4, 4, 1.0), (3, 5, 0.5)]})
     assert scored.best_tiou.tolist() == [0, 0]
     assert not scored.first.any()
-
-
-def literal_first(overlaps, threshold):
-    """Match detections as average precision does, in words: loops and a set."""
-    taken, first = set(), []
-    for proposal in range(overlaps.shape[1]):
-        by_overlap = sorted(range(len(overlaps)), key=lambda row: -overlaps[row, proposal])
-        free = [row for row in by_overlap if row not in taken]
-        hit = bool(free) and overlaps[free[0], proposal] >= threshold
-        if hit:
-            taken.add(free[0])
-        first.append(hit)
-    return first
-
-
-@settings(deadline=None)
-@given(st.integers(0, 4), st.integers(0, 8), st.integers(0, 2**32 - 1))
-def test_equals_the_literal_matching(instances, proposals, seed):
-    overlaps = np.random.default_rng(seed).integers(0, 11, (instances, proposals)) / 10
-    for threshold in (0.5, 0.7):
-        first = first_to_find(overlaps, threshold)
-        assert first.tolist() == literal_first(overlaps, threshold)
-        assert first.sum() <= (overlaps.max(axis=1, initial=0) >= threshold).sum()
 
 
 # ---- ranks ----

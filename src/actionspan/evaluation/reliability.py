@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.dataset.tables import Annotation
 from actionspan.evaluation.activitynet import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.misses import segments_of
 from actionspan.evaluation.rows import Floats, check_truth, match_proposals
 
@@ -32,7 +33,8 @@ class ScoredProposals:
     best_tiou: Floats
     """(P,) best tIoU with any instance of the video; 0 where it has none."""
     first: NDArray[np.bool_]
-    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7."""
+    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
+    matched for average precision."""
     videos: int
     """How many videos the subset has, those without an instance or a proposal too."""
 
@@ -80,35 +82,13 @@ def scored_proposals(
         overlaps = tiou(segments, ranked[:, :2])  # (G, P)
         scores.append(ranked[:, 2])
         best.append(overlaps.max(axis=0, initial=0.0))
-        first.append(
-            np.stack([first_to_find(overlaps, float(t)) for t in SHOWN_THRESHOLDS], axis=1)
-        )
+        first.append(match_greedily(overlaps.T, SHOWN_THRESHOLDS))
     return ScoredProposals(
         scores=np.concatenate(scores),
         best_tiou=np.concatenate(best),
         first=np.concatenate(first),
         videos=len(truth),
     )
-
-
-def first_to_find(overlaps: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Return which proposals find an instance that none before them found.
-
-    Each in turn takes the instance it overlaps most among those not taken, if by `threshold`
-    at least, as detections are matched for average precision.
-
-    Args:
-        overlaps: (G, P) tIoU of the instances of a video with its proposals, best score first.
-        threshold: Least tIoU.
-    """
-    free = np.array(overlaps)
-    first = np.zeros(free.shape[1], dtype=bool)
-    for proposal in np.flatnonzero(free.max(axis=0, initial=0.0) >= threshold):
-        instance = int(free[:, proposal].argmax())
-        if free[instance, proposal] >= threshold:
-            first[proposal] = True
-            free[instance] = -1.0
-    return first
 
 
 def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
