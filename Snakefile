@@ -1,6 +1,7 @@
 # From raw, untrimmed videos to scored temporal action proposals.
 #   snakemake --cores 2                                    everything in `rule all`
 #   snakemake --cores 2 results/evaluation/mtn.json        one file
+#   snakemake --cores 2 tables                             the papers' tables, over several seeds
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
@@ -38,6 +39,7 @@ include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analysis.smk"
+include: "workflow/rules/tables.smk"
 include: "workflow/rules/scaling.smk"
 
 

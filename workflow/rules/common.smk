@@ -90,6 +90,9 @@ BASELINES = [
     if not (EXTERNAL and name == "difference")
 ]
 DEMO = config["dataset"]["videos"] == "demo"
+# The rows of the paper's ablation, whichever models a plain run has.
+ABLATION = ["origin", "se", "dense", "mtn"]
+LOSS_MODELS = ["origin", "cnn2", "cnn4", "mtn"]
 ANNOTATIONS = (
     "results/dataset/demo/annotations.json"
     if DEMO
@@ -138,6 +141,59 @@ def seed_number(name):
 def seeded_flags(section, name):
     """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
     return flags({**section, "seed": section["seed"] + seed_number(name) - 1})
+
+
+def seed_names(methods):
+    """Return the names of all seeds of the papers' tables; a method without chance has one."""
+    count = config["evaluation"]["seeds"]
+    return [
+        name
+        for method in methods
+        for name in (
+            method,
+            *(
+                f"{method}-seed{seed}"
+                for seed in range(2, count + 1)
+                if method not in ("sliding", "difference")
+            ),
+        )
+    ]
+
+
+def video_scores(methods):
+    """Return the scores by video of all seeds of these methods."""
+    return expand("results/evaluation/videos/{name}.tsv", name=seed_names(methods))
+
+
+def training_logs(models):
+    """Return the logs of training of all seeds of these models."""
+    return expand(f"results/temporal/{{name}}/{RUN}/log.tsv", name=seed_names(models))
+
+
+def features_in_words():
+    """Return what the features are, for the captions of the papers' tables."""
+    if EXTERNAL:
+        folder = Path(config["features"]["external"]["folder"])
+        return f"features from the folder {folder.resolve().name}"
+    encoders, flow = config["features"]["encoders"], config["video"]["flow"]
+    streams = []
+    for stream, source in ("rgb", "RGB"), ("flow", f"{flow['algorithm']} flow"):
+        weights = encoders[f"{stream}_weights"]
+        named = f" with weights {Path(weights).name}" if weights else ""
+        streams.append(f"{encoders[f'{stream}_encoder']}{named} on {source}")
+    if encoders["flow_histogram"]:
+        streams.append("a histogram of flow")
+    kind = {"pooled": "pooled features", "scores": "class scores"}
+    return f"{kind[config['features']['source']]} of {', '.join(streams)}"
+
+
+def data_in_words():
+    """Return the name of the data set, for the captions of the papers' tables."""
+    if DEMO:
+        return "the rendered demo set"
+    videos = config["dataset"]["videos"]
+    path = Path(videos or config["dataset"]["annotations"]).resolve()
+    return f"the videos of {path.name}" if videos else f"the data set of {path.name}"
 
 
 def run_pattern():
@@ -220,6 +276,14 @@ def baseline_features(wildcards):
     """Only the frame-difference baseline looks at the video."""
     difference = base_name(wildcards.baseline) == "difference"
     return "results/features/features.h5" if difference else []
+
+
+def baseline_probabilities(wildcards):
+    """Only TAG groups actionness: that of the base network, of the same seed."""
+    name = wildcards.baseline
+    if base_name(name) != "tag":
+        return []
+    return f"results/temporal/{name.replace('tag', 'origin', 1)}/{RUN}/probabilities.h5"
 
 
 def weights_files(*named):
