@@ -59,3 +59,41 @@ rule analysis_reliability:
         " --annotations {input.annotations} --subset {params.subset}"
         " --method {wildcards.method} --out-table {output.table}"
         " --out-markdown {output.markdown} --out-figure {output.figure} > {log} 2>&1"
+
+
+rule analysis_worst:
+    input:
+        videos="results/evaluation/videos/{method}.tsv",
+        code=source_files("actionspan.evaluation.worst_videos"),
+    output:
+        "results/evaluation/videos/{method}.md",
+    log:
+        "results/logs/analysis_worst/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    params:
+        timelines=lambda wildcards: (
+            f"--timelines results/evaluation/timelines/{wildcards.method}"
+            if base_name(wildcards.method) in KNOWN_MODELS
+            else ""
+        ),
+    shell:
+        "python -m actionspan evaluation worst --videos {input.videos}"
+        " --method {wildcards.method} {params.timelines} --out-markdown {output} > {log} 2>&1"
+
+
+rule analysis:
+    input:
+        expand(
+            [
+                "results/evaluation/misses/{method}.md",
+                "results/evaluation/reliability/{method}.md",
+                "results/evaluation/videos/{method}.md",
+            ],
+            method=MODELS + BASELINES,
+        ),

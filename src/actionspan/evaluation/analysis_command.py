@@ -8,6 +8,7 @@ from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import read_proposals
 from actionspan.evaluation.rows import Floats
+from actionspan.storage import atomic_path
 
 
 def add_parsers(steps: "argparse._SubParsersAction[Any]") -> None:
@@ -26,6 +27,13 @@ def add_parsers(steps: "argparse._SubParsersAction[Any]") -> None:
     step.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
     step.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
     step.set_defaults(run=run_reliability)
+
+    step = steps.add_parser("worst", help="the videos in which one method finds least")
+    step.add_argument("--videos", type=Path, required=True, help="scores by video, videos/*.tsv")
+    step.add_argument("--method", required=True, help="the method's name, for the title")
+    step.add_argument("--timelines", help="folder of its timelines (default: it has none)")
+    step.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    step.set_defaults(run=run_worst)
 
 
 def _add_inputs(step: argparse.ArgumentParser) -> None:
@@ -90,4 +98,14 @@ def run_reliability(arguments: argparse.Namespace) -> int:
         markdown=arguments.out_markdown,
         figure=arguments.out_figure,
     )
+    return 0
+
+
+def run_worst(arguments: argparse.Namespace) -> int:
+    """Write the page of the videos in which a method finds least."""
+    from actionspan.evaluation.worst_videos import read_videos, worst_markdown
+
+    page = worst_markdown(read_videos(arguments.videos), arguments.method, arguments.timelines)
+    with atomic_path(arguments.out_markdown) as partial:
+        partial.write_text(page, encoding="utf-8")
     return 0

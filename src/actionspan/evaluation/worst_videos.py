@@ -1,0 +1,119 @@
+"""The videos in which a method finds least, as a page that says how to look at each."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from actionspan.errors import InputError, printable
+from actionspan.storage import read_tsv
+
+SHOWN_VIDEOS = 20
+COLUMNS = ("video_id", "instances", "proposals", "AR@100", "AUC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoRow:
+    """What a method reaches in one video."""
+
+    video_id: str
+    instances: int
+    proposals: int
+    average_recall: float
+    """AR@100, a fraction."""
+    auc: float
+    """In percent."""
+
+
+def read_videos(path: Path) -> list[VideoRow]:
+    """Read the table of scores by video (`evaluation/videos/{method}.tsv`), in its order.
+
+    Raises:
+        InputError: The file is missing, has no video, or a row is not of this table.
+    """
+    videos = []
+    for number, row in enumerate(read_tsv(path), start=2):
+        try:
+            videos.append(_video(row))
+        except KeyError as error:
+            raise InputError(f"{path}: no column {error}; it needs {', '.join(COLUMNS)}") from None
+        except ValueError as error:
+            raise InputError(f"{path}: row {number}: {error}") from None
+    if not videos:
+        raise InputError(f"{path}: no video")
+    return videos
+
+
+def _video(row: Mapping[str, str]) -> VideoRow:
+    video = VideoRow(
+        video_id=row["video_id"],
+        instances=int(row["instances"]),
+        proposals=int(row["proposals"]),
+        average_recall=float(row["AR@100"]),
+        auc=float(row["AUC"]),
+    )
+    if video.instances < 1:
+        raise ValueError(f"{video.instances} instances")
+    if not 0 <= video.average_recall <= 1:
+        raise ValueError(f"AR@100 is {video.average_recall:g}")
+    return video
+
+
+def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
+    """Return the page of the videos with the lowest AR@100, ties by id.
+
+    Args:
+        videos: All videos with instances.
+        method: Its name, for the title.
+        timelines: The folder of the method's timelines, whose figures can be named as targets;
+            None where the method has none.
+    """
+    ranked = sorted(videos, key=lambda video: (video.average_recall, video.video_id))
+    worst = ranked[:SHOWN_VIDEOS]
+    weight = sum(video.instances for video in videos)
+    mean = sum(video.instances * video.average_recall for video in videos) / weight
+    without = sum(video.average_recall == 0 for video in videos)
+    lines = [
+        f"# Where {method} finds least",
+        "",
+        f"The {len(worst):,} of {len(videos):,} videos with the lowest AR@100: the mean share of "
+        "the video's instances found at tIoU 0.5, 0.55, …, 0.95 with what it contributes at an "
+        f"average of 100 proposals (ActivityNet's budgets). Of all {weight:,} instances AR@100 is "
+        f"{100 * mean:.2f} %. Videos in which nothing is found at any of these tIoU: {without:,}.",
+        "",
+    ]
+    cells = ["video", "instances", "proposals", "AR@100", "AUC"]
+    if timelines is not None:
+        example = shlex.quote(_timeline(timelines, worst[0]))
+        lines += [
+            "A picture of each, with truth, curves and proposals, is made where it is asked for: "
+            f"`snakemake --cores 1 {printable(example)}` (with the run's `--configfile`, if it "
+            "had one).",
+            "",
+        ]
+        cells.append("timeline")
+    lines += [
+        "| " + " | ".join(cells) + " |",
+        "|---" + "|---:" * 4 + ("|---|" if timelines is not None else "|"),
+    ]
+    for video in worst:
+        row = [
+            _cell(video.video_id),
+            f"{video.instances:,}",
+            f"{video.proposals:,}",
+            f"{100 * video.average_recall:.2f}",
+            f"{video.auc:.2f}",
+        ]
+        if timelines is not None:
+            row.append(f"`{_cell(_timeline(timelines, video))}`")
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _timeline(folder: str, video: VideoRow) -> str:
+    return f"{folder}/{video.video_id}.svg"
+
+
+def _cell(text: str) -> str:
+    """Return text that cannot end a cell or a line of a Markdown table."""
+    return printable(text).replace("|", "\\|")

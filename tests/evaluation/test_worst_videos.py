@@ -1,0 +1,93 @@
+"""The page of the worst videos: which are on it, in which order, and that it is a table."""
+
+import pytest
+
+from actionspan.cli import main
+from actionspan.storage import write_tsv
+
+HEADER = ("video_id", "instances", "proposals", "AR@1", "AR@100", "AUC", "thumos14_AR@50")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """25 videos of 1 or 2 instances, not in order, two of them equal."""
+    rows = [
+        (f"v{number:02d}", 1 + number % 2, 100, 0.0, recall / 100, recall / 2, "")
+        for number, recall in enumerate([50, 0, 10, 10, *range(51, 72)])
+    ]
+    path = tmp_path / "mine.tsv"
+    write_tsv(path, HEADER, rows)
+    return path
+
+
+def run(table, *words):
+    out = table.with_suffix(".md")
+    words = ("--method", "mtn", "--out-markdown", str(out), *words)
+    return main(["evaluation", "worst", "--videos", str(table), *words])
+
+
+def cells(page):
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return [[cell.strip("| ") for cell in row] for row in rows]
+
+
+def test_the_twenty_with_the_lowest_recall_stand_in_order(table):
+    assert run(table) == 0
+    page = table.with_suffix(".md").read_text()
+    header, *rows = cells(page)
+    assert header == ["video", "instances", "proposals", "AR@100", "AUC"]
+    assert [row[0] for row in rows] == [
+        "v01",
+        "v02",
+        "v03",
+        "v00",
+        *(f"v{n:02d}" for n in range(4, 20)),
+    ]
+    assert rows[0] == ["v01", "2", "100", "0.00", "0.00"]
+    assert rows[3] == ["v00", "1", "100", "50.00", "25.00"]
+    assert "The 20 of 25 videos" in page
+    assert "nothing is found at any of these tIoU: 1." in page
+    # 13 videos of one instance (even numbers) and 12 of two
+    even = 50 + 10 + sum(range(51, 72, 2))
+    odd = 0 + 10 + sum(range(52, 72, 2))
+    assert f"Of all 37 instances AR@100 is {(even + 2 * odd) / 37:.2f} %" in page
+    assert "snakemake" not in page
+
+
+def test_timelines_are_named_as_targets(table):
+    assert run(table, "--timelines", "results/evaluation/timelines/mtn") == 0
+    page = table.with_suffix(".md").read_text()
+    assert "`snakemake --cores 1 results/evaluation/timelines/mtn/v01.svg`" in page
+    assert cells(page)[2][-1] == "`results/evaluation/timelines/mtn/v02.svg`"
+
+
+def test_any_id_stays_in_its_cell(table):
+    write_tsv(table, HEADER, [("a|b c\td", 1, 0, 0.0, 0.0, 0.0, ""), ("plain", 1, 0, 0, 1, 99, "")])
+    assert run(table, "--timelines", "t") == 0
+    page = table.with_suffix(".md").read_text()
+    assert "| a\\|b c\\td | 1 | 0 | 0.00 | 0.00 | `t/a\\|b c\\td.svg` |" in page
+    assert "snakemake --cores 1 't/a|b c\\td.svg'" in page
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("v", 1, 1, 0, "much", 0, ""), "row 2: could not convert string to float: 'much'"),
+        (("v", 1, 1, 0, "nan", 0, ""), "row 2: AR@100 is nan"),
+        (("v", 1, 1, 0, 56.1, 0, ""), "row 2: AR@100 is 56.1"),
+        (("v", 0, 1, 0, 0.5, 0, ""), "row 2: 0 instances"),
+    ],
+)
+def test_a_bad_row_is_one_line(table, capsys, row, message):
+    write_tsv(table, HEADER, [row])
+    assert run(table) == 2
+    assert capsys.readouterr().err == f"actionspan evaluation: {table}: {message}\n"
+
+
+def test_another_table_is_one_line(table, capsys):
+    write_tsv(table, ("video_id", "instances"), [("v", 1)])
+    assert run(table) == 2
+    assert "no column 'proposals'; it needs video_id, instances" in capsys.readouterr().err
+    write_tsv(table, HEADER, [])
+    assert run(table) == 2
+    assert f"{table}: no video" in capsys.readouterr().err
