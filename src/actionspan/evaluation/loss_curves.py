@@ -151,5 +151,5 @@ def draw_loss_curves(path: Path, curves: Mapping[str, LossBand]) -> None:
                     "shrinkB": 2,
                 },
             )
-        axes.set(title="Validation loss", xlabel="epoch")
+        axes.set(title="Validation loss: mean and range of the seeds", xlabel="epoch")
         save_figure(figure, path)
