@@ -111,6 +111,40 @@ def test_a_perfect_proposal_in_the_first_place_finds_its_instance_at_every_budge
     assert (after.best_tiou[row] == contributes).all()
 
 
+@settings(deadline=None, max_examples=40)
+@given(problems(), st.randoms(use_true_random=False))
+def test_neither_the_order_of_unequal_scores_nor_foreign_videos_matter(problem, random):
+    truth, proposals = problem
+    ranked = {  # no two scores of a video are equal
+        video: [(start, end, 1 / (rank + 1)) for rank, (start, end, _) in enumerate(rows)]
+        for video, rows in proposals.items()
+    }
+    shuffled = {video: random.sample(rows, len(rows)) for video, rows in ranked.items()}
+    foreign = {"w_0": [(0.0, 9.0, 5.0)] * random.randrange(300)}
+    one = average_recall_activitynet(truth, ranked)
+    other = average_recall_activitynet(truth, {**foreign, **shuffled})
+    np.testing.assert_array_equal(one.best_tiou, other.best_tiou)
+    assert other.ignored_proposals == one.ignored_proposals + len(foreign["w_0"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(), st.integers(0, 4))
+def test_a_perfect_proposal_in_place_of_the_worst_never_lowers_recall(problem, which):
+    # of one instance a video: beside others, a proposal that drops out may have found two
+    truth = {video: instances[-1:] for video, instances in problem[0].items() if instances}
+    proposals = {video: rows for video, rows in problem[1].items() if rows and video in truth}
+    if not proposals:
+        return
+    video = list(proposals)[which % len(proposals)]
+    rows = sorted(proposals[video], key=lambda row: -row[2])
+    better = [(*truth[video][0], 2.0), *rows[:-1]]
+    before = average_recall_activitynet(truth, proposals)
+    after = average_recall_activitynet(truth, {**proposals, video: better})
+    assert (after.best_tiou >= before.best_tiou).all()
+    assert (after.recall >= before.recall).all()
+    assert after.auc >= before.auc - 1e-9
+
+
 # ---- traps ----
 
 
