@@ -7,7 +7,7 @@ import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.evaluation.files import read_ground_truth, read_proposals
+from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
 
 OFFICIAL = {
     "version": "VERSION 1.3",
@@ -149,3 +149,85 @@ def test_a_file_without_results_is_named(tmp_path, content):
 def test_a_video_whose_proposals_are_no_list_is_named(tmp_path):
     with pytest.raises(InputError, match="video 'v', proposals: a list is needed, not dict"):
         read_proposals(written(tmp_path, {"results": {"v": {}}}))
+
+
+# ---- tables: THUMOS14's ground truth, and frame rates ----
+
+THUMOS14 = """video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-frames,label-idx
+video_test_0000278,0.0,1.4,0,42,215.166667,30.0,6455,-1
+video_test_0000278,95.7,97.2,2871,2916,215.166667,30.0,6455,7
+video_test_0000293,50.6,50.6,1265,1265,233.4,25.0,5835,7
+"""
+
+
+def test_reads_thumos14s_ground_truth_in_seconds_with_its_frame_rates(tmp_path):
+    path = written(tmp_path, THUMOS14, "thumos14_test_groundtruth.csv")
+    truth = read_ground_truth(path)
+    assert {video: rows.tolist() for video, rows in truth.items()} == {
+        "video_test_0000278": [[0.0, 1.4], [95.7, 97.2]],  # Ambiguous (-1) is an instance
+        "video_test_0000293": [[50.6, 50.6]],
+    }
+    assert list(read_ground_truth(path, "all")) == list(truth)
+    assert read_frame_rates(path) == {"video_test_0000278": 30.0, "video_test_0000293": 25.0}
+
+
+def test_reads_a_plain_table_of_one_subset(tmp_path):
+    text = "video,start,end,label,subset\na,1,2,x,training\nb,3,4.5,x,validation\nb,,,,\n"
+    path = written(tmp_path, text, "truth.csv")
+    assert {video: rows.tolist() for video, rows in read_ground_truth(path).items()} == {
+        "b": [[3.0, 4.5]]
+    }
+    assert list(read_ground_truth(path, "all")) == ["a", "b"]
+    bare = written(tmp_path, "video,start,end,label\na,1,2,x\n", "bare.csv")
+    with pytest.raises(InputError, match="no video of subset 'validation'; it has none; give --s"):
+        read_ground_truth(bare)
+    assert list(read_ground_truth(bare, "all")) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (THUMOS14.replace("97.2", "95.6"), "row 3: video 'video_test_0000278': from '95.7' to '95"),
+        (THUMOS14.replace("95.7", "nan"), "row 3: .*two times in seconds"),
+        (THUMOS14.replace("50.6,50.6", ",50.6"), "row 4: .*from '' to '50.6'"),
+        (THUMOS14.replace(",42,", ","), "row 2: 8 values in a table of 9 columns"),
+        ("video,start\na,1\n", "row 1: no column end"),
+        ("", "the file is empty"),
+        ("video,start,end,label,subset\na,,,,validation\n", "no instance to find"),
+    ],
+)
+def test_names_the_row_of_a_bad_table(tmp_path, text, message):
+    path = written(tmp_path, text, "truth.csv")
+    with pytest.raises(InputError, match=message) as caught:
+        read_ground_truth(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_videos_without_a_frame_rate_are_not_among_the_rates(tmp_path):
+    text = "video_id\tpath\tfps\na\tx.mp4\t29.97\nb\t\t0.0\nc\t\t\nd\t\tfast\n"
+    assert read_frame_rates(written(tmp_path, text, "videos.tsv")) == {"a": 29.97}
+
+
+def test_a_table_of_videos_that_is_none_or_says_two_things_is_named(tmp_path):
+    path = written(tmp_path, "name_of_it,fps\na,25\n", "videos.csv")
+    with pytest.raises(InputError, match="videos.csv: row 1: no column video"):
+        read_frame_rates(path)
+    path = written(tmp_path, "video_id\tfps\na\t25\na\t30\n", "videos.tsv")
+    with pytest.raises(InputError, match="videos.tsv: row 3: other values than row 2"):
+        read_frame_rates(path)
+    with pytest.raises(InputError, match="none.tsv: cannot be read"):
+        read_frame_rates(tmp_path / "none.tsv")
+
+
+def test_the_real_thumos14_tables_have_213_videos_and_3457_instances(shared_data):
+    folder = shared_data / "thumos14"
+    truth = read_ground_truth(folder / "thumos14_test_groundtruth.csv")
+    assert (len(truth), sum(map(len, truth.values()))) == (213, 3457)
+    rates = read_frame_rates(folder / "thumos14_test_groundtruth.csv")
+    assert set(rates) == set(truth)
+    assert set(rates.values()) == {24.0, 25.0, 29.97002997, 30.0}
+    other = read_ground_truth(folder / "test_Annotation.csv")
+    assert {video: np.sort(rows, axis=0).tolist() for video, rows in other.items()} == {
+        video: np.sort(rows, axis=0).tolist() for video, rows in truth.items()
+    }

@@ -37,9 +37,11 @@ rule evaluation_evaluate:
     input:
         proposals="results/proposals/{method}/proposals.json",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.evaluation.score"),
+        videos="results/dataset/videos.tsv",
+        code=source_files("actionspan.evaluation.evaluate"),
     output:
-        "results/evaluation/{method}.json",
+        record="results/evaluation/{method}.json",
+        videos="results/evaluation/videos/{method}.tsv",
     log:
         "results/logs/evaluation_evaluate/{method}.log",
     benchmark:
@@ -56,9 +58,9 @@ rule evaluation_evaluate:
         subset=config["evaluation"]["subset"],
     shell:
         "python -m actionspan evaluation evaluate --proposals {input.proposals}"
-        " --annotations {input.annotations} --method {wildcards.method}"
+        " --annotations {input.annotations} --videos {input.videos} --method {wildcards.method}"
         " --subset {params.subset} {params.settings}"
-        " --out {output} > {log} 2>&1"
+        " --out {output.record} --out-videos {output.videos} > {log} 2>&1"
 
 
 rule evaluation_summary:

@@ -10,8 +10,8 @@ from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation import analysis_command, tables_command
 from actionspan.evaluation.activitynet import Floats
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.files import read_proposals
-from actionspan.evaluation.score import score_files
 from actionspan.evaluation.summary import (
     EvaluationSettings,
     read_records,
@@ -45,12 +45,16 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     add_arguments(step, BaselineSettings)
     step.set_defaults(run=run_baseline)
 
-    step = steps.add_parser("evaluate", help="AR@AN and AUC of one method's proposals")
+    step = steps.add_parser("evaluate", help="AR@AN, AUC and mAP of one method's proposals")
     step.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
     step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     step.add_argument("--subset", default="validation", help="default: validation")
     step.add_argument("--method", help="the method's name (default: the stem of --out)")
+    step.add_argument(
+        "--videos", type=Path, help="videos.tsv, for the frame rates of THUMOS14's protocol"
+    )
     step.add_argument("--out", type=Path, required=True, help="evaluation/{method}.json")
+    step.add_argument("--out-videos", type=Path, help="the same for each video, as a table")
     add_arguments(step, EvaluationSettings)
     step.set_defaults(run=run_evaluate)
 
@@ -149,14 +153,17 @@ def _frame_differences(path: Path, videos: list[Annotation]) -> list[Floats]:
 
 
 def run_evaluate(arguments: argparse.Namespace) -> int:
-    """Write the evaluation record of one method."""
-    record = score_files(
+    """Write the evaluation record of one method, and the table of its videos."""
+    record, rows = evaluate_files(
         arguments.annotations,
         arguments.proposals,
         subset=arguments.subset,
         method=arguments.method or arguments.out.stem,
         settings=from_arguments(EvaluationSettings, arguments),
+        videos=arguments.videos,
     )
+    if arguments.out_videos is not None:
+        write_tsv(arguments.out_videos, VIDEO_COLUMNS, rows)
     write_json(arguments.out, record)
     return 0
 

@@ -2,17 +2,21 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from actionspan.dataset.annotation_files import read_annotation_file, read_text
+from actionspan.dataset.annotation_tables import read_video_info
+from actionspan.dataset.records import Reading, Record, to_number
 from actionspan.errors import InputError
 from actionspan.evaluation.rows import Floats, check_rows
 from actionspan.storage import read_json
 
 ALL_SUBSETS = "all"
+TABLES = (".csv", ".tsv")
 
 
 def read_ground_truth(
@@ -23,7 +27,9 @@ def read_ground_truth(
     Instances of zero length are kept, as the official protocol does.
 
     Args:
-        path: ActivityNet JSON (the official file or ours), or `anet_anno_action.json`.
+        path: ActivityNet JSON (the official file or ours), `anet_anno_action.json`, or a table:
+            `thumos14_test_groundtruth.csv` and the like, whose times in seconds count and whose
+            instances of the class Ambiguous are instances.
         subset: Name of the subset, or `"all"`.
         video_info: `video_info_new.csv`, which names the subsets of `anet_anno_action.json`;
             where not given, the file of that name beside `path` is read if there is one.
@@ -31,6 +37,8 @@ def read_ground_truth(
     Raises:
         InputError: The file is not in one of these forms, or has no such subset.
     """
+    if path.suffix.lower() in TABLES:
+        return _read_table(path, subset)
     content = read_json(path)
     if isinstance(content, dict) and isinstance(content.get("database"), dict):
         entries = content["database"]
@@ -46,10 +54,7 @@ def read_ground_truth(
             f"{path}: not ground truth: neither ActivityNet JSON (with 'database') nor the form "
             "of anet_anno_action.json"
         )
-    known = Counter(subsets.get(video_id) for video_id in entries)
-    if subset != ALL_SUBSETS and not known[subset]:
-        names = ", ".join(f"{name!r} ({count})" for name, count in known.items() if name)
-        raise InputError(f"{path}: no video of subset {subset!r}; it has {names or 'none'}")
+    _check_subset(path, subset, (subsets.get(video_id) for video_id in entries))
     truth = {}
     for video_id, entry in entries.items():
         if subset in (ALL_SUBSETS, subsets.get(video_id)):
@@ -60,6 +65,21 @@ def read_ground_truth(
     if not any(map(len, truth.values())):
         raise InputError(f"{path}: subset {subset!r} has no instance to find")
     return truth
+
+
+def read_frame_rates(path: Path) -> dict[str, float]:
+    """Read the frames a second of the videos that a table gives one for.
+
+    Args:
+        path: A table with a column of videos and one of rates, such as `videos.tsv` (`video_id`,
+            `fps`) or `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`). A video whose
+            rate is empty or 0 is as good as not there.
+
+    Raises:
+        InputError: The file is no such table, or gives a video two rates.
+    """
+    reading = read_video_info(str(path), read_text(path))
+    return {record.video_id: record.fps for record in _sound(reading) if record.fps}
 
 
 def read_proposals(path: Path) -> dict[str, Floats]:
@@ -77,6 +97,49 @@ def read_proposals(path: Path) -> dict[str, Floats]:
         )
         for video_id, items in content["results"].items()
     }
+
+
+def _read_table(path: Path, subset: str) -> dict[str, Floats]:
+    """Read the instances of one subset from a table of annotations, a row an instance."""
+    records = _sound(read_annotation_file(path))
+    _check_subset(path, subset, (record.subset for record in records))
+    wanted = [record for record in records if subset in (ALL_SUBSETS, record.subset)]
+    truth = {record.video_id: _segments(path, record) for record in wanted}
+    if not any(map(len, truth.values())):
+        raise InputError(f"{path}: subset {subset!r} has no instance to find")
+    return truth
+
+
+def _segments(path: Path, record: Record) -> Floats:
+    """Return one video's (G, 2) instances, naming the first row that is not one."""
+    segments = np.empty((len(record.instances), 2))
+    for index, instance in enumerate(record.instances):
+        times = to_number(instance.start), to_number(instance.end)
+        if times[0] is None or times[1] is None or times[0] > times[1]:
+            raise InputError(
+                f"{path}: row {instance.row}: video {record.video_id!r}: from {instance.start!r} "
+                f"to {instance.end!r}: two times in seconds are needed, start <= end"
+            )
+        segments[index] = times
+    return segments
+
+
+def _sound(reading: Reading) -> list[Record]:
+    """Return the records of a file all of whose rows could be read."""
+    for bad in reading.rejections:
+        raise InputError(f"{bad.file}: row {bad.row}: {bad.reason}")
+    return reading.records
+
+
+def _check_subset(path: Path, subset: str, names: Iterable[str | None]) -> None:
+    """Refuse a subset that no video is in, naming those there are."""
+    known = Counter(names)
+    if subset != ALL_SUBSETS and not known[subset]:
+        counts = ", ".join(f"{name!r} ({count})" for name, count in known.items() if name)
+        raise InputError(
+            f"{path}: no video of subset {subset!r}; it has {counts or 'none'}"
+            f"{'' if counts else f'; give --subset {ALL_SUBSETS}'}"
+        )
 
 
 def _is_action_list(content: Mapping[str, Any]) -> bool:

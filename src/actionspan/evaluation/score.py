@@ -2,14 +2,31 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import average_recall_activitynet
-from actionspan.evaluation.files import ALL_SUBSETS, read_ground_truth, read_proposals
-from actionspan.evaluation.summary import AR_NUMBERS, EvaluationSettings, evaluation_record
+from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.files import (
+    ALL_SUBSETS,
+    TABLES,
+    read_frame_rates,
+    read_ground_truth,
+    read_proposals,
+)
+from actionspan.evaluation.rows import Floats, match_ids
+from actionspan.evaluation.summary import (
+    EvaluationSettings,
+    detection_record,
+    evaluation_record,
+    thumos14_record,
+)
+from actionspan.evaluation.thumos14 import average_recall_thumos14
 from actionspan.settings import add_arguments, from_arguments
+
+PROTOCOLS = ("activitynet", "thumos14", "detection")
 
 
 def add_parsers(parser: argparse.ArgumentParser) -> None:
@@ -17,14 +34,17 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         required=True,
-        choices=["activitynet"],
-        help="activitynet: AR@AN over tIoU 0.5:0.05:0.95, budgets in percent of each list",
+        choices=PROTOCOLS,
+        help="activitynet: AR@AN over tIoU 0.5:0.05:0.95, budgets in percent of each list; "
+        "thumos14: AR@AN over tIoU 0.5:0.05:1 in frames, percentages of whole lists; "
+        "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one",
     )
     parser.add_argument(
         "--ground-truth",
         type=Path,
         required=True,
-        help="ActivityNet JSON, annotations.json or anet_anno_action.json",
+        help="ActivityNet JSON, annotations.json, anet_anno_action.json or "
+        "thumos14_test_groundtruth.csv (its videos are the subset validation)",
     )
     parser.add_argument(
         "--video-info",
@@ -33,6 +53,12 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "(default: the file of that name beside it)",
     )
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
+    parser.add_argument(
+        "--videos",
+        type=Path,
+        help="table of the videos' frame rates, e.g. results/dataset/videos.tsv (thumos14 only; "
+        "default: the ground truth where it is a table that has them)",
+    )
     parser.add_argument(
         "--subset", default="validation", help=f"default: validation; {ALL_SUBSETS}: every video"
     )
@@ -50,9 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
         subset=arguments.subset,
         method=arguments.proposals.stem,
         settings=settings,
+        protocol=arguments.protocol,
         video_info=arguments.video_info,
+        videos=arguments.videos,
     )
-    print(json.dumps(record) if arguments.json else _table(record, settings))
+    print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
     return 0
 
 
@@ -63,47 +91,104 @@ def score_files(
     subset: str,
     method: str,
     settings: EvaluationSettings,
+    protocol: str = "activitynet",
     video_info: Path | None = None,
+    videos: Path | None = None,
 ) -> dict[str, Any]:
     """Score a proposals file against a ground-truth file.
 
+    Args:
+        ground_truth: What `read_ground_truth` reads.
+        proposals: An ActivityNet result file.
+        subset: Whose videos are scored.
+        method: The name that the record gives to the proposals.
+        settings: How the interval of AUC is made (activitynet).
+        protocol: One of `PROTOCOLS`.
+        video_info: The subsets of `anet_anno_action.json`.
+        videos: The frame rates (thumos14), where the ground truth has none.
+
     Raises:
-        InputError: A file is not readable, or the two have no video in common.
+        InputError: A file is not readable, the two have no video in common, or a frame rate that
+            is needed is missing.
+    """
+    truth, given = read_scored(ground_truth, proposals, subset, video_info)
+    rates = _frame_rates(ground_truth, videos) if protocol == "thumos14" else {}
+    try:
+        if protocol == "thumos14":
+            recall = average_recall_thumos14(truth, given, rates)
+            return thumos14_record(method, subset, recall)
+        if protocol == "detection":
+            return detection_record(method, subset, detection_precision(truth, given))
+        return evaluation_record(method, subset, average_recall_activitynet(truth, given), settings)
+    except ValueError as error:
+        raise InputError(f"{videos or ground_truth}: {error}") from None
+
+
+def read_scored(
+    ground_truth: Path, proposals: Path, subset: str, video_info: Path | None = None
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Read ground truth and proposals that can be scored against each other.
+
+    Raises:
+        InputError: A file is not readable, two ids of the proposals mean one video, or the two
+            have no video in common.
     """
     truth = read_ground_truth(ground_truth, subset, video_info)
     given = read_proposals(proposals)
     try:
-        result = average_recall_activitynet(truth, given)
+        known = match_ids(given, truth)
     except ValueError as error:
         raise InputError(f"{proposals}: {error}") from None
-    if result.ignored_proposals and not result.proposals:
+    if any(map(len, given.values())) and not any(
+        len(given[name]) and len(truth[video]) for name, video in known.items()
+    ):
         raise InputError(
             f"{proposals}: none of its videos (e.g. {next(iter(given))!r}) is among those of "
             f"subset {subset!r} of {ground_truth} (e.g. {next(iter(truth))!r})"
         )
-    return evaluation_record(method, subset, result, settings)
+    return truth, given
 
 
-def _table(record: dict[str, Any], settings: EvaluationSettings) -> str:
+def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
+    """Read the frame rates from the table given for them, or from the ground truth."""
+    table = videos or (ground_truth if ground_truth.suffix.lower() in TABLES else None)
+    rates = read_frame_rates(table) if table else {}
+    if not rates:
+        raise InputError(
+            f"{table or ground_truth}: no frame rates, which thumos14 needs; give --videos with a "
+            "table of video_id and fps (results/dataset/videos.tsv)"
+        )
+    return rates
+
+
+def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]:
     """Return the record as a few lines to read."""
-    numbers = [f"AR@{number}" for number in AR_NUMBERS]
-    low, high = record["AUC_interval"]
     lines = [
         f"{record['protocol']}, subset {record['subset']}: {record['videos']:,} videos, "
         f"{record['instances']:,} instances, {record['proposals']:,} proposals",
     ]
-    if record["videos_without_proposals"]:
-        lines.append(f"{record['videos_without_proposals']:,} videos have no proposals: misses")
+    missing = record.get("videos_without_proposals", 0)
+    if missing:
+        take = "take no part" if record["protocol"] == "thumos14" else "misses"
+        lines.append(f"{missing:,} videos have no proposals: {take}")
     if record["proposals_left_out"]:
+        why = "" if record["protocol"] == "detection" else " or have no instance"
         lines.append(
             f"{record['proposals_left_out']:,} proposals left out: their videos are not in the "
-            "subset or have no instance"
+            f"subset{why}"
         )
-    lines += [
-        "",
-        "".join(f"{name:>8}" for name in [*numbers, "AUC"])
-        + f"{settings.confidence:>9.0%} interval",
-        "".join(f"{100 * record[name]:8.2f}" for name in numbers)
-        + f"{record['AUC']:8.2f}{f'{low:.2f}–{high:.2f}':>18}",
-    ]
-    return "\n".join(lines)
+    if record["protocol"] == "detection":
+        columns = ["mAP@0.30", "mAP@0.50", "mAP@0.75", "mAP@0.95", "average_mAP"]
+    else:
+        columns = [name for name in record if name.startswith("AR@")]
+    cells = ["–" if record[name] is None else f"{100 * record[name]:.2f}" for name in columns]
+    names = [name.replace("_", " ") for name in columns]
+    if record["protocol"] == "activitynet":
+        low, high = record["AUC_interval"]
+        names += ["AUC", f"{settings.confidence:.0%} interval"]
+        cells += [f"{record['AUC']:.2f}", f"{low:.2f}–{high:.2f}"]
+    widths = [max(len(name), len(cell), 6) + 2 for name, cell in zip(names, cells, strict=True)]
+    for row in (names, cells):
+        lines.append("".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True)))
+    lines.insert(-2, "")
+    return lines

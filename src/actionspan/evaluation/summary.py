@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.evaluation import thumos14
 from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, TIOU_THRESHOLDS, AverageRecall
 from actionspan.evaluation.bootstrap import auc_interval
+from actionspan.evaluation.detection import DetectionPrecision
+from actionspan.evaluation.thumos14 import Thumos14Recall
 from actionspan.settings import option
 from actionspan.storage import read_json
 
@@ -37,7 +40,7 @@ class EvaluationSettings:
 def evaluation_record(
     method: str, subset: str, result: AverageRecall, settings: EvaluationSettings
 ) -> dict[str, Any]:
-    """Return what `evaluation/{method}.json` holds: AR and recall in fractions, AUC in percent."""
+    """Return the figures of ActivityNet's protocol: AR and recall in fractions, AUC in percent."""
     interval = auc_interval(
         result,
         resamples=settings.resamples,
@@ -62,6 +65,44 @@ def evaluation_record(
             f"{tiou:.2f}": row
             for tiou, row in zip(TIOU_THRESHOLDS, result.recall.tolist(), strict=True)
         },
+    }
+
+
+def thumos14_record(method: str, subset: str, result: Thumos14Recall) -> dict[str, Any]:
+    """Return the figures of THUMOS14's protocol, in fractions; AR@ is None beyond the lists.
+
+    `videos` and `instances` are those that take part: videos without proposals do not.
+    """
+    return {
+        "method": method,
+        "protocol": "thumos14",
+        "subset": subset,
+        "videos": len(result.video_ids),
+        "instances": int(result.instances.sum()),
+        "proposals": result.proposals,
+        "videos_without_proposals": result.missing_videos,
+        "proposals_left_out": result.ignored_proposals,
+        **result.scores(),
+        "AN": result.average_numbers.tolist(),
+        "AR": result.average_recall.tolist(),
+        "recall": {
+            f"{tiou:.2f}": row
+            for tiou, row in zip(thumos14.TIOU_THRESHOLDS, result.recall.tolist(), strict=True)
+        },
+    }
+
+
+def detection_record(method: str, subset: str, result: DetectionPrecision) -> dict[str, Any]:
+    """Return the figures of detections of one class, in fractions."""
+    return {
+        "method": method,
+        "protocol": "detection",
+        "subset": subset,
+        "videos": result.videos,
+        "instances": result.instances,
+        "proposals": result.proposals,
+        "proposals_left_out": result.ignored_proposals,
+        **result.scores(),
     }
 
 

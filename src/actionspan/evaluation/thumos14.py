@@ -44,6 +44,11 @@ from actionspan.evaluation.rows import (
 
 TIOU_THRESHOLDS: Floats = np.linspace(0.5, 1.0, 11)
 SHARES: Floats = np.arange(1, 101) / 100.0
+THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
+
+
+class FrameRateError(ValueError):
+    """A video that is to be scored has no frame rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +102,10 @@ class Thumos14Recall:
         value = between(self.average_recall, self.average_numbers, number)
         return None if value is None else float(value)
 
+    def scores(self) -> dict[str, float | None]:
+        """Return `{"AR@50": …, …, "AR@1000": …}`, the numbers that papers give."""
+        return {f"AR@{number}": self.at(number) for number in THUMOS14_NUMBERS}
+
 
 def between(curves: Floats, average_numbers: Floats, number: float) -> Floats | None:
     """Return curves at one average number, linearly between those measured.
@@ -130,8 +139,9 @@ def average_recall_thumos14(
         fps: For each video id of the ground truth that has proposals, its frames a second.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, two ids mean
-            one video, or a video that is scored has no frame rate above 0.
+        FrameRateError: A video that is scored has no frame rate above 0.
+        ValueError: A row is reversed or not finite, there is no instance at all, or two ids mean
+            one video.
     """
     truth = {
         video: segments for video, segments in check_truth(ground_truth).items() if len(segments)
@@ -145,7 +155,7 @@ def average_recall_thumos14(
         rate = rates.get(video)
         if rate is None or not 0 < rate < np.inf:
             said = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
-            raise ValueError(f"video {video!r}: its frame rate {said}")
+            raise FrameRateError(f"video {video!r}: its frame rate {said}")
         given = found[video]
         order = np.argsort(-given[:, 2], kind="stable")
         segments = to_frames(given[order, :2], rate)
