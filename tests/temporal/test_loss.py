@@ -99,3 +99,79 @@ def test_the_total_counts_actionness_twice():
     assert torch.equal(loss.action, action)
     assert torch.equal(loss.end, end)
     torch.testing.assert_close(loss.total, 2 * action + start + end)
+
+
+def loss_of_before(probability, label, whole=None):
+    """The loss as it was for hard labels alone, literally."""
+    probability = probability.flatten()
+    positive = (label.flatten() > 0.5).to(probability.dtype)
+    every = positive if whole is None else (whole > 0.5).to(probability.dtype)
+    ratio = (every.numel() / every.sum().clamp(min=1.0)).clamp(1.05, 21.0)
+    positive_weight = ratio / 2
+    negative_weight = positive_weight / (ratio - 1)
+    likelihood = positive_weight * positive * torch.log(probability + EPSILON)
+    likelihood = likelihood + negative_weight * (1 - positive) * torch.log(
+        1 - probability + EPSILON
+    )
+    return -likelihood.sum() / every.numel()
+
+
+@given(st.integers(0, 300), st.integers(0, 2**31), st.booleans(), st.booleans())
+@settings(deadline=None)
+def test_hard_labels_give_the_bits_of_before(positives, seed, soft, shared):
+    generator = torch.Generator().manual_seed(seed)
+    label = torch.zeros(300)
+    label[torch.randperm(300, generator=generator)[:positives]] = 1
+    whole = (torch.rand(900, generator=generator) > 0.8).float() if shared else None
+    grown = []
+    for loss in (lambda p: weighted_binary_loss(p, label, whole, soft),
+                 lambda p: loss_of_before(p, label, whole)):  # fmt: skip
+        probability = torch.rand(300, generator=generator.manual_seed(seed)).requires_grad_()
+        value = loss(probability)
+        value.backward()
+        grown.append((value.detach(), probability.grad))
+    assert torch.equal(grown[0][0], grown[1][0])
+    assert torch.equal(grown[0][1], grown[1][1])
+
+
+def test_soft_labels_by_hand():
+    # 10 entries, 2 positive (1 and 0.6): r = 5, a positive weighs 2.5, a negative 0.625.
+    label = torch.tensor([1.0, 0.6, 0.5, 0.1, 0, 0, 0, 0, 0, 0], dtype=torch.float64)
+    probability = torch.linspace(0.9, 0.05, 10, dtype=torch.float64)
+    total = 0.0
+    for y, p in zip(label.tolist(), probability.tolist(), strict=True):
+        weight = 2.5 if y > 0.5 else 0.625
+        total -= weight * (y * math.log(p + EPSILON) + (1 - y) * math.log(1 - p + EPSILON))
+    given = weighted_binary_loss(probability, label, soft=True)
+    assert given.item() == pytest.approx(total / 10, rel=1e-12)
+
+
+def test_a_soft_label_is_learned_as_it_is():
+    label = torch.linspace(0, 1, 9, dtype=torch.float64)
+    probability = label.clamp(0.01, 0.99).requires_grad_()
+    weighted_binary_loss(probability, label, soft=True).backward()
+    assert probability.grad[1:-1].abs().max() < 1e-4
+    higher = (label[1:-1] + 0.05).requires_grad_()
+    weighted_binary_loss(higher, label[1:-1], soft=True).backward()
+    assert (higher.grad > 0.01).all()
+
+
+def test_the_shares_of_a_soft_batch_add_up_to_it():
+    generator = torch.Generator().manual_seed(4)
+    probabilities, labels = torch.rand(2, 6, 20, 3, generator=generator, dtype=torch.float64)
+    whole = boundary_loss(probabilities, labels, soft=True)
+    parts = [
+        boundary_loss(probabilities[rows], labels[rows], labels, soft=True)
+        for rows in (slice(0, 1), slice(1, 4), slice(4, 6))
+    ]
+    for name in whole._fields:
+        added = sum(getattr(part, name) for part in parts)
+        torch.testing.assert_close(added, getattr(whole, name))
+
+
+def test_the_gradient_for_soft_labels_is_that_of_finite_differences():
+    generator = torch.Generator().manual_seed(5)
+    probability, label = 0.05 + 0.9 * torch.rand(2, 12, generator=generator, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda p: weighted_binary_loss(p, label, soft=True), probability.requires_grad_()
+    )

@@ -18,7 +18,7 @@ from actionspan.errors import InputError
 from actionspan.parallel import ParallelSettings
 from actionspan.temporal import load_model
 from actionspan.temporal import train as train_module
-from actionspan.temporal.loss import boundary_loss
+from actionspan.temporal.loss import EPSILON, boundary_loss
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.train import CHECKPOINT, train
@@ -107,6 +107,27 @@ def test_the_fusion_weight_learns_and_weight_decay_acts_on_it(toy, tmp_path, nam
     assert abs(learned[1]) < 0.2
 
 
+def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monkeypatch):
+    """Labels of ½ everywhere: the least loss is at ½, where hard labels would say 0."""
+    settings = replace(SMALL, smooth_labels=1.0, epochs=30, learning_rate=0.03, dropout=0.0)
+    samples = read_samples(toy.features, toy.annotations, settings)
+    labels = np.full(samples.labels.shape, 0.5, np.float32)
+    monkeypatch.setattr(
+        train_module, "read_samples", lambda *_, **__: replace(samples, labels=labels)
+    )
+    train(toy.features, toy.annotations, "origin", settings, tmp_path / "soft")
+    train(toy.features, toy.annotations, "origin", replace(settings, smooth_labels=0.0), tmp_path)
+    features = torch.from_numpy(toy.array)
+    with torch.no_grad():
+        soft, hard = (load_model(x / "model.pt")(features) for x in (tmp_path / "soft", tmp_path))
+    assert (soft - 0.5).abs().mean() < 0.1
+    assert hard.mean() < 0.1
+    # r = 21: a negative weighs 0.525; twice actionness, start and end
+    least = -4 * 0.525 * math.log(0.5 + EPSILON)
+    for part in ("training_loss", "validation_loss"):
+        assert least - 1e-6 < float(read_log(tmp_path / "soft")[-1][part]) < 1.1 * least
+
+
 def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):
     settings = replace(SMALL, fusion="learned")
     train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
@@ -121,7 +142,7 @@ def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):
     train(toy.features, toy.annotations, "mtn", SMALL, tmp_path)
     content = torch.load(tmp_path / "model.pt", weights_only=True)
-    newer = {"fusion"}
+    newer = {"fusion", "smooth_labels"}
     content["settings"] = {k: v for k, v in content["settings"].items() if k not in newer}
     features = torch.from_numpy(toy.array[:1])
     with torch.no_grad():

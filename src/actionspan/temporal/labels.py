@@ -109,3 +109,47 @@ def boundary_labels(
         segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
     )
     return (overlaps > 0.5 + ROUNDING).astype(np.float32)
+
+
+def soft_boundary_labels(
+    segments: Array,
+    duration_seconds: float,
+    *,
+    steps: int = 100,
+    rule: LabelRule = "bsn",
+    boundary_ratio: float = 0.1,
+    sigma: float = 0.0,
+) -> Array:
+    """Return `boundary_labels` in which starts and ends fade out by a Gaussian.
+
+    The label of a bin is exp(-d² / (2·sigma²)), d the distance in bins from its centre to the
+    nearest start (or end) of an instance. Actionness stays as it is. A boundary outside the video
+    is not moved to its edge, and so gives the video its tail alone. The arguments are those of
+    `boundary_overlaps`, and:
+
+    Args:
+        segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
+        duration_seconds: Length of the video.
+        steps: Bins of the video.
+        rule: See `boundary_regions`; here it decides about actionness alone.
+        boundary_ratio: See `boundary_regions`; without meaning where sigma is above 0.
+        sigma: Of the Gaussian, in bins; 0: `boundary_labels`.
+
+    Returns:
+        (steps, 3) float32 from 0 to 1: start, action, end.
+
+    Raises:
+        ValueError: See `boundary_overlaps`; or sigma is not a number, 0 at least.
+    """
+    if not 0 <= sigma < np.inf:
+        raise ValueError(f"sigma {sigma}: a number, 0 at least")
+    labels = boundary_labels(
+        segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
+    )
+    if sigma == 0:
+        return labels
+    boundaries = np.asarray(segments, dtype=np.float64).reshape(-1, 2) / duration_seconds * steps
+    away = (np.arange(steps) + 0.5)[:, None, None] - boundaries  # (steps, K, 2)
+    nearest = np.abs(away).min(axis=1, initial=np.inf)  # (steps, 2)
+    labels[:, [0, 2]] = np.exp(-((nearest / sigma) ** 2) / 2)
+    return labels

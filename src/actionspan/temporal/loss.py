@@ -10,7 +10,9 @@ RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
-def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | None = None) -> Tensor:
+def weighted_binary_loss(
+    probability: Tensor, label: Tensor, whole: Tensor | None = None, soft: bool = False
+) -> Tensor:
     """Return the balanced cross entropy over all entries together.
 
     With N entries of which P are positive and r = N / P, a positive weighs r / 2 and a negative
@@ -21,11 +23,17 @@ def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | Non
     1.05…21, and 1e-5 is added inside the logarithm; so a batch with fewer positives than one in 21
     lets them count for less than half.
 
+    Soft labels weigh as the positives and negatives they are nearer to, and are learned as they
+    are: the entry's cross entropy is -(y·log p + (1 - y)·log(1 - p)), least at p = y. (Weights on
+    its two halves instead, r / 2 on the one and (r / 2) / (r - 1) on the other, would draw p well
+    above y where positives are rare, and the peak would lose its shape.)
+
     Args:
         probability: Any shape, values in 0…1.
         label: Same shape; above 0.5 is positive.
         whole: The labels of the whole batch where these entries are a share of it. The result is
             then their part of the whole batch's loss: the parts of all shares add up to it.
+        soft: Take labels between 0 and 1 as they are, rather than as the nearer of the two.
 
     Returns:
         A scalar.
@@ -39,15 +47,16 @@ def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | Non
             "the same shape, not empty"
         )
     probability = probability.flatten()
-    positive = (label.flatten() > 0.5).to(probability.dtype)
+    label = label.flatten()
+    positive = (label > 0.5).to(probability.dtype)
+    target = label.to(probability.dtype) if soft else positive
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
     ratio = (every.numel() / every.sum().clamp(min=1.0)).clamp(*RATIO_RANGE)
     positive_weight = ratio / 2
     negative_weight = positive_weight / (ratio - 1)
-    likelihood = positive_weight * positive * torch.log(probability + EPSILON)
-    likelihood = likelihood + negative_weight * (1 - positive) * torch.log(
-        1 - probability + EPSILON
-    )
+    weight = positive_weight * positive + negative_weight * (1 - positive)
+    likelihood = weight * target * torch.log(probability + EPSILON)
+    likelihood = likelihood + weight * (1 - target) * torch.log(1 - probability + EPSILON)
     return -likelihood.sum() / every.numel()
 
 
@@ -61,20 +70,22 @@ class BoundaryLoss(NamedTuple):
 
 
 def boundary_loss(
-    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None
+    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
 ) -> BoundaryLoss:
     """Return 2·action + start + end over a batch, or a share's part of it.
 
     Args:
         probabilities: (B, T, 3) start, action, end.
-        labels: (B, T, 3) of 0 and 1.
+        labels: (B, T, 3) of 0 and 1, or between where soft.
         whole: Labels of the whole batch where these are a share of it.
+        soft: Whether labels are soft.
     """
     start, action, end = (
         weighted_binary_loss(
             probabilities[..., kind],
             labels[..., kind],
             whole[..., kind] if whole is not None else None,
+            soft,
         )
         for kind in range(3)
     )

@@ -32,6 +32,16 @@ class TemporalSettings:
     boundary_ratio: float = option(
         0.1, "width of a start or end region as part of its instance, one bin at least (bsn)"
     )
+    smooth_labels: float = option(
+        0.0,
+        "deviation of the Gaussian that softens start and end labels; 0: hard labels",
+        unit="bins",
+    )
+    window_coverage: float = option(
+        0.0,
+        "train on windows that hold more than this share of some instance; 0: on all (BSN on "
+        "THUMOS14: 0.9)",
+    )
     epochs: int = option(40, "passes over the training videos")
     batch_size: int = option(16, "videos a step")
     learning_rate: float = option(0.001, "Adam's step size")
@@ -55,6 +65,11 @@ class TemporalSettings:
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} {value}: a number, 0 at least")
+        if self.smooth_labels != 0 and not 0.5 <= self.smooth_labels < math.inf:
+            raise ValueError(
+                f"smooth_labels {self.smooth_labels}: 0, or a number of 0.5 or more (below, a "
+                "boundary between two bins is above ½ in neither)"
+            )
         if not 0 <= self.fusion_weight <= 1:
             raise ValueError(f"fusion_weight {self.fusion_weight}: from 0 to 1")
         if self.fusion not in get_args(FusionRule):
@@ -63,6 +78,8 @@ class TemporalSettings:
             raise ValueError(
                 f"fusion_weight {self.fusion_weight}: above 0 and below 1 where fusion is learned"
             )
+        if not 0 <= self.window_coverage < 1:
+            raise ValueError(f"window_coverage {self.window_coverage}: from 0 to below 1")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout}: from 0 to below 1")
         if not 0 < self.decay_factor <= 1:

@@ -112,7 +112,12 @@ def resume(run: Run, checkpoint: Path, run_digest: str) -> None:
 
 
 def training_step(
-    model: TemporalNetwork, replica: Replica, features: Tensor, labels: Tensor, rows: slice
+    model: TemporalNetwork,
+    replica: Replica,
+    features: Tensor,
+    labels: Tensor,
+    rows: slice,
+    soft: bool = False,
 ) -> BoundaryLoss | None:
     """Update the model by one batch.
 
@@ -122,6 +127,7 @@ def training_step(
         features: (S, T, C) of this rank's share of the batch, perhaps of no video.
         labels: (B, T, 3) of the whole batch.
         rows: Which rows of the batch the share is.
+        soft: Whether labels are soft.
 
     Returns:
         This rank's part of the batch's loss before the update; None where its share is empty.
@@ -129,7 +135,7 @@ def training_step(
     replica.optimiser.zero_grad()
     loss = None
     if len(features):
-        loss = boundary_loss(model(features), labels[rows], labels)
+        loss = boundary_loss(model(features), labels[rows], labels, soft)
         loss.total.backward()  # type: ignore[no-untyped-call]
     replica.step()
     return loss
@@ -145,12 +151,13 @@ def train_epoch(
     order = epoch_order(samples.training, settings.seed, run.epoch + 1)
     sums = np.zeros(len(PARTS))
     others = (replica.rank,) if replica.size > 1 else ()  # ranks drop different values
+    soft = settings.smooth_labels > 0
     data = batches(samples, order, settings.batch_size, replica.share)
     with contextlib.closing(prefetched(data)) as ready:
         for step, (features, labels, rows) in enumerate(stopwatch.waiting(ready, "data")):
             begun, exchanged = time.perf_counter(), replica.seconds["exchange"]
             seed_torch(settings.seed, run.epoch + 1, step, *others)  # dropout
-            loss = training_step(run.model, replica, features, labels, rows)
+            loss = training_step(run.model, replica, features, labels, rows, soft)
             if loss is not None:
                 sums += len(labels) * np.array([float(part.detach()) for part in loss])
             stopwatch.add("t1", begun + replica.seconds["exchange"] - exchanged)
@@ -167,6 +174,7 @@ def validate(
     rows: np.ndarray[Any, Any],
     batch_size: int,
     replica: Replica | None = None,
+    soft: bool = False,
 ) -> list[float]:
     """Return the mean total, start, action and end loss over `rows`; NaN where there is none.
 
@@ -181,7 +189,7 @@ def validate(
     losses = []
     for number in range(rank, len(chunks), size):
         for features, labels, _ in batches(samples, chunks[number], batch_size):
-            loss = boundary_loss(model(features), labels)
+            loss = boundary_loss(model(features), labels, soft=soft)
             losses.append((number, len(features) * np.array([float(part) for part in loss])))
     if replica is not None:
         losses = sum(replica.gather(losses, "the validation losses"), start=[])
@@ -200,7 +208,8 @@ def run_epoch(
     begun = time.perf_counter()
     training = train_epoch(run, replica, samples, settings, stopwatch)
     validating, waited = time.perf_counter(), replica.seconds["exchange"]
-    validation = validate(run.model, samples, samples.validation, settings.batch_size, replica)
+    size, soft = settings.batch_size, settings.smooth_labels > 0
+    validation = validate(run.model, samples, samples.validation, size, replica, soft)
     stopwatch.add("validation", validating + replica.seconds["exchange"] - waited)
     if not np.isfinite(training[0]):  # the same on all ranks
         raise InputError(
