@@ -21,7 +21,7 @@ rule tables_table:
         code=source_files("actionspan.evaluation.tables"),
     output:
         tsv="results/evaluation/{table,table[123]}.tsv",
-        markdown="results/evaluation/{table}.md",
+        markdown="results/evaluation/{table,table[123]}.md",
     log:
         "results/logs/tables_table/{table}.log",
     conda:
