@@ -60,7 +60,7 @@ def _video(row: Mapping[str, str]) -> VideoRow:
 
 
 def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
-    """Return the page of the videos with the lowest AR@100, ties by id.
+    """Return the page of the videos with the lowest AR@100, the most instances first in a tie.
 
     Args:
         videos: All videos with instances.
@@ -68,7 +68,7 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
         timelines: The folder of the method's timelines, whose figures can be named as targets;
             None where the method has none.
     """
-    ranked = sorted(videos, key=lambda video: (video.average_recall, video.video_id))
+    ranked = sorted(videos, key=lambda row: (row.average_recall, -row.instances, row.video_id))
     worst = ranked[:SHOWN_VIDEOS]
     weight = sum(video.instances for video in videos)
     mean = sum(video.instances * video.average_recall for video in videos) / weight
@@ -79,7 +79,8 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
         f"The {len(worst):,} of {len(videos):,} videos with the lowest AR@100: the mean share of "
         "the video's instances found at tIoU 0.5, 0.55, …, 0.95 with what it contributes at an "
         f"average of 100 proposals (ActivityNet's budgets). Of all {weight:,} instances AR@100 is "
-        f"{100 * mean:.2f} %. Videos in which nothing is found at any of these tIoU: {without:,}.",
+        f"{100 * mean:.2f} %. Videos in which nothing is found at any of these tIoU: {without:,}; "
+        "those with most instances come first.",
         "",
     ]
     cells = ["video", "instances", "proposals", "AR@100", "AUC"]
