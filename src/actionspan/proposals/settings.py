@@ -18,6 +18,12 @@ def _check_positive(settings: object, *names: str) -> None:
         _check(math.isfinite(value) and value > 0, name, value, "a number above 0")
 
 
+def _check_not_negative(settings: object, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        _check(math.isfinite(value) and value >= 0, name, value, "a number of 0 or more")
+
+
 def _check_count(settings: object, *names: str) -> None:
     for name in names:
         value = getattr(settings, name)
@@ -38,10 +44,16 @@ class CandidateSettings:
         0.5, "a bin is a boundary when its probability exceeds this share of the video's maximum"
     )
     candidates: int = option(1000, "keep this many candidates of each video, best first")
+    smoothing: float = option(
+        0.0,
+        "deviation of a Gaussian over the boundary probabilities beforehand; 0: none",
+        unit="bins",
+    )
 
     def __post_init__(self) -> None:
         _check_share(self, "peak_ratio")
         _check_count(self, "candidates")
+        _check_not_negative(self, "smoothing")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +76,7 @@ class EvaluatorSettings:
     def __post_init__(self) -> None:
         _check_count(self, "training_candidates", "hidden", "epochs", "batch_size", "decay_epochs")
         _check_positive(self, "learning_rate", "middle_ratio", "low_ratio")
-        _check(
-            math.isfinite(self.weight_decay) and self.weight_decay >= 0,
-            "weight_decay",
-            self.weight_decay,
-            "a number of 0 or more",
-        )
+        _check_not_negative(self, "weight_decay")
         _check_share(self, "high_threshold", "low_threshold")
         _check(
             self.low_threshold <= self.high_threshold,
@@ -98,12 +105,7 @@ class SuppressionSettings:
 
     def __post_init__(self) -> None:
         _check_share(self, "low_threshold")
-        _check(
-            math.isfinite(self.slope) and self.slope >= 0,
-            "slope",
-            self.slope,
-            "a number of 0 or more",
-        )
+        _check_not_negative(self, "slope")
         _check_positive(self, "epsilon")
         _check_count(self, "keep")
         if self.full_width_seconds is not None:
