@@ -1,10 +1,22 @@
 """Reading the scores by video of many methods and seeds."""
 
+import json
+
 import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.evaluation.video_scores import METRICS, name_and_seed, read_video_scores
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
+from actionspan.evaluation.resampling import mean_scores
+from actionspan.evaluation.summary import EvaluationSettings
+from actionspan.evaluation.video_scores import (
+    ACTIVITYNET_METRICS,
+    METRICS,
+    THUMOS14_METRICS,
+    name_and_seed,
+    read_video_scores,
+)
+from actionspan.storage import write_tsv
 from evaluation.scores import COLUMNS, write_scores
 
 
@@ -27,6 +39,50 @@ def test_seeds_are_put_in_order_and_videos_too(tmp_path):
     np.testing.assert_allclose(mtn.of(["AR@100"])[:, :, 0], [[10, 20], [50, 60], [30, 40]])
     np.testing.assert_allclose(mtn.of(["AUC", "AR@1"])[0], [[9, 2], [18, 4]])
     assert np.isnan(mtn.of(["thumos14_AR@500"])).all()
+
+
+def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
+    generator = np.random.default_rng(3)
+    database, results, videos = {}, {}, []
+    for number in range(8):
+        starts = generator.uniform(0, 40, 1 + number % 3)
+        database[f"v{number}"] = {
+            "subset": "validation",
+            "duration": 60.0,
+            "annotations": [
+                {"segment": [start, start + 15.0], "label": "a"} for start in starts.tolist()
+            ],
+        }
+        rows = np.sort(generator.uniform(0, 60, (120 + 20 * number, 2)), axis=1).tolist()
+        scores = generator.uniform(size=len(rows)).tolist()
+        results[f"v{number}"] = [
+            {"segment": row, "score": score} for row, score in zip(rows, scores, strict=True)
+        ]
+        videos.append((f"v{number}", "25.0"))
+    del results["v3"]  # a miss by one protocol, left out by the other
+    (tmp_path / "annotations.json").write_text(json.dumps({"database": database}))
+    (tmp_path / "proposals.json").write_text(json.dumps({"results": results}))
+    write_tsv(tmp_path / "videos.tsv", ("video_id", "fps"), videos)
+    record, rows = evaluate_files(
+        tmp_path / "annotations.json",
+        tmp_path / "proposals.json",
+        subset="validation",
+        method="mtn",
+        settings=EvaluationSettings(resamples=2),
+        videos=tmp_path / "videos.tsv",
+    )
+    write_tsv(tmp_path / "mtn.tsv", VIDEO_COLUMNS, rows)
+    scores = read_video_scores([tmp_path / "mtn.tsv"])["mtn"]
+    means = dict(zip(METRICS, mean_scores(scores.values, scores.instances), strict=True))
+    for metric in ACTIVITYNET_METRICS:
+        scale = 1 if metric == "AUC" else 100
+        assert means[metric] == pytest.approx(scale * record[metric], abs=1e-9)
+    known = {metric for metric in THUMOS14_METRICS if not np.isnan(means[metric])}
+    assert known == {"thumos14_AR@50", "thumos14_AR@100"}
+    for metric in known:
+        expected = record["thumos14"][metric.removeprefix("thumos14_")]
+        assert means[metric] == pytest.approx(100 * expected, abs=1e-9)
+    assert record["thumos14"]["AR@200"] is None
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def _finding(
     digits: int,
 ) -> Finding:
     if math.isnan(difference):
-        numbers = f"no {heading(metric)}: the lists of proposals are too short"
+        numbers = f"no {heading(metric)}: too short lists of proposals, or no frame rates"
         return _unknown(claim, metric, f"{claim.better} or {claim.worse} has {numbers}.")
     # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
     low, high = percentile_interval(np.round(drawn, 9), settings.confidence)
