@@ -44,6 +44,8 @@ class CandidateSettings:
         0.5, "a bin is a boundary when its probability exceeds this share of the video's maximum"
     )
     candidates: int = option(1000, "keep this many candidates of each video, best first")
+    shortest: int = option(1, "shortest candidate", unit="bins")
+    longest: int = option(0, "longest candidate; 0: any (THUMOS14: 300)", unit="bins")
     smoothing: float = option(
         0.0,
         "deviation of a Gaussian over the boundary probabilities beforehand; 0: none",
@@ -52,7 +54,13 @@ class CandidateSettings:
 
     def __post_init__(self) -> None:
         _check_share(self, "peak_ratio")
-        _check_count(self, "candidates")
+        _check_count(self, "candidates", "shortest")
+        _check(
+            self.longest == 0 or self.longest >= self.shortest,
+            "longest",
+            self.longest,
+            f"0, or at least shortest ({self.shortest})",
+        )
         _check_not_negative(self, "smoothing")
 
 
@@ -67,6 +75,9 @@ class EvaluatorSettings:
     learning_rate: float = option(0.01, "Adam's step size")
     decay_epochs: int = option(10, "multiply the step size by 0.1 after each so many epochs")
     weight_decay: float = option(1e-5, "Adam's weight decay")
+    balance: bool = option(
+        True, "draw high, middle and low candidates at set ratios; no: all, each counted alike"
+    )
     high_threshold: float = option(0.6, "a candidate is high above this tIoU with the truth")
     low_threshold: float = option(0.2, "a candidate is low below this tIoU with the truth")
     middle_ratio: float = option(1.0, "middle candidates sampled for each high one")

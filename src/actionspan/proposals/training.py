@@ -43,20 +43,22 @@ class Epoch:
 
 
 def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
-    """Return the share at which each candidate is sampled so that the classes are balanced.
+    """Return the share at which each candidate is sampled, so that the classes are balanced.
 
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
     (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
     there are. Where no candidate is high the middle ones stand for them, and where none is middle
-    either, all low ones are taken.
+    either, all low ones are taken. Without `balance` every candidate is.
 
     Args:
         targets: (M,) best tIoU of each candidate with the truth.
-        settings: Thresholds and ratios.
+        settings: Whether to balance, thresholds and ratios.
 
     Returns:
         (M,) rates in 0…1; not all 0 unless M is 0.
     """
+    if not settings.balance:
+        return np.ones(len(targets))
     rates = np.zeros(len(targets))
     unit = 0.0  # how many candidates stand for a ratio of 1
     ratios = (1.0, settings.middle_ratio, settings.low_ratio)
