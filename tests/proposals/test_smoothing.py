@@ -36,7 +36,7 @@ def test_it_is_the_weighted_mean_of_the_neighbours(seed, bins, sigma):
     given_ = video(seed, bins)
     smoothed = smooth_boundaries(given_, sigma)
     for column in (0, 2):
-        np.testing.assert_allclose(smoothed[:, column], slow(given_[:, column], sigma), rtol=1e-12)
+        np.testing.assert_allclose(smoothed[:, column], slow(given_[:, column], sigma), rtol=1e-7)
     assert (smoothed[:, 1] == given_[:, 1]).all()
     assert smoothed.min() >= 0
     assert smoothed.max() <= 1
@@ -52,7 +52,7 @@ def test_a_peak_becomes_a_gaussian_of_the_same_sum():
     given_[20] = 1.0
     smoothed = smooth_boundaries(given_, 2.0)
     ratio = smoothed[20:29, 0] / smoothed[20, 0]
-    np.testing.assert_allclose(ratio, np.exp(-(np.arange(9) ** 2) / 8))
+    np.testing.assert_allclose(ratio, np.exp(-(np.arange(9) ** 2) / 8), rtol=1e-6)
     assert (smoothed[29:, 0] == 0).all()  # beyond 4 sigma
     assert smoothed[:, 2].sum() == pytest.approx(1.0)
 
@@ -62,7 +62,7 @@ def test_a_peak_becomes_a_gaussian_of_the_same_sum():
 def test_a_constant_stays_and_nothing_leaves_the_range(value, sigma, dtype):
     given_ = np.full((20, 3), value, dtype)
     smoothed = smooth_boundaries(given_, sigma)
-    np.testing.assert_allclose(smoothed, given_, rtol=1e-6 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(smoothed, given_, rtol=1e-6, atol=1e-38)
     generate_candidates(smoothed)  # refuses what is not in 0…1
 
 
@@ -76,10 +76,21 @@ def test_a_video_alone_has_the_bits_it_has_among_others():
     assert np.array_equal(several, before), "what is given stays"
 
 
+@settings(deadline=None)
+@given(st.integers(0, 2**31), st.floats(0.2, 5))
+def test_single_and_double_precision_have_the_same_peaks(seed, sigma):
+    """Flat probabilities, in which rounding would decide what is a strict maximum."""
+    single = (0.3 + 1e-7 * video(seed, 100)).astype(np.float32)
+    smoothed = smooth_boundaries(single, sigma)
+    double = smooth_boundaries(single.astype(np.float64), sigma)
+    assert (smoothed.dtype, double.dtype) == (np.float32, np.float64)
+    assert np.array_equal(smoothed, double)
+
+
 def test_backwards_in_time_it_is_the_same_backwards():
     given_ = video(2)
     np.testing.assert_allclose(
-        smooth_boundaries(given_[::-1], 1.3), smooth_boundaries(given_, 1.3)[::-1], rtol=1e-12
+        smooth_boundaries(given_[::-1], 1.3), smooth_boundaries(given_, 1.3)[::-1], rtol=2e-7
     )
 
 

@@ -18,6 +18,9 @@ def smooth_boundaries(probabilities: ArrayLike, sigma: float) -> NDArray[Any]:
     stays in 0…1, a constant stays as it is, and beyond an end nothing is made up. The numbers of a
     video do not depend on what else is in the array.
 
+    The means are rounded to float32, the type in which probabilities are kept: float32 values and
+    the same values as float64 give the same peaks, and the product of two means is exact.
+
     Args:
         probabilities: (..., T, 3) start, actionness and end probabilities, in 0…1.
         sigma: Deviation of the Gaussian in bins; 0: nothing is smoothed.
@@ -50,5 +53,6 @@ def smooth_boundaries(probabilities: ArrayLike, sigma: float) -> NDArray[Any]:
         summed[..., here, :] += weight * boundaries[..., there, :]
         weights[here] += weight
     smoothed = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
-    smoothed[..., BOUNDARIES] = np.minimum(summed / weights, 1.0)  # not above by rounding
+    means = np.minimum(summed / weights, 1.0)  # not above by rounding
+    smoothed[..., BOUNDARIES] = means.astype(np.float32)
     return smoothed
