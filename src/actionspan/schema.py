@@ -13,7 +13,7 @@ import yaml
 from actionspan.dataset.demo_plan import DemoSettings
 from actionspan.dataset.tables import SUBSETS
 from actionspan.errors import InputError
-from actionspan.evaluation.baselines import BaselineSettings
+from actionspan.evaluation.baselines import METHODS, BaselineSettings
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
 from actionspan.parallel.settings import ON_CPUS, ParallelSettings, processes
@@ -91,7 +91,7 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
     "evaluation": {
         "baselines": {
             "type": "array",
-            "items": {"enum": ["random", "sliding", "difference"]},
+            "items": {"enum": list(METHODS)},
             "uniqueItems": True,
         },
         "subset": {"enum": list(SUBSETS)},

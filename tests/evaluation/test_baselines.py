@@ -9,6 +9,7 @@ from actionspan.dataset.tables import Annotation, Instance
 from actionspan.evaluation.baselines import (
     NO_LENGTHS,
     BaselineSettings,
+    actionness_proposals,
     motion_proposals,
     random_proposals,
     relative_lengths,
@@ -45,6 +46,7 @@ def test_all_make_ordered_segments_inside_the_video(duration, proposals, overlap
         random_proposals("video", duration, chosen),
         sliding_windows(duration, np.array([0.1, 0.1, 0.5]), chosen),
         motion_proposals(motion, duration, chosen),
+        actionness_proposals(motion, duration, chosen),
     ):
         assert_well_formed(*made, duration, proposals)
 
@@ -118,6 +120,43 @@ def test_still_pictures_have_no_motion_proposals():
     segments, scores = motion_proposals(np.zeros(100), 50, DEFAULT)
     assert segments.shape == (0, 2)
     assert scores.shape == (0,)
+
+
+def test_tag_takes_actionness_as_it_is():
+    actionness = np.full(50, 0.3)
+    actionness[10:20] = 0.9
+    segments, scores = actionness_proposals(actionness, 100, DEFAULT)
+    assert segments[0].tolist() == [20, 40]
+    assert scores[0] == pytest.approx(0.9)
+    # at levels up to 0.3 all of the video is one basin, whose mean is 0.42
+    found = dict(zip(map(tuple, segments.tolist()), scores, strict=True))
+    assert found[0, 100] == pytest.approx(0.42)
+    # a video that is action all along is a proposal; one that is nowhere has none
+    assert actionness_proposals(np.full(50, 0.8), 100, DEFAULT)[0].tolist() == [[0, 100]]
+    assert actionness_proposals(np.full(50, 0.01), 100, DEFAULT)[0].shape == (0, 2)
+
+
+def test_tag_takes_any_number_of_steps():
+    for steps in (1, 7, 1234):
+        segments, _ = actionness_proposals(np.full(steps, 0.6), 12.5, DEFAULT)
+        assert segments.tolist() == [[0, 12.5]]
+
+
+def test_long_lists_hold_what_there_is():
+    many = BaselineSettings(proposals=1500)
+    segments, scores = random_proposals("a", 200, many)
+    assert len(np.unique(segments, axis=0)) == len(scores) == 1500
+    # at 0.6 overlap there are no more windows than these; a larger overlap makes more
+    segments, scores = sliding_windows(200, NO_LENGTHS, many)
+    windows = sum(int(np.ceil((2 ** (i / 2) - 1) / 0.4 - 1e-9)) + 1 for i in range(12))
+    assert len(np.unique(segments.round(9), axis=0)) == len(scores) == windows < 1500
+    assert (scores > 0).all()
+    dense = BaselineSettings(proposals=1500, overlap=0.95)
+    segments, scores = sliding_windows(200, NO_LENGTHS, dense)
+    assert len(np.unique(segments.round(9), axis=0)) == len(scores) == 1500
+    rng = np.random.default_rng(0)
+    segments, scores = actionness_proposals(rng.uniform(size=1000), 200, many)
+    assert len(np.unique(segments, axis=0)) == len(scores) == 1500
 
 
 def test_lengths_come_from_the_training_subset_alone():

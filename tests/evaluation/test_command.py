@@ -35,6 +35,8 @@ def folder(tmp_path):
         with h5py.File(tmp_path / file_name, "w") as file:
             file[key] = values.astype(np.float32)
             file["video_id"] = np.array(VIDEOS, dtype=h5py.string_dtype())
+            file["duration_seconds"] = 20.0 + np.arange(5)
+            file["subset"] = np.array([one.subset for one in known], dtype=h5py.string_dtype())
     return tmp_path
 
 
@@ -64,13 +66,15 @@ def evaluations(folder):
     assert make_baseline(folder, "random", "--features") == 0  # as the workflow writes no file
     assert make_baseline(folder, "sliding") == 0
     assert make_baseline(folder, "difference", "--features", folder / "features.h5") == 0
-    methods = ["difference", "random", "sliding"]
-    assert [evaluate(folder, method) for method in methods] == [0, 0, 0]
+    probabilities = ("--features", "--probabilities", folder / "probabilities.h5")
+    assert make_baseline(folder, "tag", *probabilities) == 0
+    methods = ["difference", "random", "sliding", "tag"]
+    assert [evaluate(folder, method) for method in methods] == [0, 0, 0, 0]
     return [folder / f"evaluation/{method}.json" for method in methods]
 
 
 def test_baselines_write_both_files_for_the_videos_of_the_subset(folder, evaluations):
-    for method in ("random", "sliding", "difference"):
+    for method in ("random", "sliding", "difference", "tag"):
         results = json.loads((folder / f"{method}.json").read_text())["results"]
         assert list(results) == ["val_0", "val_1", "val_2"]
         rows = list(csv.DictReader((folder / f"{method}.csv").open()))
@@ -209,6 +213,28 @@ def test_baseline_names_what_is_wrong_in_one_line(folder, capsys):
         del file["frame_difference"]
     line = refused(capsys, make_baseline(folder, "difference", "--features", features))
     assert "no 'frame_difference'" in line
+
+
+def test_tag_names_what_is_wrong_in_one_line(folder, capsys):
+    assert "needs --probabilities probabilities.h5" in refused(capsys, make_baseline(folder, "tag"))
+    probabilities = folder / "probabilities.h5"
+    words = ("tag", "--probabilities", probabilities)
+    with h5py.File(probabilities, "a") as file:
+        file["probabilities"][3, 7, 1] = np.nan
+    line = refused(capsys, make_baseline(folder, *words))
+    assert "probabilities.h5: val_1: probabilities are not all in 0…1; make the file again" in line
+    with h5py.File(probabilities, "a") as file:
+        file["probabilities"][3, 7, 1] = 0.5
+        del file["video_id"]
+        file["video_id"] = np.array([*VIDEOS[:4], "x"], dtype=h5py.string_dtype())
+    # a video whose decoding broke off gets no proposals, and the others theirs
+    assert make_baseline(folder, *words) == 0
+    assert "probabilities.h5: without features: val_2" in capsys.readouterr().err
+    results = json.loads((folder / "tag.json").read_text())["results"]
+    assert results["val_2"] == []
+    assert results["val_1"]
+    line = refused(capsys, make_baseline(folder, "tag", "--probabilities", folder / "features.h5"))
+    assert "features.h5: no probabilities; `temporal predict` writes it" in line
 
 
 def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, capsys):

@@ -49,6 +49,15 @@ def test_equal_to_the_slow_one(signal, levels, tolerances):
     )
 
 
+def test_a_signal_that_is_not_stretched_keeps_its_levels():
+    signal = np.array([0.2, 0.6, 0.2, 0.2])
+    segments, scores = group_proposals(signal, 8.0, stretch=False)
+    found = dict(zip(map(tuple, segments.tolist()), scores.tolist(), strict=True))
+    assert found == {(2.0, 4.0): pytest.approx(0.6), (0.0, 8.0): pytest.approx(0.3)}
+    assert group_proposals(signal / 20, 8.0, stretch=False)[0].shape == (0, 2)
+    assert group_proposals(np.full(4, 0.5), 8.0, stretch=False)[0].tolist() == [[0.0, 8.0]]
+
+
 def test_proposals_are_in_seconds_and_scored_by_the_mean_inside():
     signal = np.zeros(100)
     signal[20:40] = 8.0

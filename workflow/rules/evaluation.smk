@@ -4,9 +4,12 @@
 rule evaluation_baseline:
     input:
         features=baseline_features,
+        probabilities=baseline_probabilities,
         annotations="results/dataset/annotations.json",
         code=source_files(
-            "actionspan.evaluation.baselines", "actionspan.proposals.writing"
+            "actionspan.evaluation.baselines",
+            "actionspan.evaluation.signals",
+            "actionspan.proposals.writing",
         ),
     output:
         json="results/proposals/{baseline}/proposals.json",
@@ -29,6 +32,7 @@ rule evaluation_baseline:
     shell:
         "python -m actionspan evaluation baseline --method {params.method}"
         " --annotations {input.annotations} --features {input.features}"
+        " --probabilities {input.probabilities}"
         " --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
 

@@ -1,4 +1,4 @@
-"""Proposals without a trained model: what every learned method has to beat."""
+"""Baselines: proposals made by simpler means, which every method has to beat."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.settings import SuppressionSettings
 from actionspan.settings import option
 
-METHODS = ("random", "sliding", "difference")
+METHODS = ("random", "sliding", "difference", "tag")
 SCALE_STEP = 2**0.5
 NO_LENGTHS: Floats = np.empty(0)
 
@@ -115,6 +115,24 @@ def motion_proposals(signal: Floats, duration: float, settings: BaselineSettings
     """
     return group_proposals(
         signal, duration, suppression_settings=SuppressionSettings(keep=settings.proposals)
+    )
+
+
+def actionness_proposals(
+    actionness: Floats, duration: float, settings: BaselineSettings
+) -> Proposals:
+    """Group the parts of a video that a network calls action (TAG), with Soft-NMS.
+
+    Args:
+        actionness: (T,) probability of action in each of T equal parts of the video.
+        duration: Of the video, in seconds.
+        settings: How many proposals at most.
+    """
+    return group_proposals(
+        actionness,
+        duration,
+        suppression_settings=SuppressionSettings(keep=settings.proposals),
+        stretch=False,
     )
 
 

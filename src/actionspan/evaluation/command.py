@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation import analysis_command, tables_command
-from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.files import read_proposals
 from actionspan.evaluation.summary import (
@@ -30,7 +29,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 
     steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
 
-    step = steps.add_parser("baseline", help="proposals without a trained model")
+    step = steps.add_parser("baseline", help="proposals by simpler means than a method's")
     step.add_argument("--method", required=True, choices=METHODS, help="which baseline")
     step.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     step.add_argument(
@@ -38,6 +37,12 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         help="features.h5, for its frame differences (difference only)",
+    )
+    step.add_argument(
+        "--probabilities",
+        type=Path,
+        nargs="?",
+        help="probabilities.h5, for its actionness (tag only)",
     )
     step.add_argument("--subset", default="validation", help="whose videos (default: validation)")
     step.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
@@ -94,11 +99,13 @@ def run_baseline(arguments: argparse.Namespace) -> int:
     from actionspan.evaluation.baselines import (
         NO_LENGTHS,
         BaselineSettings,
+        actionness_proposals,
         motion_proposals,
         random_proposals,
         relative_lengths,
         sliding_windows,
     )
+    from actionspan.evaluation.signals import actionness, frame_differences
 
     settings = from_arguments(BaselineSettings, arguments)
     annotations = read_annotations(arguments.annotations)
@@ -114,13 +121,23 @@ def run_baseline(arguments: argparse.Namespace) -> int:
             relative_lengths(annotations) if settings.window_prior == "training" else NO_LENGTHS
         )
         made = [sliding_windows(video.duration_seconds, lengths, settings) for video in videos]
-    else:
+    elif arguments.method == "difference":
         if arguments.features is None:
             raise InputError("--method difference needs --features features.h5")
-        signals = _frame_differences(arguments.features, videos)
         made = [
             motion_proposals(signal, video.duration_seconds, settings)
-            for signal, video in zip(signals, videos, strict=True)
+            for signal, video in zip(
+                frame_differences(arguments.features, videos), videos, strict=True
+            )
+        ]
+    else:
+        if arguments.probabilities is None:
+            raise InputError("--method tag needs --probabilities probabilities.h5")
+        made = [
+            actionness_proposals(signal, video.duration_seconds, settings)
+            for signal, video in zip(
+                actionness(arguments.probabilities, videos), videos, strict=True
+            )
         ]
     write_proposals(
         (
@@ -131,25 +148,6 @@ def run_baseline(arguments: argparse.Namespace) -> int:
         arguments.out_csv,
     )
     return 0
-
-
-def _frame_differences(path: Path, videos: list[Annotation]) -> list[Floats]:
-    """Return each video's frame differences at 100 steps."""
-    with open_h5(path) as file:
-        if "frame_difference" not in file:
-            raise InputError(
-                f"{path}: no 'frame_difference' (external features have none); "
-                "leave out the baseline 'difference'"
-            )
-        rows = {name: row for row, name in enumerate(file["video_id"].asstr()[:])}
-        signals = np.asarray(file["frame_difference"][:], dtype=np.float64)
-    missing = [video.video_id for video in videos if video.video_id not in rows]
-    if (
-        missing
-    ):  # their decoding broke off; without motion they get no proposals and count as misses
-        print(f"{path}: without features: {', '.join(missing)}", file=sys.stderr)
-    still = np.zeros(signals.shape[1])
-    return [signals[rows[video.video_id]] if video.video_id in rows else still for video in videos]
 
 
 def run_evaluate(arguments: argparse.Namespace) -> int:

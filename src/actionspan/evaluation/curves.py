@@ -19,7 +19,12 @@ PANELS = (
     (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
     (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),
 )
-BASELINE_DASHES = {"random": (1, 1.6), "sliding": (4, 1.8), "difference": (6, 1.6, 1, 1.6)}
+BASELINE_DASHES = {
+    "random": (1, 1.6),
+    "sliding": (4, 1.8),
+    "difference": (6, 1.6, 1, 1.6),
+    "tag": (6, 1.6, 1, 1.6, 1, 1.6),
+}
 
 Curve = tuple[list[float], list[float]]
 

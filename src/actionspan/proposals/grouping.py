@@ -1,4 +1,4 @@
-"""Watershed grouping of a one-dimensional signal (TAG): proposals without training."""
+"""Watershed grouping of a one-dimensional signal (TAG), such as motion or actionness."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,18 +56,21 @@ def group_proposals(
     duration_seconds: float,
     settings: GroupingSettings | None = None,
     suppression_settings: SuppressionSettings | None = None,
+    *,
+    stretch: bool = True,
 ) -> tuple[Array, Array]:
-    """Return one video's proposals from a signal such as motion, the untrained baseline.
+    """Return one video's proposals from a signal such as motion or actionness.
 
-    The signal is stretched to 0…1 over the video, since its scale depends on the camera. A
-    segment's score is the mean of the stretched signal inside. A constant signal, in which
-    nothing stands out, gives no proposals.
+    A segment's score is the mean of the signal inside. Motion is first stretched to 0…1 over the
+    video, since its scale depends on the camera; a constant signal, in which nothing stands out,
+    then gives no proposals. Actionness is taken as it is: it means the same in every video.
 
     Args:
         signal: (N,) values of equal bins that cover the video.
         duration_seconds: The video's length.
         settings: The grid of levels and tolerances.
         suppression_settings: How to suppress the overlapping ones.
+        stretch: Whether the signal is stretched; else it lies in 0…1.
 
     Returns:
         segments: (K, 2) starts and ends in seconds, best first.
@@ -80,14 +83,13 @@ def group_proposals(
     values = np.asarray(signal, np.float64).ravel()
     if not np.isfinite(values).all():
         raise ValueError("signal: not all values are finite")
-    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
-    if not low < high:
-        return np.zeros((0, 2)), np.zeros(0)
-    stretched = (values - low) / (high - low)
-    bins = group_actionness(
-        stretched, _inside(settings.level_step), _inside(settings.tolerance_step)
-    )
-    below = np.concatenate([[0.0], np.cumsum(stretched)])
+    if stretch:
+        low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+        if not low < high:
+            return np.zeros((0, 2)), np.zeros(0)
+        values = (values - low) / (high - low)
+    bins = group_actionness(values, _inside(settings.level_step), _inside(settings.tolerance_step))
+    below = np.concatenate([[0.0], np.cumsum(values)])
     scores = (below[bins[:, 1]] - below[bins[:, 0]]) / (bins[:, 1] - bins[:, 0])
     segments = bins / len(values) * duration_seconds
     kept, scores = soft_nms(segments, scores, suppression_settings, duration=duration_seconds)
