@@ -96,9 +96,9 @@ def run_train(arguments: argparse.Namespace) -> int:
     settings = from_arguments(EvaluatorSettings, arguments)
     table = open_candidates(arguments.candidates)
     annotations = read_annotations(arguments.annotations)
-    limit = settings.training_candidates
-    training = examples_of(table, annotations, "training", limit)
-    validation = examples_of(table, annotations, "validation", limit)
+    limit, scores = settings.training_candidates, settings.boundary_scores
+    training = examples_of(table, annotations, "training", limit, scores)
+    validation = examples_of(table, annotations, "validation", limit, scores)
     if not len(training.rows):
         print(
             f"{arguments.candidates}: no candidates of training videos; the evaluator will answer "

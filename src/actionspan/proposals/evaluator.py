@@ -1,4 +1,4 @@
-"""The evaluator of candidates (PEM of BSN): 32 features to the tIoU a candidate may have."""
+"""The evaluator of candidates (PEM of BSN): features to the tIoU that a candidate may have."""
 
 import io
 from collections.abc import Iterator
@@ -14,11 +14,16 @@ from torch import Tensor, nn
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.proposals.bsp import FEATURES
+from actionspan.proposals.candidates import Candidates
+from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.storage import atomic_path
 
 
 class ProposalEvaluator(nn.Module):
-    """Linear(32 → hidden), ReLU, Linear(hidden → 1), sigmoid."""
+    """Linear(32 → hidden), ReLU, Linear(hidden → 1), sigmoid.
+
+    One with 35 inputs also sees p_start, p_end and the length (`boundary_scores`).
+    """
 
     def __init__(self, hidden: int = 256, features: int = FEATURES) -> None:
         super().__init__()
@@ -41,6 +46,14 @@ class ProposalEvaluator(nn.Module):
         with one_thread(), torch.inference_mode():
             iou: NDArray[np.float32] = self(inputs).numpy()
         return iou
+
+    def evaluate_candidates(self, candidates: Candidates) -> NDArray[np.float32]:
+        """Return the expected tIoU, (M,), of one video's candidates from what this one sees."""
+        inputs = candidates.features
+        if self.hidden.in_features == inputs.shape[1] + BOUNDARY_INPUTS:
+            more = boundary_inputs(candidates.scores, candidates.segments)
+            inputs = np.concatenate([inputs, more], axis=1)
+        return self.evaluate(inputs)
 
 
 @contextmanager

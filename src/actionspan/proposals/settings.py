@@ -69,6 +69,9 @@ class EvaluatorSettings:
     """How the evaluator of candidates (PEM) is built and trained."""
 
     training_candidates: int = option(500, "train on this many best candidates of each video")
+    boundary_scores: bool = option(
+        False, "also see p_start, p_end and the length as a share of the video"
+    )
     hidden: int = option(256, "units of the hidden layer")
     epochs: int = option(20, "passes, each over a new balanced sample")
     batch_size: int = option(256, "candidates in a batch")

@@ -23,12 +23,20 @@ class Examples:
     """Candidates to train on.
 
     `features` is float32 (R, 32), an array or a memory map of all candidates; `rows` (M,) says
-    which of its rows belong here; `targets` (M,) is each one's best tIoU with the truth.
+    which of its rows belong here; `targets` (M,) is each one's best tIoU with the truth. `more`
+    (M, E) are further inputs of each, beside the features.
     """
 
     features: NDArray[np.float32]
     rows: Rows
     targets: Array
+    more: NDArray[np.float32] | None = None
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers of a candidate the evaluator sees."""
+        more: int = 0 if self.more is None else self.more.shape[1]
+        return int(self.features.shape[1]) + more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +148,7 @@ def _train(
     settings: EvaluatorSettings,
     report: Callable[[Epoch], None],
 ) -> tuple[ProposalEvaluator, list[Epoch]]:
-    evaluator = ProposalEvaluator(settings.hidden, training.features.shape[1])
+    evaluator = ProposalEvaluator(settings.hidden, training.inputs)
     if not len(training.rows):
         torch.nn.init.zeros_(evaluator.output.weight)
         torch.nn.init.zeros_(evaluator.output.bias)
@@ -216,6 +224,8 @@ def _validation_loss(
 
 
 def _batch(examples: Examples, chosen: Rows) -> tuple[Tensor, Tensor]:
-    """Return the features and targets of the chosen examples."""
-    features = torch.from_numpy(np.asarray(examples.features[examples.rows[chosen]]))
-    return features, torch.from_numpy(examples.targets[chosen].astype(np.float32))
+    """Return the inputs and targets of the chosen examples."""
+    inputs = np.asarray(examples.features[examples.rows[chosen]])
+    if examples.more is not None:
+        inputs = np.concatenate([inputs, examples.more[chosen]], axis=1)
+    return torch.from_numpy(inputs), torch.from_numpy(examples.targets[chosen].astype(np.float32))

@@ -1,0 +1,151 @@
+"""What the evaluator sees beside its features: by hand, in training and in use alike."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.dataset.tables import read_annotations
+from actionspan.proposals import ProposalEvaluator
+from actionspan.proposals.candidates import Candidates
+from actionspan.proposals.evaluator import (
+    evaluator_from_state,
+    evaluator_state,
+    load_evaluator,
+    save_evaluator,
+)
+from actionspan.proposals.examples import examples_of
+from actionspan.proposals.inputs import boundary_inputs
+from actionspan.proposals.settings import EvaluatorSettings
+from actionspan.proposals.store import open_candidates
+from actionspan.proposals.training import Examples, train_evaluator
+
+
+def some_candidates(count=7, seed=0):
+    rng = np.random.default_rng(seed)
+    return Candidates(
+        segments=np.sort(rng.random((count, 2)), axis=1).astype(np.float32),
+        scores=rng.random((count, 2)).astype(np.float32),
+        features=rng.random((count, 32)).astype(np.float32),
+    )
+
+
+def test_they_are_both_scores_and_the_length():
+    made = boundary_inputs([[0.5, 0.25], [1, 0]], [[0.125, 0.625], [0, 1]])
+    assert made.dtype == np.float32
+    assert made.tolist() == [[0.5, 0.25, 0.5], [1, 0, 1]]
+    assert boundary_inputs(np.zeros((0, 2)), np.zeros((0, 2))).shape == (0, 3)
+
+
+def test_an_evaluator_sees_what_it_was_built_for():
+    given = some_candidates()
+    torch.manual_seed(0)
+    few, more = ProposalEvaluator(8), ProposalEvaluator(8, features=35)
+    assert (few.evaluate_candidates(given) == few.evaluate(given.features)).all()
+    length = (given.segments[:, 1] - given.segments[:, 0])[:, None]
+    inputs = np.concatenate([given.features, given.scores, length], axis=1)
+    assert (more.evaluate_candidates(given) == more.evaluate(inputs)).all()
+    for change in (
+        {"scores": given.scores[:, ::-1]},
+        {"segments": given.segments * np.float32(0.5)},
+        {"features": given.features[:, ::-1]},
+    ):
+        other = dataclasses.replace(given, **change)
+        assert (more.evaluate_candidates(other) != more.evaluate_candidates(given)).any()
+        same = few.evaluate_candidates(other) == few.evaluate_candidates(given)
+        assert same.all() == ("features" not in change)
+
+
+def test_an_evaluator_of_any_width_is_kept(tmp_path):
+    given = some_candidates()
+    for features in (32, 35):
+        evaluator = ProposalEvaluator(hidden=5, features=features)
+        save_evaluator(tmp_path / "pem.pt", evaluator, "digest")
+        expected = evaluator.evaluate_candidates(given)
+        for kept in (
+            load_evaluator(tmp_path / "pem.pt"),
+            evaluator_from_state(evaluator_state(evaluator)),
+        ):
+            assert (kept.evaluate_candidates(given) == expected).all()
+
+
+def test_it_learns_what_the_features_do_not_tell():
+    """The target is p_start · p_end times the length; features are noise."""
+    many = some_candidates(3000)
+    more = boundary_inputs(many.scores, many.segments)
+    data = Examples(
+        features=many.features,
+        rows=np.arange(3000),
+        targets=np.sqrt(more.prod(axis=1).astype(float)),
+    )
+    other = some_candidates(500, seed=1)
+    truth = np.sqrt(boundary_inputs(other.scores, other.segments).prod(axis=1))
+    agreement = []
+    for examples in (data, dataclasses.replace(data, more=more)):
+        evaluator, _ = train_evaluator(examples, None, EvaluatorSettings(epochs=10))
+        agreement.append(np.corrcoef(evaluator.evaluate_candidates(other), truth)[0, 1])
+    assert agreement[0] < 0.3
+    assert agreement[1] > 0.7
+
+
+def test_further_inputs_belong_to_their_row():
+    """`more` is of the examples, `features` of all candidates."""
+    many = some_candidates(40)
+    rows = np.arange(1, 40, 2)
+    more = boundary_inputs(many.scores, many.segments)[rows]
+    targets = np.linspace(0, 1, 20)
+    settings = EvaluatorSettings(epochs=2, hidden=8)
+    spread = Examples(features=many.features, rows=rows, targets=targets, more=more)
+    packed = Examples(
+        features=np.concatenate([many.features[rows], more], axis=1),
+        rows=np.arange(20),
+        targets=targets,
+    )
+    assert spread.inputs == packed.inputs == 35
+    one, two = (train_evaluator(given, given, settings) for given in (spread, packed))
+    assert one[1] == two[1]
+    for first, second in zip(one[0].parameters(), two[0].parameters(), strict=True):
+        assert torch.equal(first, second)
+
+
+@pytest.fixture
+def files(toy, tmp_path):
+    """candidates.h5 and annotations.json of the toy run."""
+    words = ["--probabilities", str(tmp_path / "probabilities.h5")]
+    assert main(["proposals", "candidates", *words, "--out", str(tmp_path / "candidates.h5")]) == 0
+    return tmp_path / "candidates.h5", tmp_path / "annotations.json"
+
+
+def test_examples_see_what_a_video_gives_when_it_is_ranked(files):
+    table, annotations = open_candidates(files[0]), read_annotations(files[1])
+    plain = examples_of(table, annotations, "training", 20)
+    made = examples_of(table, annotations, "training", 20, True)
+    assert plain.more is None
+    assert made.rows.tolist() == plain.rows.tolist()
+    expected = [table.video(index) for index in range(30)]
+    expected = [boundary_inputs(one.scores, one.segments)[:20] for one in expected]
+    assert (made.more == np.concatenate(expected)).all()
+    assert examples_of(table, annotations, "testing", 20, True).more.shape == (0, 3)
+
+
+@pytest.mark.parametrize(("flags", "inputs"), [([], 32), (["--boundary-scores"], 35)])
+def test_the_command_trains_either(files, tmp_path, flags, inputs):
+    words = ["--candidates", str(files[0]), "--annotations", str(files[1]), "--epochs", "1"]
+    out = tmp_path / "pem.pt"
+    assert main(["proposals", "train", *words, *flags, "--out", str(out)]) == 0
+    assert load_evaluator(out).hidden.in_features == inputs
+
+
+@pytest.mark.parametrize(("scores", "inputs"), [(False, 32), (True, 35)])
+def test_no_candidates_give_an_evaluator_that_says_a_half(scores, inputs):
+    nothing = Examples(
+        features=np.zeros((0, 32), np.float32),
+        rows=np.zeros(0, np.int64),
+        targets=np.zeros(0),
+        more=np.zeros((0, 3), np.float32) if scores else None,
+    )
+    evaluator, _ = train_evaluator(nothing, None, EvaluatorSettings())
+    assert evaluator.hidden.in_features == inputs
+    assert evaluator.evaluate_candidates(some_candidates()).tolist() == [0.5] * 7
