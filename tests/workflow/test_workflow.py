@@ -43,6 +43,15 @@ def test_a_run_gives_features_proposals_and_a_table(project):
     for scores in summary.values():
         assert 0 <= scores["AR@1"] <= scores["AR@10"] <= scores["AR@100"] <= 1
         assert 0 <= scores["AUC"] <= 100
+    for method in summary:
+        record = json.loads(project.text(f"results/evaluation/{method}.json"))
+        videos = read_table(project.text(f"results/evaluation/videos/{method}.tsv"))
+        assert len(videos) == record["videos"]
+        assert 0 <= record["detection"]["average_mAP"] <= 1
+    # lists of 100 proposals, and frame rates from videos.tsv
+    random = json.loads(project.text("results/evaluation/random.json"))
+    assert 0 <= random["thumos14"]["AR@50"] <= random["thumos14"]["AR@100"] <= 1
+    assert random["thumos14"]["AR@200"] is None
     for model in ("origin", "mtn"):
         proposals = json.loads(project.text(f"results/proposals/{model}/proposals.json"))["results"]
         assert validation <= set(proposals)
@@ -265,6 +274,13 @@ def test_the_configured_run_is_what_proposals_are_made_of(project):
     change["temporal"]["parallel"] = {"bucket_kib": 64}
     alone = {"temporal": {"parallel": {"bucket_kib": 64}}}
     assert project.planned(config=alone) == {}, "a single rank has no buckets"
+
+
+def test_tag_trains_the_base_network_where_no_model_asks_for_it(project):
+    config = {"temporal": {"models": ["mtn"]}}
+    planned = project.planned("results/proposals/tag-seed9/proposals.json", config=config)
+    assert planned == {"temporal_train": 1, "temporal_predict": 1, "evaluation_baseline": 1}
+    assert project.planned("results/proposals/tag/proposals.json", config=config) == {}
 
 
 def test_training_times_are_measured_fitted_and_drawn(project):
