@@ -33,7 +33,9 @@ REPRODUCED, NOT, UNKNOWN = VERDICTS
         (-2.0, -0.1, None, NOT),
         (-0.5, 0.5, 1.0, NOT),
         (0.0, 0.5, 1.0, NOT),
-        (0.0, 0.0, 1.0, NOT),
+        (0.0, 0.0, 1.0, UNKNOWN),
+        (0.0, 0.0, None, UNKNOWN),
+        (-0.1, 0.1, 0.2, NOT),
         (-0.5, 1.5, 1.0, UNKNOWN),
         (0.0, 1.0, 1.0, UNKNOWN),
         (-0.5, 0.0, None, UNKNOWN),
@@ -84,12 +86,13 @@ def findings(scores, losses=None):
     }
 
 
-def test_equal_methods_differ_by_exactly_nothing_which_excludes_the_published_gain(tmp_path):
+def test_equal_methods_differ_by_exactly_nothing_and_tell_nothing(tmp_path):
     found = findings(scores_of(tmp_path, mtn=0.1, origin=0.1))[
         "001, table 1", "mtn", "origin", "AUC"
     ]
     assert (found.difference, found.low, found.high) == (0, 0, 0)
-    assert found.verdict == NOT
+    assert found.verdict == UNKNOWN
+    assert found.why.startswith("Both are equal")
 
 
 def test_a_gain_in_every_video_is_reproduced_and_a_loss_is_not(tmp_path):

@@ -97,6 +97,11 @@ def judge(low: float, high: float, published: float | None, digits: int = 2) -> 
         return "reproduced", "The interval lies above 0."
     if high < 0:
         return "not reproduced", "The interval lies below 0: here the order is the other way round."
+    if low == high:  # of 0: few videos, all missed or all found by both
+        return (
+            "not testable on this data",
+            "Both are equal in every resample: these data have nothing to tell them apart by.",
+        )
     if published is None:
         return (
             "not testable on this data",
