@@ -133,9 +133,10 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
     from actionspan.allocator import keep_freed_memory
     from actionspan.features.extract import TwoStream
     from actionspan.features.transform import transform_features
+    from actionspan.features.windows import cut_windows
     from actionspan.proposals.bundle import load_bundle
     from actionspan.proposals.ranking import propose_video
-    from actionspan.temporal.predict import predict_probabilities
+    from actionspan.temporal.predict import predict_windows
 
     if arguments.threads < 1:
         raise InputError(f"--threads {arguments.threads}: at least 1")
@@ -150,7 +151,9 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
             raw = encode(frames["rgb"], planes, float(planes.attrs["bound"]))
             times = flow["time"][:]
         features = transform_features(raw, times, duration, bundle.transform)
-        probabilities = predict_probabilities(bundle.temporal, features)
+        starts = bundle.transform.starts(len(features))
+        windows = cut_windows(features, starts, bundle.transform.steps)
+        probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
         segments, scores = propose_video(
             probabilities, duration, bundle.evaluator, bundle.candidates, bundle.suppression
         )

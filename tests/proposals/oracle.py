@@ -10,7 +10,7 @@ def iou(first, second):
     return shared / union if union > 0 else 0.0
 
 
-def candidates(probabilities, ratio, limit):
+def candidates(probabilities, ratio, limit, shortest=1, longest=0):
     """Return [(start bin, end bin, p_start, p_end)], best first."""
     bins = len(probabilities)
 
@@ -25,7 +25,9 @@ def candidates(probabilities, ratio, limit):
 
     found = []
     for start in range(bins):
-        for end in range(start + 1, bins):
+        for end in range(start + shortest, bins):
+            if longest and end - start > longest:
+                continue
             if (start == 0 or marked(0, start)) and (end == bins - 1 or marked(2, end)):
                 found.append((start, end, probabilities[start][0], probabilities[end][2]))
     found.sort(key=lambda row: (-row[2] * row[3], row[0], row[1]))

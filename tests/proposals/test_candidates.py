@@ -93,23 +93,31 @@ def test_keeps_the_best():
 
 
 @settings(deadline=None)
-@given(PROBABILITIES, st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(1, 30))
-def test_equal_to_the_slow_one(probabilities, ratio, limit):
-    setting = CandidateSettings(peak_ratio=ratio, candidates=limit)
+@given(
+    PROBABILITIES,
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    st.integers(1, 30),
+    st.sampled_from([(1, 0), (3, 0), (1, 4), (2, 2)]),
+)
+def test_equal_to_the_slow_one(probabilities, ratio, limit, lengths):
+    shortest, longest = lengths
+    setting = CandidateSettings(
+        peak_ratio=ratio, candidates=limit, shortest=shortest, longest=longest
+    )
     segments, scores = generate_candidates(probabilities, setting)
-    slow = oracle.candidates(probabilities.tolist(), ratio, limit)
+    slow = oracle.candidates(probabilities.tolist(), ratio, limit, shortest, longest)
     bins = np.round(segments * len(probabilities) - 0.5).astype(int)
     assert [
         (*pair, *score) for pair, score in zip(bins.tolist(), scores.tolist(), strict=True)
     ] == slow
-    assert count_candidates(probabilities[None], setting).tolist() == [len(slow)]
+    assert count_candidates(probabilities, setting) == len(slow)
 
 
 def test_counts_of_many_videos():
     probabilities = np.random.default_rng(1).random((20, 30, 3), dtype=np.float32)
     setting = CandidateSettings(candidates=120)
     counts = [len(generate_candidates(video, setting)[0]) for video in probabilities]
-    assert count_candidates(probabilities, setting).tolist() == counts
+    assert [count_candidates(video, setting) for video in probabilities] == counts
     assert min(counts) < 120 == max(counts)
 
 

@@ -1,7 +1,7 @@
 """features.h5: the features of all shards, rescaled and standardised, video by video."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,14 @@ from actionspan.dataset.tables import Video, read_annotations, read_videos
 from actionspan.errors import InputError
 from actionspan.features.rescale import rescale
 from actionspan.features.settings import RescaleSettings
-from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
+from actionspan.features.transform import (
+    Moments,
+    Transform,
+    fit_stream,
+    transform_features,
+    video_steps,
+)
+from actionspan.features.windows import cut_windows
 from actionspan.progress import progress
 from actionspan.shards import shard_videos
 from actionspan.storage import create_h5, digest, open_h5
@@ -83,7 +90,7 @@ def collect(
 
         transform = _fit(sources, read, widths, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
-            _write(file, sources, read, transform, motion)
+            _write(file, sources, opened, read, transform, motion)
 
 
 def _find_sources(
@@ -136,11 +143,18 @@ class _Shards:
     def __exit__(self, *_: object) -> None:
         self.stack.close()
 
-    def read(self, source: _Source) -> _Raw:
+    def group(self, source: _Source) -> Any:
         if source.shard != self.path:
             self.stack.close()
             self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
-        group = self.file[source.video.video_id]
+        return self.file[source.video.video_id]
+
+    def times(self, source: _Source) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = self.group(source)["time"][:].astype(np.float64)
+        return values
+
+    def read(self, source: _Source) -> _Raw:
+        group = self.group(source)
         return _Raw(
             streams={key: group[key][:].astype(np.float32) for key in STREAMS if key in group},
             times=group["time"][:].astype(np.float64),
@@ -180,7 +194,8 @@ def _fit(
 ) -> Transform:
     """Fit each stream's transform on the rescaled rows of the training subset.
 
-    Every training video counts alike, whatever its length, because each has `steps` rows.
+    With grid "video" every training video counts alike, whatever its length, because each has
+    `steps` rows.
     """
     chosen = [source for source in sources if source.subset == "training"]
     if settings.standardise == "none" and not settings.components:
@@ -193,12 +208,16 @@ def _fit(
     moments = {stream: Moments(width) for stream, width in widths.items()}
     for source in progress(chosen, "fitting", len(chosen)):
         raw = read(source)
+        duration = source.video.duration_seconds
+        length = video_steps(raw.times, duration, settings.steps, settings.grid)
         for stream, rows in raw.streams.items():
-            duration = source.video.duration_seconds
-            moments[stream].add(rescale(rows, raw.times, duration, settings.steps, settings.method))
+            moments[stream].add(rescale(rows, raw.times, duration, length, settings.method))
     return Transform(
         steps=settings.steps,
         method=settings.method,
+        grid=settings.grid,
+        stride=settings.stride if settings.grid == "windows" else 0,
+        rest=settings.rest if settings.grid == "windows" else 0,
         streams={
             stream: fit_stream(moments[stream], settings.components, settings.standardise)
             for stream in widths
@@ -209,6 +228,7 @@ def _fit(
 def _write(
     file: h5py.File,
     sources: list[_Source],
+    opened: _Shards,
     read: Callable[[_Source], _Raw],
     transform: Transform,
     motion: list[str],
@@ -216,23 +236,37 @@ def _write(
     """Write the rows one video at a time, and what describes them."""
     for key, values in transform.to_arrays().items():
         file[f"transform/{key}"] = values
+    if transform.grid == "video":
+        lengths = [transform.steps] * len(sources)
+    else:
+        lengths = [
+            transform.length(opened.times(source), source.video.duration_seconds)
+            for source in sources
+        ]
+    starts = [transform.starts(length) for length in lengths]
+    counts = [len(one) for one in starts]
+
+    def repeated(values: list[Any]) -> list[Any]:
+        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
     text = h5py.string_dtype()
-    file.create_dataset("video_id", data=[one.video.video_id for one in sources], dtype=text)
-    file.create_dataset("subset", data=[one.subset for one in sources], dtype=text)
-    file["duration_seconds"] = [one.video.duration_seconds for one in sources]
+    names = repeated([one.video.video_id for one in sources])
+    file.create_dataset("video_id", data=names, dtype=text)
+    file.create_dataset("subset", data=repeated([one.subset for one in sources]), dtype=text)
+    file["duration_seconds"] = repeated([one.video.duration_seconds for one in sources])
+    if transform.grid == "windows":
+        file["first_step"] = np.concatenate(starts)
+        file["length"] = np.array(repeated(lengths), np.int64)
     width = sum(fitted.features for fitted in transform.streams.values())
-    shape = (len(sources), transform.steps)
+    shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in motion}
-    for row, raw in _rows(sources, read):
-        duration = sources[row].video.duration_seconds
-        features[row] = transform_features(raw.streams, raw.times, duration, transform)
+    end = 0
+    for index, source in enumerate(progress(sources, "rescaling", len(sources))):
+        raw, duration = read(source), source.video.duration_seconds
+        begin, end = end, end + counts[index]
+        whole = transform_features(raw.streams, raw.times, duration, transform)
+        features[begin:end] = cut_windows(whole, starts[index], transform.steps)
         for key, curve in curves.items():
-            curve[row] = rescale(
-                raw.motion[key], raw.times, duration, transform.steps, transform.method
-            )
-
-
-def _rows(sources: list[_Source], read: Callable[[_Source], _Raw]) -> Iterator[tuple[int, _Raw]]:
-    for row, source in enumerate(progress(sources, "rescaling", len(sources))):
-        yield row, read(source)
+            values = rescale(raw.motion[key], raw.times, duration, len(whole), transform.method)
+            curve[begin:end] = cut_windows(values, starts[index], transform.steps)

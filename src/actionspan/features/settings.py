@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from actionspan.settings import option
 
@@ -16,6 +16,7 @@ ImageNetwork = Literal[
     "bn_inception",
 ]
 Precision = Literal["float32", "bfloat16", "float16"]
+Grid = Literal["video", "windows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +103,18 @@ class ExternalSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RescaleSettings:
-    """How features of snippets become a fixed number of standardised steps."""
+    """How features of snippets become sequences of a fixed number of standardised steps."""
 
-    steps: int = option(100, "length every video is rescaled to", unit="steps")
+    grid: Grid = option(
+        "video",
+        "a sequence is a whole video rescaled, or a window of the video's snippets as they are "
+        "(THUMOS14: short instances in long videos)",
+    )
+    steps: int = option(100, "length of a sequence: of every video, or of a window", unit="steps")
+    stride: int = option(50, "distance of two windows (grid windows)", unit="steps")
+    rest: int = option(
+        0, "steps at the end of a video that may be in no window (grid windows)", unit="steps"
+    )
     method: Literal["bins", "linear"] = option(
         "bins", "mean of 3 interpolated points a bin (BSN's), or the point at the bin's centre"
     )
@@ -122,3 +132,9 @@ class RescaleSettings:
             raise ValueError(f"steps is {self.steps}: at least 1")
         if self.components < 0:
             raise ValueError(f"components is {self.components}: 0 or more")
+        if self.grid not in get_args(Grid):
+            raise ValueError(f"grid is {self.grid!r}: one of {', '.join(get_args(Grid))}")
+        if not 1 <= self.stride <= self.steps and self.grid == "windows":
+            raise ValueError(f"stride is {self.stride}: from 1 to steps, {self.steps}")
+        if self.rest < 0:
+            raise ValueError(f"rest is {self.rest}: 0 or more")

@@ -1,6 +1,7 @@
 """Reading of features.h5 by memory map: opening it costs the same for any number of videos."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import h5py
@@ -18,20 +19,34 @@ Floats = NDArray[np.float32]
 class Features:
     """The features of all videos, sorted by id.
 
-    `array` is (N, steps, C) and stays on disk: rows are read when they are used.
-    `frame_difference` and `flow_magnitude` are (N, steps), or None for external features.
+    `array` is (N, steps, C) and stays on disk: rows are read when they are used. A row is a whole
+    video, or a window of one: then a video has several rows, which follow each other.
+    `first_step` (N,) says where in its video a row begins and `length` (N,) how many steps the
+    whole video has. `frame_difference` and `flow_magnitude` are (N, steps), or None for external
+    features.
     """
 
     array: NDArray[np.float32]
     video_id: list[str]
     duration_seconds: NDArray[np.float64]
     subset: list[str]
+    first_step: NDArray[np.int64]
+    length: NDArray[np.int64]
     frame_difference: Floats | None
     flow_magnitude: Floats | None
 
     def rows(self, subset: str) -> NDArray[np.int64]:
         """Return the row numbers of one subset's videos."""
         return np.flatnonzero(np.asarray(self.subset) == subset)
+
+    def videos(self) -> list[slice]:
+        """Return the rows of each video."""
+        firsts = [
+            row
+            for row, name in enumerate(self.video_id)
+            if row == 0 or name != self.video_id[row - 1]
+        ]
+        return [slice(*ends) for ends in pairwise([*firsts, len(self.video_id)])]
 
 
 def open_features(path: Path) -> Features:
@@ -46,8 +61,12 @@ def open_features(path: Path) -> Features:
                 raise InputError(
                     f"{path}: no dataset {key}: not made by actionspan features rescale"
                 )
+        rows, steps = file["features"].shape[:2]
+        windows = "first_step" in file
         return Features(
             array=_map_dataset(path, file["features"]),
+            first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
+            length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[str(name) for name in file["subset"].asstr()[:]],

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.features.rescale import rescale
+from actionspan.features.settings import Grid
+from actionspan.features.windows import window_starts
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as none
 
@@ -51,11 +54,28 @@ class StreamTransform:
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """How raw features of every stream become rows of features.h5."""
+    """How raw features of every stream become rows of features.h5.
+
+    With grid "windows" `steps` is the length of a window; a video is as many steps long as it has
+    snippets.
+    """
 
     steps: int
     method: str
     streams: Mapping[str, StreamTransform]
+    grid: Grid = "video"
+    stride: int = 0
+    rest: int = 0
+
+    def length(self, times: Doubles, duration: float) -> int:
+        """Return how many equal steps a video of this duration and these snippets has."""
+        return video_steps(times, duration, self.steps, self.grid)
+
+    def starts(self, length: int) -> Integers:
+        """Return the first step of each row of a video of so many steps."""
+        if self.grid == "video":
+            return np.zeros(1, np.int64)
+        return window_starts(length, self.steps, self.stride, self.rest)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return it as a flat dictionary of arrays, for any file that holds arrays."""
@@ -64,6 +84,8 @@ class Transform:
             "method": np.frombuffer(self.method.encode(), np.uint8),
             "streams": np.frombuffer(",".join(self.streams).encode(), np.uint8),
         }
+        if self.grid == "windows":
+            arrays["windows"] = np.array([self.stride, self.rest])
         for stream, fitted in self.streams.items():
             arrays[f"{stream}/mean"] = fitted.mean
             arrays[f"{stream}/components"] = fitted.components
@@ -74,7 +96,11 @@ class Transform:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Transform":
         """Rebuild it from what `to_arrays` returned."""
         names = np.asarray(arrays["streams"], np.uint8).tobytes().decode().split(",")
+        stride, rest = np.asarray(arrays.get("windows", [0, 0])).tolist()
         return cls(
+            grid="windows" if "windows" in arrays else "video",
+            stride=stride,
+            rest=rest,
             steps=int(arrays["steps"]),
             method=np.asarray(arrays["method"], np.uint8).tobytes().decode(),
             streams={
@@ -92,7 +118,7 @@ class Transform:
 def transform_features(
     raw: Mapping[str, Floats], times: Doubles, duration: float, transform: Transform
 ) -> Floats:
-    """Turn one video's raw features into its row of features.h5.
+    """Turn one video's raw features into what its rows of features.h5 are cut from.
 
     Args:
         raw: (T, C) features of each stream.
@@ -101,7 +127,7 @@ def transform_features(
         transform: What was fitted on the training subset.
 
     Returns:
-        (steps, C): the streams side by side, in the transform's order.
+        (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
 
     Raises:
         ValueError: The streams are not those of the transform.
@@ -111,13 +137,29 @@ def transform_features(
             f"streams are {', '.join(sorted(raw))}, the model has "
             f"{', '.join(sorted(transform.streams))}"
         )
+    length = transform.length(times, duration)
     return np.concatenate(
         [
-            fitted.apply(rescale(raw[stream], times, duration, transform.steps, transform.method))
+            fitted.apply(rescale(raw[stream], times, duration, length, transform.method))
             for stream, fitted in transform.streams.items()
         ],
         axis=1,
     )
+
+
+def video_steps(times: Doubles, duration: float, steps: int, grid: Grid) -> int:
+    """Return how many equal steps a video has: `steps`, or one a snippet with grid "windows".
+
+    Args:
+        times: (T,) snippet centres in seconds.
+        duration: Length of the video in seconds.
+        steps: Steps of a sequence.
+        grid: "video" or "windows".
+    """
+    if grid == "video":
+        return steps
+    interval = float(np.median(np.diff(times))) if len(times) > 1 else duration
+    return max(1, round(duration / interval))
 
 
 class Moments:

@@ -23,7 +23,7 @@ from actionspan.proposals.evaluator import (
 from actionspan.proposals.settings import CandidateSettings, SuppressionSettings
 from actionspan.settings import from_mapping
 from actionspan.temporal.model_file import load_model, read_torch, write_torch
-from actionspan.temporal.mtn import MTN, BaseTEM
+from actionspan.temporal.mtn import TemporalNetwork
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
@@ -47,7 +47,7 @@ class Bundle:
     candidates: CandidateSettings
     suppression: SuppressionSettings
     transform: Transform
-    temporal: BaseTEM | MTN
+    temporal: TemporalNetwork
     evaluator: ProposalEvaluator
     model: str
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.proposals.bsp import bsp_features
 from actionspan.proposals.settings import CandidateSettings
+from actionspan.proposals.smoothing import smooth_boundaries
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -45,27 +46,28 @@ def candidate_bins(probabilities: ArrayLike, peak_ratio: float) -> tuple[Mask, M
     return starts, ends
 
 
-def count_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> NDArray[np.int64]:
-    """Return how many candidates `generate_candidates` makes of each video.
+def count_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> int:
+    """Return how many candidates `generate_candidates` makes of a video.
 
     Args:
-        probabilities: (V, T, 3) probabilities of several videos.
-        settings: Which bins are boundaries, and how many pairs to keep.
-
-    Returns:
-        (V,) counts.
+        probabilities: (T, 3) probabilities of the video.
+        settings: Which bins are boundaries, which pairs to make, and how many to keep.
     """
-    starts, ends = candidate_bins(probabilities, settings.peak_ratio)
-    starts_before = starts.cumsum(axis=-1) - starts  # (V, T)
-    pairs = (starts_before * ends).sum(axis=-1, dtype=np.int64)
-    counts: NDArray[np.int64] = np.minimum(pairs, settings.candidates)
-    return counts
+    values = np.asarray(probabilities, np.float64)  # as below: ties are to fall alike
+    smooth = smooth_boundaries(values, settings.smoothing)
+    starts, ends = candidate_bins(smooth, settings.peak_ratio)
+    before = np.concatenate([[0], starts.cumsum()])  # (T + 1,) starts before each bin
+    last = ends.nonzero()[0]
+    nearest = np.maximum(last - settings.shortest + 1, 0)
+    farthest = np.maximum(last - settings.longest, 0) if settings.longest else 0 * last
+    pairs = before[nearest] - before[np.minimum(farthest, nearest)]
+    return min(int(pairs.sum()), settings.candidates)
 
 
 def generate_candidates(
     probabilities: ArrayLike, settings: CandidateSettings | None = None
 ) -> tuple[Array, Array]:
-    """Pair every start bin with every later end bin and keep the best pairs.
+    """Pair every start bin with every later end bin that is allowed and keep the best pairs.
 
     The score of a pair is p_start · p_end. Pairs of equal score stand in order of their start,
     then of their end.
@@ -87,9 +89,14 @@ def generate_candidates(
         raise ValueError(f"probabilities: shape {values.shape} is not (T, 3)")
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError("probabilities: not all values are numbers in 0…1")
+    values = smooth_boundaries(values, settings.smoothing)
     start_mask, end_mask = candidate_bins(values, settings.peak_ratio)
     starts, ends = start_mask.nonzero()[0], end_mask.nonzero()[0]
-    first, last = (starts[:, None] < ends).nonzero()  # in order of start, then end
+    length = ends - starts[:, None]
+    allowed = length >= settings.shortest
+    if settings.longest:
+        allowed &= length <= settings.longest
+    first, last = allowed.nonzero()  # in order of start, then end
     pairs = np.stack([starts[first], ends[last]], axis=1)  # (pairs, 2)
     scores = np.stack([values[pairs[:, 0], START], values[pairs[:, 1], END]], axis=1)
     # The float64 product of two float32 values is exact, so that ties are real ties.

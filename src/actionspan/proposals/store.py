@@ -1,9 +1,7 @@
 """`candidates.h5`: the candidates of all videos in flat arrays, written and read by blocks."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -15,8 +13,7 @@ from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.candidates import Candidates, count_candidates, video_candidates
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.storage import create_h5, digest, open_h5
-
-BLOCK = 64  # videos held in memory at once
+from actionspan.temporal.probabilities import NAMES, read_probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +46,7 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
     """Make `candidates.h5` of `probabilities.h5`.
 
     Args:
-        probabilities_path: (V, T, 3) probabilities with `video_id`, `duration_seconds`, `subset`.
+        probabilities_path: What `temporal predict` wrote.
         out: The file to write.
         settings: How to make candidates.
 
@@ -57,55 +54,33 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
         InputError: The probabilities are missing, or a video's are not numbers in 0…1.
     """
     with open_h5(probabilities_path) as source:
-        names = ("probabilities", "video_id", "duration_seconds", "subset")
-        for name in names:
-            if name not in source:
-                raise InputError(f"{probabilities_path}: no {name}; `temporal predict` writes it")
-        probabilities = source["probabilities"]
-        if probabilities.ndim != 3 or probabilities.shape[1] < 1 or probabilities.shape[2] != 3:
-            raise InputError(
-                f"{probabilities_path}: probabilities: shape {probabilities.shape} is not "
-                "(videos, bins, 3)"
-            )
-        video_ids = source["video_id"].asstr()[:]
-        counts = [np.zeros(0, np.int64)]
-        for first in range(0, len(video_ids), BLOCK):
-            block = probabilities[first : first + BLOCK]
-            _check(block, video_ids[first:], probabilities_path)
-            counts.append(count_candidates(block, settings))
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-        with create_h5(out, digest(settings, source.attrs.get("digest", ""))) as file:
-            for name in names[1:]:
+        probabilities = read_probabilities(source, probabilities_path)
+        video_ids = probabilities.video_id
+        counts = np.zeros(len(video_ids), np.int64)
+        for index, values in enumerate(probabilities):
+            if not ((values >= 0) & (values <= 1)).all():  # NaN compares false
+                raise InputError(
+                    f"{probabilities_path}: {video_ids[index]}: probabilities are not all in "
+                    "0…1; make the file again"
+                )
+            counts[index] = count_candidates(values, settings)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        with create_h5(out, digest(settings, probabilities.digest)) as file:
+            for name in NAMES[1:]:
                 source.copy(name, file)
             file["offsets"] = offsets
             total = int(offsets[-1])
             file.create_dataset("segments", (total, 2), np.float32)
             file.create_dataset("scores", (total, 2), np.float32)
             file.create_dataset("features", (total, FEATURES), np.float32)
-            videos = _blocks(probabilities)
-            for index, values in enumerate(progress(videos, "candidates", len(video_ids))):
+            shown = progress(probabilities, "candidates", len(video_ids))
+            for index, values in enumerate(shown):
                 found = video_candidates(values, settings)
                 rows = slice(offsets[index], offsets[index + 1])
                 assert len(found.segments) == rows.stop - rows.start
                 file["segments"][rows] = found.segments
                 file["scores"][rows] = found.scores
                 file["features"][rows] = found.features
-
-
-def _blocks(probabilities: h5py.Dataset) -> Iterator[NDArray[np.float32]]:
-    """Yield one video's probabilities after another, reading many at once."""
-    for first in range(0, len(probabilities), BLOCK):
-        yield from probabilities[first : first + BLOCK]
-
-
-def _check(block: NDArray[np.float32], video_ids: Any, path: Path) -> None:
-    """Raise InputError for the first video whose probabilities are not in 0…1."""
-    good = ((block >= 0) & (block <= 1)).all(axis=(1, 2))  # NaN compares false
-    if not good.all():
-        raise InputError(
-            f"{path}: {video_ids[int(good.argmin())]}: probabilities are not all in 0…1; "
-            "make the file again"
-        )
 
 
 def open_candidates(path: Path) -> CandidateTable:

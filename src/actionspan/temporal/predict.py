@@ -1,25 +1,26 @@
 """Probabilities of start, action and end, one video at a time."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
+from actionspan.features.windows import merge_windows
 from actionspan.progress import progress
-from actionspan.storage import create_h5
 from actionspan.temporal.deterministic import deterministic
 from actionspan.temporal.model_file import load_model, read_torch
-from actionspan.temporal.mtn import MTN, BaseTEM
+from actionspan.temporal.mtn import TemporalNetwork
+from actionspan.temporal.probabilities import write_probabilities
 
 Array = npt.NDArray[Any]
 
 
-def predict_probabilities(model: BaseTEM | MTN, features: Array) -> Array:
+def predict_probabilities(model: TemporalNetwork, features: Array) -> Array:
     """Return the probabilities of one video.
 
     One forward over one video on one thread: the bits depend on nothing but the model and the
@@ -45,6 +46,25 @@ def predict_probabilities(model: BaseTEM | MTN, features: Array) -> Array:
     return probabilities
 
 
+def predict_windows(model: TemporalNetwork, windows: Array, starts: Array, length: int) -> Array:
+    """Return the probabilities of one video, the mean of its windows' where they overlap.
+
+    Args:
+        model: From `load_model`.
+        windows: (N, T, C) float32: the whole video where N is 1 and T its length.
+        starts: (N,) the first step of each window.
+        length: Steps of the video.
+
+    Returns:
+        (length, 3) float32: start, action, end.
+
+    Raises:
+        ValueError: See `predict_probabilities`.
+    """
+    parts = np.stack([predict_probabilities(model, window) for window in windows])  # (N, T, 3)
+    return merge_windows(parts, starts, length)
+
+
 def predict(model_path: Path, features_path: Path, out: Path) -> None:
     """Write probabilities.h5: the probabilities of every video of features.h5.
 
@@ -54,21 +74,30 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     content = read_torch(model_path)
     model = load_model(model_path)
     features = open_features(features_path)
-    videos, steps, channels = features.array.shape
+    channels = features.array.shape[2]
     if channels != model.channels:
         raise InputError(
             f"{features_path}: {channels} channels, but {model_path} was trained on "
             f"{model.channels}; train it on these features"
         )
-    with create_h5(out, content["digest"]) as file:
-        rows = file.create_dataset("probabilities", (videos, steps, 3), dtype="float32")
-        for row in progress(range(videos), "predicting probabilities", videos):
+    videos = features.videos()
+    first = [video.start for video in videos]
+
+    def values() -> Iterator[Array]:
+        for video in progress(videos, "predicting probabilities", len(videos)):
+            starts, length = features.first_step[video], int(features.length[video.start])
             try:
-                rows[row] = predict_probabilities(model, features.array[row])
+                yield predict_windows(model, features.array[video], starts, length)
             except ValueError as error:
-                name = features.video_id[row]
+                name = features.video_id[video.start]
                 raise InputError(f"{features_path}: video {name}: {error}") from None
-        text = h5py.string_dtype("utf-8")
-        file.create_dataset("video_id", data=list(features.video_id), dtype=text)
-        file.create_dataset("duration_seconds", data=np.asarray(features.duration_seconds, float))
-        file.create_dataset("subset", data=list(features.subset), dtype=text)
+
+    write_probabilities(
+        out,
+        content["digest"],
+        [features.video_id[row] for row in first],
+        features.duration_seconds[first].tolist(),
+        [features.subset[row] for row in first],
+        features.length[first].tolist(),
+        values(),
+    )

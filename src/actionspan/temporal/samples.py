@@ -15,8 +15,9 @@ from torch import Tensor
 
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
-from actionspan.features.store import open_features
-from actionspan.temporal.labels import boundary_labels
+from actionspan.features.store import Features, open_features
+from actionspan.features.windows import cut_windows
+from actionspan.temporal.labels import soft_boundary_labels
 from actionspan.temporal.settings import TemporalSettings
 
 Array = npt.NDArray[Any]
@@ -27,8 +28,9 @@ CHUNK = 64  # videos read at once where all are read
 class Samples:
     """What training reads.
 
-    `features` (N, T, C) stays on disk: a batch copies its own rows into memory and nothing else.
-    `labels` (N, T, 3) bool; `training` and `validation` are the row numbers of those subsets.
+    A row is a video, or a window of one. `features` (N, T, C) stays on disk: a batch copies its
+    own rows into memory and nothing else. `labels` (N, T, 3), bool where they are hard;
+    `training` and `validation` are the numbers of those subsets' rows.
     """
 
     features: Array
@@ -39,37 +41,74 @@ class Samples:
 
 
 def make_labels(
-    annotations: Sequence[Annotation],
-    video_ids: Sequence[str],
-    durations: Sequence[float],
-    settings: TemporalSettings,
-    steps: int = 100,
-) -> Array:
-    """Return the labels of the named videos, (N, steps, 3) bool.
+    annotations: Sequence[Annotation], features: Features, rows: Array, settings: TemporalSettings
+) -> tuple[Array, Array]:
+    """Return the labels of all rows, and which of the wanted rows training and validation use.
+
+    A video's labels are made at its own steps; a window has its part of them, and background
+    beyond the end of the video.
+
+    Args:
+        annotations: Of all videos.
+        features: Whose rows are meant.
+        rows: Numbers of the wanted rows; the labels of others stay 0.
+        settings: How labels are made, and what a window must hold.
+
+    Returns:
+        (N, T, 3) bool, or float32 where labels are smooth; and a (N,) mask: rows that hold more
+        than `window_coverage` of some instance, or all where that is 0.
 
     Raises:
         InputError: A video has no annotation entry, or a segment that is none.
     """
     known = {annotation.video_id: annotation for annotation in annotations}
-    labels = np.zeros((len(video_ids), steps, 3), dtype=bool)
-    for row, (name, duration) in enumerate(zip(video_ids, durations, strict=True)):
+    steps = features.array.shape[1]
+    kind: type[np.generic] = np.float32 if settings.smooth_labels else np.bool_
+    labels: Array = np.zeros((len(features.video_id), steps, 3), dtype=kind)
+    used = np.zeros(len(labels), dtype=bool)
+    wanted = np.zeros(len(labels), dtype=bool)
+    wanted[rows] = True
+    for video in features.videos():
+        if not wanted[video].any():
+            continue
+        name, duration = features.video_id[video.start], features.duration_seconds[video.start]
         if name not in known:
             raise InputError(
                 f"video {name} has features but no entry in the annotations; "
                 "add one, with an empty list if nothing happens in it"
             )
         segments = np.array([(one.start, one.end) for one in known[name].instances])
+        length, starts = int(features.length[video.start]), features.first_step[video]
         try:
-            labels[row] = boundary_labels(
+            whole = soft_boundary_labels(
                 segments,
                 float(duration),
-                steps=steps,
+                steps=length,
                 rule=settings.labels,
                 boundary_ratio=settings.boundary_ratio,
+                sigma=settings.smooth_labels,
             )
         except ValueError as error:
             raise InputError(f"video {name}: {error}") from None
-    return labels
+        labels[video] = cut_windows(whole, starts, steps)
+        inside = window_coverage(segments / float(duration) * length, starts, steps)
+        used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)
+    return labels, used
+
+
+def window_coverage(segments: Array, starts: Array, steps: int) -> Array:
+    """Return (N,) the largest part of one segment that each window of `steps` holds.
+
+    Args:
+        segments: (K, 2) starts and ends, in steps; K may be 0.
+        starts: (N,) first step of each window.
+        steps: Length of a window.
+    """
+    begins, ends = segments.reshape(-1, 2).T  # (K,)
+    shared = np.minimum(ends, starts[:, None] + steps) - np.maximum(begins, starts[:, None])
+    lengths = np.maximum(ends - begins, np.finfo(np.float64).tiny)
+    held: Array = np.clip(shared / lengths, 0, 1).max(axis=1, initial=0)
+    return held
 
 
 def fingerprint(features: Array, labels: Array, rows: Array, video_ids: Sequence[str]) -> str:
@@ -90,7 +129,8 @@ def fingerprint(features: Array, labels: Array, rows: Array, video_ids: Sequence
                 "extract them again"
             )
         content.update(chunk.tobytes())
-        content.update(np.packbits(labels[chosen]).tobytes())
+        chunk = labels[chosen]
+        content.update(np.packbits(chunk).tobytes() if chunk.dtype == bool else chunk.tobytes())
     return content.hexdigest()
 
 
@@ -139,18 +179,17 @@ def read_samples(
             file=sys.stderr,
         )
     rows = np.concatenate([training, validation])
-    steps = features.array.shape[1]
-    labels = np.zeros((len(video_ids), steps, 3), dtype=bool)
     try:
-        labels[rows] = make_labels(
-            annotations,
-            [video_ids[row] for row in rows],
-            [float(features.duration_seconds[row]) for row in rows],
-            settings,
-            steps,
-        )
+        labels, used = make_labels(annotations, features, rows, settings)
     except InputError as error:
         raise InputError(f"{annotations_path}: {error}") from None
+    if not used[training].any():
+        raise InputError(
+            f"{features_path}: no training row holds more than window_coverage "
+            f"{settings.window_coverage} of an instance; lower it, or make windows longer"
+        )
+    training, validation = training[used[training]], validation[used[validation]]
+    rows = np.concatenate([training, validation])
     try:
         content = fingerprint(features.array, labels, rows, video_ids) if check else ""
     except InputError as error:

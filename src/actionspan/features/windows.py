@@ -1,0 +1,59 @@
+"""Windows over sequences longer than a network sees: where they lie, cutting and merging them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+
+
+def window_starts(steps: int, window: int, stride: int, rest: int) -> Integers:
+    """Return the first step of each window over a sequence.
+
+    Windows begin at 0, `stride`, 2 `stride`, … as long as they fit. Where more than `rest` steps
+    are left behind the last one, another ends with the sequence (BSN on THUMOS14: windows of 100,
+    stride 50, rest 20). A sequence shorter than a window has one, which reaches beyond its end.
+
+    Args:
+        steps: Length of the sequence, 1 at least.
+        window: Length of a window.
+        stride: Distance of two windows, from 1 to `window`.
+        rest: How many steps at the end may be in no window.
+    """
+    if steps <= window:
+        return np.zeros(1, np.int64)
+    starts = np.arange(0, steps - window + 1, stride, dtype=np.int64)
+    if steps - (starts[-1] + window) > rest:
+        starts = np.append(starts, steps - window)
+    return starts
+
+
+def cut_windows(sequence: Array, starts: Integers, window: int) -> Array:
+    """Return (N, window, …) parts of a (T, …) sequence, zero beyond its end."""
+    parts = np.zeros((len(starts), window, *sequence.shape[1:]), sequence.dtype)
+    for part, start in zip(parts, starts.tolist(), strict=True):
+        inside = sequence[start : start + window]
+        part[: len(inside)] = inside
+    return parts
+
+
+def merge_windows(parts: Array, starts: Integers, steps: int) -> Array:
+    """Return the (steps, …) sequence whose windows are `parts`, their mean where they overlap.
+
+    Steps that no window covers are 0; what a window holds beyond the sequence is left out.
+
+    Args:
+        parts: (N, window, …) values of each window.
+        starts: (N,) first step of each.
+        steps: Length of the sequence.
+    """
+    total = np.zeros((steps, *parts.shape[2:]), np.float64)
+    count = np.zeros((steps, *[1] * (parts.ndim - 2)))
+    for part, start in zip(parts, starts.tolist(), strict=True):
+        inside = slice(start, min(start + parts.shape[1], steps))
+        total[inside] += part[: inside.stop - start]
+        count[inside] += 1
+    merged: Array = (total / np.maximum(count, 1)).astype(parts.dtype)
+    return merged

@@ -1,0 +1,130 @@
+"""probabilities.h5: what a temporal network says of every video, written and read by video.
+
+`probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
+`offsets` (V + 1) says where each video's steps begin.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.errors import InputError
+from actionspan.storage import create_h5, open_h5
+
+Floats = NDArray[np.float32]
+
+KINDS = 3  # start, action, end
+BLOCK = 64  # videos read at once
+NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probabilities:
+    """An open file. `steps` (V,) is the length of each video."""
+
+    digest: str
+    video_id: list[str]
+    duration_seconds: NDArray[np.float64]
+    subset: list[str]
+    steps: NDArray[np.int64]
+    dataset: Any
+
+    def video(self, index: int) -> Floats:
+        """Return (T, 3) start, actionness and end of one video."""
+        return next(self._read(index, index + 1))
+
+    def __iter__(self) -> Iterator[Floats]:
+        """Yield one video after another, reading many at once."""
+        for first in range(0, len(self.video_id), BLOCK):
+            yield from self._read(first, min(first + BLOCK, len(self.video_id)))
+
+    def _read(self, first: int, after: int) -> Iterator[Floats]:
+        if self.dataset.ndim == 3:
+            yield from self.dataset[first:after]
+        else:
+            offsets = np.concatenate([[0], np.cumsum(self.steps)])[first : after + 1]
+            block = self.dataset[offsets[0] : offsets[-1]]
+            yield from np.split(block, offsets[1:-1] - offsets[0])
+
+
+def write_probabilities(
+    path: Path,
+    settings_digest: str,
+    video_id: Sequence[str],
+    duration_seconds: Sequence[float],
+    subset: Sequence[str],
+    steps: Sequence[int],
+    values: Iterable[Floats],
+) -> None:
+    """Write probabilities.h5, one video at a time.
+
+    Args:
+        path: The file.
+        settings_digest: The digest of all that made it.
+        video_id: V ids.
+        duration_seconds: Of each video.
+        subset: Of each video.
+        steps: Length of each video.
+        values: (T, 3) of each video.
+    """
+    uniform = len(set(steps)) <= 1
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(steps, np.int64))])
+    shape = (len(steps), *steps[:1]) if uniform else (int(offsets[-1]),)
+    with create_h5(path, settings_digest) as file:
+        rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
+        for index, one in enumerate(values):
+            rows[index if uniform else slice(*offsets[index : index + 2])] = one
+        if not uniform:
+            file["offsets"] = offsets
+        text = h5py.string_dtype("utf-8")
+        file.create_dataset("video_id", data=list(video_id), dtype=text)
+        file.create_dataset("duration_seconds", data=np.asarray(duration_seconds, float))
+        file.create_dataset("subset", data=list(subset), dtype=text)
+
+
+def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
+    """Return what an open file holds.
+
+    Raises:
+        InputError: It holds no probabilities, or not in their form.
+    """
+    for name in NAMES:
+        if name not in file:
+            raise InputError(f"{path}: no {name}; `temporal predict` writes it")
+    dataset = file["probabilities"]
+    videos, shape = len(file["video_id"]), dataset.shape
+    if dataset.ndim == 3 and shape[1] >= 1 and (shape[0], shape[2]) == (videos, KINDS):
+        steps = np.full(videos, shape[1], np.int64)
+    elif dataset.ndim == 2 and shape[1] == KINDS and "offsets" in file:
+        steps = np.diff(file["offsets"][:]).astype(np.int64)
+    else:
+        raise InputError(
+            f"{path}: probabilities: shape {shape} is not (videos, bins, 3), nor (bins, 3) with "
+            "offsets"
+        )
+    if len(steps) != videos or steps.sum() * KINDS != dataset.size or (steps < 1).any():
+        raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
+    return Probabilities(
+        digest=str(file.attrs.get("digest", "")),
+        video_id=[str(name) for name in file["video_id"].asstr()[:]],
+        duration_seconds=file["duration_seconds"][:].astype(np.float64),
+        subset=[str(name) for name in file["subset"].asstr()[:]],
+        steps=steps,
+        dataset=dataset,
+    )
+
+
+def video_probabilities(path: Path, video_id: str) -> Floats | None:
+    """Return (T, 3) of one video, None where the file has no such video.
+
+    Raises:
+        InputError: The file is missing or holds no probabilities.
+    """
+    with open_h5(path) as file:
+        found = read_probabilities(file, path)
+        return found.video(found.video_id.index(video_id)) if video_id in found.video_id else None

@@ -1,0 +1,163 @@
+"""A video as several windows: labels, which windows train, and merged probabilities."""
+
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, read_annotations, write_annotations
+from actionspan.errors import InputError
+from actionspan.features.windows import cut_windows, window_starts
+from actionspan.temporal.labels import boundary_labels
+from actionspan.temporal.model_file import load_model
+from actionspan.temporal.predict import predict_probabilities
+from actionspan.temporal.probabilities import (
+    read_probabilities,
+    video_probabilities,
+    write_probabilities,
+)
+from actionspan.temporal.samples import read_samples, window_coverage
+from actionspan.temporal.settings import TemporalSettings
+
+WINDOW, STRIDE = 20, 10
+LENGTHS = {"a": 45, "b": 20, "c": 12, "d": 33}
+SUBSETS = {"a": "training", "b": "training", "c": "validation", "d": "validation"}
+
+
+@pytest.fixture
+def windowed(tmp_path):
+    """Write features.h5 with windows of four videos, one second a step, and annotations."""
+    random = np.random.default_rng(0)
+    rows, annotations, sequences = [], [], {}
+    for name, length in LENGTHS.items():
+        sequence = random.normal(size=(length, 5)).astype(np.float32)
+        begin, end = length // 4, length // 4 + 6
+        sequence[begin:end, 0] += 4
+        sequences[name] = sequence
+        starts = window_starts(length, WINDOW, STRIDE, rest=0)
+        for start, part in zip(starts, cut_windows(sequence, starts, WINDOW), strict=True):
+            rows.append((name, start, length, part))
+        annotations.append(
+            Annotation(
+                video_id=name,
+                subset=SUBSETS[name],
+                duration_seconds=float(length),
+                instances=(Instance(start=float(begin), end=float(end), label="act"),),
+            )
+        )
+    text = h5py.string_dtype()
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file.attrs["digest"] = "windows"
+        file.create_dataset("features", data=np.stack([row[3] for row in rows]))
+        file.create_dataset("video_id", data=[row[0] for row in rows], dtype=text)
+        file.create_dataset("subset", data=[SUBSETS[row[0]] for row in rows], dtype=text)
+        file["first_step"] = [row[1] for row in rows]
+        file["length"] = [row[2] for row in rows]
+        file["duration_seconds"] = [float(row[2]) for row in rows]
+    write_annotations(tmp_path / "annotations.json", annotations)
+    return tmp_path, rows, sequences
+
+
+def read(folder, **settings):
+    return read_samples(
+        folder / "features.h5", folder / "annotations.json", TemporalSettings(**settings)
+    )
+
+
+def test_a_window_has_its_part_of_the_videos_labels(windowed):
+    folder, rows, _ = windowed
+    samples = read(folder)
+    truth = {known.video_id: known for known in read_annotations(folder / "annotations.json")}
+    for index, (name, start, length, _) in enumerate(rows):
+        one = truth[name].instances[0]
+        whole = boundary_labels(np.array([[one.start, one.end]]), float(length), steps=length)
+        expected = np.zeros((WINDOW, 3), bool)
+        part = whole[start : start + WINDOW]
+        expected[: len(part)] = part
+        np.testing.assert_array_equal(samples.labels[index], expected)
+    assert len(samples.training) + len(samples.validation) == len(rows)
+
+
+def test_windows_that_hold_too_little_of_an_instance_are_left_out(windowed):
+    folder, rows, _ = windowed
+    samples = read(folder, window_coverage=0.9)
+    used = {*samples.training.tolist(), *samples.validation.tolist()}
+    for index, (_, start, length, _) in enumerate(rows):
+        begin = length // 4
+        held = max(0, min(begin + 6, start + WINDOW) - max(begin, start)) / 6
+        assert (index in used) == (held > 0.9)
+
+
+def test_no_window_to_train_on_is_one_line(windowed):
+    folder, _, _ = windowed
+    known = read_annotations(folder / "annotations.json")
+    write_annotations(folder / "annotations.json", [replace(one, instances=()) for one in known])
+    assert len(read(folder).training)
+    with pytest.raises(InputError, match=r"no training row holds more than window_coverage 0\.9"):
+        read(folder, window_coverage=0.9)
+
+
+def test_coverage_is_of_the_segment_held_best():
+    segments = np.array([[0.0, 4.0], [9.0, 19.0]])
+    assert window_coverage(segments, np.array([0, 2, 10, 30]), 10).tolist() == [1, 0.5, 0.9, 0]
+    assert window_coverage(np.empty((0, 2)), np.array([0, 2]), 10).tolist() == [0, 0]
+    assert window_coverage(np.array([[3.0, 3.0]]), np.array([0]), 10).tolist() == [0]
+
+
+def test_probabilities_of_windows_are_merged_to_videos(windowed):
+    folder, rows, _ = windowed
+    features, out = str(folder / "features.h5"), folder / "run"
+    train = ["--annotations", str(folder / "annotations.json"), "--epochs", "2", "--hidden", "8"]
+    assert main(["temporal", "train", "--features", features, *train, "--out", str(out)]) == 0
+    predicted = folder / "probabilities.h5"
+    model = str(out / "model.pt")
+    assert (
+        main(
+            ["temporal", "predict", "--model", model, "--features", features]
+            + ["--out", str(predicted)]
+        )
+        == 0
+    )
+    network = load_model(out / "model.pt")
+    with h5py.File(predicted) as file:
+        found = read_probabilities(file, predicted)
+        assert found.video_id == list(LENGTHS)
+        assert found.steps.tolist() == list(LENGTHS.values())
+        whole = [values.copy() for values in found]
+        for index, values in enumerate(whole):
+            np.testing.assert_array_equal(found.video(index), values)
+    for name, values in zip(LENGTHS, whole, strict=True):
+        total, count = np.zeros((LENGTHS[name], 3)), np.zeros((LENGTHS[name], 1))
+        for other, start, length, part in rows:
+            if other == name:
+                inside = slice(start, min(start + WINDOW, length))
+                total[inside] += predict_probabilities(network, part)[: inside.stop - start]
+                count[inside] += 1
+        np.testing.assert_allclose(values, total / count, atol=1e-6)
+        np.testing.assert_array_equal(video_probabilities(predicted, name), values)
+    assert video_probabilities(predicted, "nobody") is None
+    candidates = folder / "candidates.h5"
+    made = ["proposals", "candidates", "--probabilities", str(predicted), "--out", str(candidates)]
+    assert main([*made, "--longest", "5"]) == 0
+    with h5py.File(candidates) as file:
+        offsets = file["offsets"][:]
+        for index, length in enumerate(LENGTHS.values()):
+            segments = file["segments"][offsets[index] : offsets[index + 1]] * length
+            assert (segments[:, 1] - segments[:, 0] < 5.001).all()
+
+
+def test_probabilities_that_do_not_fit_are_named(tmp_path):
+    path = tmp_path / "probabilities.h5"
+    values = [np.full((steps, 3), 0.5, np.float32) for steps in (2, 3)]
+    write_probabilities(path, "x", ["a", "b"], [1.0, 1.0], ["training"] * 2, [2, 3], values)
+    with h5py.File(path, "r+") as file:
+        assert file["probabilities"].shape == (5, 3)
+        file["offsets"][...] = [0, 2, 4]
+    with h5py.File(path) as file, pytest.raises(InputError, match=r"offsets do not fit 2 videos"):
+        read_probabilities(file, path)
+    with h5py.File(path, "r+") as file:
+        del file["offsets"]
+    with h5py.File(path) as file, pytest.raises(InputError, match=r"is not \(videos, bins, 3\)"):
+        read_probabilities(file, path)
