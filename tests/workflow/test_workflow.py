@@ -409,7 +409,11 @@ def test_features_from_elsewhere_need_no_video_and_a_changed_file_re_runs(tmp_pa
         "mtn",
         "random",
         "sliding",
+        "tag",  # and origin, which it groups, is trained beside mtn
     }
+    record = json.loads(own.text("results/evaluation/mtn.json"))
+    assert set(record["thumos14"].values()) == {None}, "no frame rates"
+    assert record["detection"]["average_mAP"] >= 0
     assert own.planned(config=config) == {}
     np.save(folder / "v0.npy", rng.normal(size=(30, 12)).astype(np.float32))
     planned = own.planned(config=config)
