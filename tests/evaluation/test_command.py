@@ -37,6 +37,8 @@ def folder(tmp_path):
             file["video_id"] = np.array(VIDEOS, dtype=h5py.string_dtype())
             file["duration_seconds"] = 20.0 + np.arange(5)
             file["subset"] = np.array([one.subset for one in known], dtype=h5py.string_dtype())
+            if file_name == "features.h5":
+                file["features"] = np.zeros((5, 100, 2), np.float32)
     return tmp_path
 
 

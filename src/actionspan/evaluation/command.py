@@ -20,7 +20,8 @@ from actionspan.evaluation.summary import (
 )
 from actionspan.proposals.writing import result_rows, write_proposals
 from actionspan.settings import add_arguments, from_arguments
-from actionspan.storage import atomic_path, open_h5, write_json, write_tsv
+from actionspan.storage import atomic_path, write_json, write_tsv
+from actionspan.temporal.probabilities import video_probabilities
 
 
 def add_parsers(parser: argparse.ArgumentParser) -> None:
@@ -203,12 +204,9 @@ def run_timeline(arguments: argparse.Namespace) -> int:
         print(f"{arguments.annotations}: no video {video_id!r}: it was left out", file=sys.stderr)
         draw_timeline(arguments.out, f"{video_id} (left out)", 1.0, None, (), rows, rows[:, 2])
         return 0
-    probabilities = None
+    probabilities = None  # also where the video's decoding broke off: it has no features
     if arguments.probabilities is not None:
-        with open_h5(arguments.probabilities) as file:
-            names = list(file["video_id"].asstr()[:])
-            if video_id in names:  # else its decoding broke off: it has no features
-                probabilities = file["probabilities"][names.index(video_id)]
+        probabilities = video_probabilities(arguments.probabilities, video_id)
     draw_timeline(
         arguments.out,
         video_id,

@@ -1,16 +1,18 @@
 """The signals that baselines group: one value for each of the equal parts of a video."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from actionspan.dataset.tables import Annotation
 from actionspan.errors import InputError
 from actionspan.evaluation.rows import Floats
+from actionspan.features.store import open_features
+from actionspan.features.windows import merge_windows
 from actionspan.storage import open_h5
+from actionspan.temporal.probabilities import read_probabilities
 
 
 def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
@@ -19,13 +21,20 @@ def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
     Raises:
         InputError: The file has none, as that of external features.
     """
-    with open_h5(path) as file:
-        if "frame_difference" not in file:
-            raise InputError(
-                f"{path}: no 'frame_difference' (external features have none); "
-                "leave out the baseline 'difference'"
-            )
-        return _of_videos(path, file, np.asarray(file["frame_difference"][:], np.float64), videos)
+    features = open_features(path)
+    if features.frame_difference is None:
+        raise InputError(
+            f"{path}: no 'frame_difference' (external features have none); "
+            "leave out the baseline 'difference'"
+        )
+    values = features.frame_difference.astype(np.float64)
+    signals = {
+        features.video_id[rows.start]: merge_windows(
+            values[rows], features.first_step[rows], int(features.length[rows.start])
+        )
+        for rows in features.videos()
+    }
+    return _of_videos(path, signals, videos)
 
 
 def actionness(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
@@ -35,28 +44,28 @@ def actionness(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
         InputError: The file has none, or a value is not in 0…1.
     """
     with open_h5(path) as file:
-        if "probabilities" not in file or "video_id" not in file:
-            raise InputError(f"{path}: no probabilities; `temporal predict` writes it")
-        values = np.asarray(file["probabilities"][:, :, 1], np.float64)
-        signals = _of_videos(path, file, values, videos)
-    for video, signal in zip(videos, signals, strict=True):
+        found = read_probabilities(file, path)
+        signals = {
+            name: values[:, 1].astype(np.float64)
+            for name, values in zip(found.video_id, found, strict=True)
+        }
+    chosen = _of_videos(path, signals, videos)
+    for video, signal in zip(videos, chosen, strict=True):
         if not ((signal >= 0) & (signal <= 1)).all():  # NaN compares false
             raise InputError(
                 f"{path}: {video.video_id}: probabilities are not all in 0…1; make the file again"
             )
-    return signals
+    return chosen
 
 
 def _of_videos(
-    path: Path, file: h5py.File, values: Floats, videos: Sequence[Annotation]
+    path: Path, signals: Mapping[str, Floats], videos: Sequence[Annotation]
 ) -> list[Floats]:
-    """Return the row of each video; zeros for one that is not in the file.
+    """Return the signal of each video; nothing but zero for one that is not in the file.
 
     Such a video's decoding broke off: it gets no proposals and counts as a miss.
     """
-    rows = {name: row for row, name in enumerate(file["video_id"].asstr()[:])}
-    missing = [video.video_id for video in videos if video.video_id not in rows]
+    missing = [video.video_id for video in videos if video.video_id not in signals]
     if missing:
         print(f"{path}: without features: {', '.join(missing)}", file=sys.stderr)
-    nothing = np.zeros(values.shape[1])
-    return [values[rows[video.video_id]] if video.video_id in rows else nothing for video in videos]
+    return [signals.get(video.video_id, np.zeros(1)) for video in videos]

@@ -61,7 +61,7 @@ def rank_candidates(
     """
     if not len(candidates.segments):
         return np.zeros((0, 2)), np.zeros(0)
-    iou = evaluator.evaluate(candidates.features)
+    iou = evaluator.evaluate_candidates(candidates)
     boundary = candidates.scores.astype(np.float64)
     scores = boundary[:, 0] * boundary[:, 1] * iou
     segments = to_seconds(candidates.segments, duration_seconds)
