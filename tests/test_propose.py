@@ -9,9 +9,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 from actionspan.cli import main
 from actionspan.dataset.demo import DemoSettings, demo_video_names, render_demo
+from actionspan.proposals.bundle import load_bundle
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
@@ -24,6 +26,8 @@ ENCODERS = {
     "batch_size": 4,
 }
 CANDIDATES = {"peak_ratio": 0.5, "candidates": 200}
+PREDICTION = {"scales": "1,0.5"}
+RANKING = {"boundary_power": 0.5}
 SUPPRESSION = {"keep": 20}
 
 
@@ -72,7 +76,10 @@ def trained(tmp_path_factory) -> Trained:
         f"temporal train --features @features.h5 {known} --out @temporal "
         "--model mtn --hidden 16 --epochs 1"
     )
-    stage("temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5")
+    stage(
+        "temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5",
+        *flags(PREDICTION),
+    )
     candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
     stage(candidates, *flags(CANDIDATES))
     stage(
@@ -81,13 +88,15 @@ def trained(tmp_path_factory) -> Trained:
     stage(
         "proposals generate --candidates @candidates.h5 --evaluator @pem.pt "
         "--out-json @proposals.json --out-csv @proposals.csv",
-        *flags(SUPPRESSION),
+        *flags(RANKING | SUPPRESSION),
     )
     settings = {
         "frames": FRAMES,
         "flow": FLOW,
         "encoders": ENCODERS,
+        "prediction": PREDICTION,
         "candidates": CANDIDATES,
+        "ranking": RANKING,
         "suppression": SUPPRESSION,
     }
     stage(
@@ -240,7 +249,7 @@ def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     """Its features come from files: a video alone gives none."""
     settings = {"frames": {}, "flow": {}, "encoders": {"source": "external"}}
-    settings |= {"candidates": {}, "suppression": {}}
+    settings |= {"prediction": {}, "candidates": {}, "ranking": {}, "suppression": {}}
     words = ["proposals", "bundle", "--settings", json.dumps(settings)]
     words += ["--features", str(trained.folder / "features.h5")]
     words += ["--temporal", str(trained.folder / "temporal/model.pt")]
@@ -264,3 +273,15 @@ def test_annotations_that_are_none_are_one_line(trained, tmp_path, capsys):
     assert propose(tmp_path / "out", *words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert str(trained.model / "model.pt") in line
+
+
+def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path):
+    content = torch.load(trained.model / "model.pt", weights_only=True)
+    settings = json.loads(content["settings"])
+    content["settings"] = json.dumps(
+        {name: settings[name] for name in settings if name not in ("prediction", "ranking")}
+    )
+    torch.save(content, tmp_path / "old.pt")
+    bundle = load_bundle(tmp_path / "old.pt")
+    assert (bundle.prediction.scales, bundle.ranking.boundary_power) == ("1", 1.0)
+    assert load_bundle(trained.model).prediction.scales == "1,0.5"

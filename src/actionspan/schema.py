@@ -20,10 +20,11 @@ from actionspan.parallel.settings import ON_CPUS, ParallelSettings, processes
 from actionspan.proposals.settings import (
     CandidateSettings,
     EvaluatorSettings,
+    RankingSettings,
     SuppressionSettings,
 )
 from actionspan.settings import from_mapping
-from actionspan.temporal.settings import MODELS, TemporalSettings
+from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 # Section of config.yaml → the settings of the commands it configures.
@@ -36,8 +37,10 @@ SECTIONS: dict[str, type[Any]] = {
     "features.rescale": RescaleSettings,
     "temporal.parallel": ParallelSettings,
     "temporal.training": TemporalSettings,
+    "temporal.prediction": PredictionSettings,
     "proposals.candidates": CandidateSettings,
     "proposals.evaluator": EvaluatorSettings,
+    "proposals.ranking": RankingSettings,
     "proposals.suppression": SuppressionSettings,
     "evaluation.baseline": BaselineSettings,
     "evaluation.protocol": EvaluationSettings,

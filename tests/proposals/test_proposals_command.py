@@ -77,6 +77,32 @@ def test_the_log_has_a_line_for_each_epoch(finished):
     assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
 
 
+@pytest.mark.parametrize("power", [0, 2])
+def test_the_boundaries_count_by_their_power(finished, power):
+    keep = ("--keep", "1000", "--low-threshold", "1", "--slope", "0")  # nothing is suppressed
+    assert generate(finished, *keep) == 0
+    plain = read_proposals(finished / "proposals.json")
+    assert generate(finished, *keep, "--boundary-power", str(power)) == 0
+    table, evaluator = (
+        open_candidates(finished / "candidates.h5"),
+        load_evaluator(finished / "pem.pt"),
+    )
+    for index, (name, rows) in enumerate(read_proposals(finished / "proposals.json").items()):
+        found = table.video(index)
+        product = found.scores[:, 0].astype(float) * found.scores[:, 1]
+        expected = product**power * evaluator.evaluate_candidates(found)
+        assert [row["score"] for row in rows] == pytest.approx(sorted(expected, reverse=True))
+        assert len(rows) == len(plain[name])
+
+
+def test_an_evaluator_that_sees_the_boundaries_ranks_by_them(finished):
+    before = (finished / "proposals.json").read_bytes()
+    assert train(finished, "--boundary-scores") == 0
+    assert generate(finished) == 0
+    assert (finished / "proposals.json").read_bytes() != before
+    assert load_evaluator(finished / "pem.pt").hidden.in_features == 35
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_video_alone_gives_the_same_bits(finished, threads):
     results = read_proposals(finished / "proposals.json")

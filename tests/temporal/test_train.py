@@ -19,6 +19,7 @@ from actionspan.parallel import ParallelSettings
 from actionspan.temporal import load_model
 from actionspan.temporal import train as train_module
 from actionspan.temporal.loss import EPSILON, boundary_loss
+from actionspan.temporal.mtn import BaseTEM
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.train import CHECKPOINT, train
@@ -126,6 +127,33 @@ def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monke
     least = -4 * 0.525 * math.log(0.5 + EPSILON)
     for part in ("training_loss", "validation_loss"):
         assert least - 1e-6 < float(read_log(tmp_path / "soft")[-1][part]) < 1.1 * least
+
+
+def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monkeypatch):
+    noisy = replace(SMALL, feature_noise=0.5, dropout=0.0)
+    seen: dict[bool, list] = {True: [], False: []}
+    forward = BaseTEM.forward
+
+    def watched(model, features):
+        seen[model.training].append(features.detach().clone())
+        return forward(model, features)
+
+    monkeypatch.setattr(BaseTEM, "forward", watched)
+    train(toy.features, toy.annotations, "origin", noisy, tmp_path / "noisy")
+    original = torch.from_numpy(toy.array)
+    validation = original[8:]
+    assert all(any(torch.equal(one, row) for row in validation) for one in seen[False][0])
+    added = []
+    for batch in seen[True]:
+        for one in batch:
+            added.append(one - min(original, key=lambda row: float((one - row).square().mean())))
+    noise = torch.stack(added)
+    assert abs(float(noise.mean())) < 0.01
+    assert float(noise.std()) == pytest.approx(0.5, rel=0.02)
+    assert not torch.equal(noise[0], noise[8])  # of another epoch
+    seen[True].clear()
+    train(toy.features, toy.annotations, "origin", noisy, tmp_path / "again")
+    assert (tmp_path / "again/model.pt").read_bytes() == (tmp_path / "noisy/model.pt").read_bytes()
 
 
 def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):

@@ -193,7 +193,8 @@ def data_in_words():
         return "the rendered demo set"
     videos = config["dataset"]["videos"]
     path = Path(videos or config["dataset"]["annotations"]).resolve()
-    return f"the videos of {path.name}" if videos else f"the data set of {path.name}"
+    name = "/".join(path.parts[-2:])  # the last part alone is often `videos`
+    return f"the videos of {name}" if videos else f"the data set of {name}"
 
 
 def run_pattern():
@@ -315,7 +316,9 @@ def bundle_settings():
             "source": config["features"]["source"],
             **config["features"]["encoders"],
         },
+        "prediction": config["temporal"]["prediction"],
         "candidates": config["proposals"]["candidates"],
+        "ranking": config["proposals"]["ranking"],
         "suppression": config["proposals"]["suppression"],
     }
 

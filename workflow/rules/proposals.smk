@@ -75,7 +75,9 @@ rule proposals_generate:
         runtime=120,
         gpu=0,
     params:
-        settings=flags(config["proposals"]["suppression"]),
+        settings=flags(
+            {**config["proposals"]["ranking"], **config["proposals"]["suppression"]}
+        ),
     shell:
         "python -m actionspan proposals generate --candidates {input.candidates}"
         " --evaluator {input.evaluator} {params.settings}"

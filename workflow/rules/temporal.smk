@@ -54,6 +54,8 @@ rule temporal_predict:
         mem_mb=2000,
         runtime=60,
         gpu=0,
+    params:
+        settings=flags(config["temporal"]["prediction"]),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
-        " --out {output} > {log} 2>&1"
+        " {params.settings} --out {output} > {log} 2>&1"

@@ -20,10 +20,11 @@ from actionspan.proposals.evaluator import (
     evaluator_state,
     load_evaluator,
 )
-from actionspan.proposals.settings import CandidateSettings, SuppressionSettings
+from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.settings import from_mapping
 from actionspan.temporal.model_file import load_model, read_torch, write_torch
 from actionspan.temporal.mtn import TemporalNetwork
+from actionspan.temporal.settings import PredictionSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
@@ -32,9 +33,12 @@ SETTINGS: dict[str, type[Any]] = {
     "frames": FrameSettings,
     "flow": FlowSettings,
     "encoders": EncoderSettings,
+    "prediction": PredictionSettings,
     "candidates": CandidateSettings,
+    "ranking": RankingSettings,
     "suppression": SuppressionSettings,
 }
+LATER: dict[str, Any] = {"prediction": {}, "ranking": {}}  # sections that older files lack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,9 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
+    prediction: PredictionSettings
     candidates: CandidateSettings
+    ranking: RankingSettings
     suppression: SuppressionSettings
     transform: Transform
     temporal: TemporalNetwork
@@ -61,7 +67,8 @@ def write_bundle(
         features: features.h5, for the transform fitted on its training subset.
         temporal: The temporal network's model.pt.
         evaluator: pem.pt.
-        settings: The sections `frames`, `flow`, `encoders`, `candidates` and `suppression`.
+        settings: The sections `frames`, `flow`, `encoders`, `prediction`, `candidates`, `ranking`
+            and `suppression`.
         out: The file to write.
 
     Raises:
@@ -122,7 +129,7 @@ def load_bundle(path: Path) -> Bundle:
 
 
 def _settings(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    given = json.loads(content["settings"])
+    given = LATER | json.loads(content["settings"])
     try:
         return {name: from_mapping(kind, given[name]) for name, kind in SETTINGS.items()}
     except (KeyError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ from actionspan.proposals.settings import (
     CandidateSettings,
     ChapterSettings,
     EvaluatorSettings,
+    RankingSettings,
     SuppressionSettings,
 )
 from actionspan.settings import add_arguments, from_arguments
@@ -37,6 +38,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--evaluator", type=Path, required=True, help="pem.pt")
     step.add_argument("--out-json", type=Path, required=True, help="ActivityNet form to write")
     step.add_argument("--out-csv", type=Path, help="table to write")
+    add_arguments(step, RankingSettings)
     add_arguments(step, SuppressionSettings)
     step.set_defaults(run=run_generate)
 
@@ -133,6 +135,7 @@ def run_generate(arguments: argparse.Namespace) -> int:
     from actionspan.proposals.writing import result_rows, write_proposals
 
     settings = from_arguments(SuppressionSettings, arguments)
+    ranking = from_arguments(RankingSettings, arguments)
     evaluator = load_evaluator(arguments.evaluator)
     table = open_candidates(arguments.candidates)
     videos = progress(range(len(table.video_id)), "proposals", len(table.video_id))
@@ -141,7 +144,11 @@ def run_generate(arguments: argparse.Namespace) -> int:
             table.video_id[index],
             result_rows(
                 *rank_candidates(
-                    table.video(index), float(table.duration_seconds[index]), evaluator, settings
+                    table.video(index),
+                    float(table.duration_seconds[index]),
+                    evaluator,
+                    settings,
+                    ranking,
                 )
             ),
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from actionspan.proposals.candidates import Candidates, video_candidates
-from actionspan.proposals.settings import CandidateSettings, SuppressionSettings
+from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def propose_video(
     evaluator: "ProposalEvaluator",
     candidate_settings: CandidateSettings | None = None,
     suppression_settings: SuppressionSettings | None = None,
+    ranking_settings: RankingSettings | None = None,
 ) -> tuple[Array, Array]:
     """Return the proposals of one video, the same bits as the workflow writes.
 
@@ -30,6 +31,7 @@ def propose_video(
         evaluator: A trained evaluator.
         candidate_settings: How to make candidates.
         suppression_settings: How to suppress the overlapping ones.
+        ranking_settings: How their scores are made.
 
     Returns:
         segments: (K, 2) starts and ends in seconds, best first.
@@ -38,7 +40,9 @@ def propose_video(
     # The workflow writes probabilities as float32.
     probabilities = np.asarray(probabilities, np.float32)
     candidates = video_candidates(probabilities, candidate_settings or CandidateSettings())
-    return rank_candidates(candidates, duration_seconds, evaluator, suppression_settings)
+    return rank_candidates(
+        candidates, duration_seconds, evaluator, suppression_settings, ranking_settings
+    )
 
 
 def rank_candidates(
@@ -46,6 +50,7 @@ def rank_candidates(
     duration_seconds: float,
     evaluator: "ProposalEvaluator",
     suppression_settings: SuppressionSettings | None = None,
+    ranking_settings: RankingSettings | None = None,
 ) -> tuple[Array, Array]:
     """Score one video's candidates p_start · p_end · tIoU expected by the evaluator, and suppress.
 
@@ -54,6 +59,7 @@ def rank_candidates(
         duration_seconds: The video's length.
         evaluator: A trained evaluator.
         suppression_settings: How to suppress the overlapping ones.
+        ranking_settings: The power to which p_start · p_end is raised.
 
     Returns:
         segments: (K, 2) starts and ends in seconds, best first.
@@ -63,7 +69,8 @@ def rank_candidates(
         return np.zeros((0, 2)), np.zeros(0)
     iou = evaluator.evaluate_candidates(candidates)
     boundary = candidates.scores.astype(np.float64)
-    scores = boundary[:, 0] * boundary[:, 1] * iou
+    power = (ranking_settings or RankingSettings()).boundary_power
+    scores = (boundary[:, 0] * boundary[:, 1]) ** power * iou
     segments = to_seconds(candidates.segments, duration_seconds)
     kept, scores = soft_nms(segments, scores, suppression_settings, duration=duration_seconds)
     return segments[kept], scores

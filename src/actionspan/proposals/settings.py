@@ -102,6 +102,18 @@ class EvaluatorSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankingSettings:
+    """How a candidate's score is made: (p_start · p_end)^boundary_power · expected tIoU."""
+
+    boundary_power: float = option(
+        1.0, "weight of the boundaries in the score; 1 is BSN's, 0 leaves the evaluator alone"
+    )
+
+    def __post_init__(self) -> None:
+        _check_not_negative(self, "boundary_power")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SuppressionSettings:
     """Soft-NMS; the defaults are ActivityNet's.
 

@@ -14,6 +14,34 @@ MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictionSettings:
+    """How a trained network is applied."""
+
+    scales: str = option(
+        "1",
+        "lengths at which a sequence is seen, as shares of its own, by commas; probabilities are "
+        "averaged over them (0.7,1,1.4: three scales)",
+    )
+
+    def __post_init__(self) -> None:
+        self.shares()
+
+    def shares(self) -> tuple[float, ...]:
+        """Return `scales` as numbers.
+
+        Raises:
+            ValueError: One is no number from 0.1 to 10, or there is none.
+        """
+        try:
+            shares = tuple(float(word) for word in self.scales.split(","))
+        except ValueError:
+            shares = (0.0,)
+        if not all(0.1 <= share <= 10 for share in shares):
+            raise ValueError(f"scales {self.scales!r}: numbers from 0.1 to 10 by commas")
+        return shares
+
+
+@dataclass(frozen=True, kw_only=True)
 class TemporalSettings:
     """How the temporal network is built and trained.
 
@@ -28,6 +56,9 @@ class TemporalSettings:
         "fixed", "W stays fusion_weight, or is learned from there on (models dense and mtn)"
     )
     dropout: float = option(0.0, "chance that a hidden value is dropped in training")
+    feature_noise: float = option(
+        0.0, "deviation of the normal noise added to each feature in training (their own is near 1)"
+    )
     labels: LabelRule = option("bsn", "rule of the labels")
     boundary_ratio: float = option(
         0.1, "width of a start or end region as part of its instance, one bin at least (bsn)"
@@ -51,7 +82,7 @@ class TemporalSettings:
     keep: Literal["best", "last"] = option(
         "best", "which epoch becomes the model: the best by validation loss, or the last"
     )
-    seed: int = option(1, "seed of the weights, the order of the videos and dropout")
+    seed: int = option(1, "seed of the weights, the order of the videos, dropout and noise")
 
     def __post_init__(self) -> None:
         for name in ("hidden", "epochs", "batch_size"):
@@ -61,7 +92,7 @@ class TemporalSettings:
             value = getattr(self, name)
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} {value}: a number above 0")
-        for name in ("boundary_ratio", "weight_decay"):
+        for name in ("boundary_ratio", "weight_decay", "feature_noise"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} {value}: a number, 0 at least")

@@ -156,7 +156,9 @@ def train_epoch(
     with contextlib.closing(prefetched(data)) as ready:
         for step, (features, labels, rows) in enumerate(stopwatch.waiting(ready, "data")):
             begun, exchanged = time.perf_counter(), replica.seconds["exchange"]
-            seed_torch(settings.seed, run.epoch + 1, step, *others)  # dropout
+            seed_torch(settings.seed, run.epoch + 1, step, *others)  # noise and dropout
+            if settings.feature_noise:
+                features = features + settings.feature_noise * torch.randn_like(features)
             loss = training_step(run.model, replica, features, labels, rows, soft)
             if loss is not None:
                 sums += len(labels) * np.array([float(part.detach()) for part in loss])
