@@ -60,7 +60,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
     )
     call(
         *("temporal", "predict", "--model", out / "model.pt", "--features", features),
-        *("--out", out / "probabilities.h5"),
+        *("--out", out / "probabilities.h5", *flags(temporal["prediction"])),
     )
     call(
         *("proposals", "candidates", "--probabilities", out / "probabilities.h5"),
@@ -74,7 +74,8 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
     call(
         *("proposals", "generate", "--candidates", out / "candidates.h5"),
         *("--evaluator", out / "pem.pt", "--out-json", out / "proposals.json"),
-        *("--out-csv", out / "proposals.csv", *flags(proposals["suppression"])),
+        *("--out-csv", out / "proposals.csv"),
+        *flags({**proposals["ranking"], **proposals["suppression"]}),
     )
     return score(out / "proposals.json", annotations, config, out / "record.json")
 

@@ -1,0 +1,205 @@
+"""Folds over training videos: what is held out, and that training never sees it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.dataset.tables import Instance, Video
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def folds():
+    """The module `folds`, imported as the scripts of benchmarks/ import it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        import folds
+
+        yield folds
+
+
+def footage(folds, name: str, rows, segments=(), *, seconds: float = 1.0):
+    """A video of snippets of `seconds` each."""
+    rows = np.asarray(rows, np.float32)
+    video = Video(
+        video_id=name,
+        path=Path(),
+        fps=8.0,
+        frames=round(8 * seconds * len(rows)),
+        duration_seconds=seconds * len(rows),
+        width=0,
+        height=0,
+        sha256="",
+    )
+    return folds.Footage(
+        video=video,
+        instances=tuple(Instance(start=a, end=b, label="x") for a, b in segments),
+        times=(np.arange(len(rows)) + 0.5) * seconds,
+        rows={"rgb": rows, "frame_difference": np.arange(len(rows), dtype=np.float32)},
+    )
+
+
+def test_cut_joins_what_is_kept(folds):
+    rows = np.arange(6)[:, None]
+    video = footage(folds, "a", rows, [(0.5, 2.5), (2.5, 3.75), (3.0, 4.0), (4.25, 6.0)])
+    cut = folds.cut_footage(video, np.array([True, False, True, False, True, True]))
+    assert cut.video.duration_seconds == 4.0
+    assert cut.video.frames == 32
+    assert cut.times.tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert cut.rows["rgb"][:, 0].tolist() == [0, 2, 4, 5]
+    assert cut.rows["frame_difference"].tolist() == [0, 2, 4, 5]
+    # 1 s is left of the first, half a snippet of the second, nothing of the third, all of the last
+    assert [(one.start, one.end) for one in cut.instances] == [(0.5, 1.5), (2.25, 4.0)]
+
+
+def test_cut_of_nothing_changes_nothing(folds):
+    video = footage(folds, "a", np.ones((3, 2)), [(0.1, 0.2), (2.0, 3.4)])
+    assert folds.cut_footage(video, np.full(3, True)) is video
+
+
+def test_outer_snippets_reach_to_the_ends(folds):
+    video = footage(folds, "a", np.ones((4, 2)))
+    video = replace(video, times=np.array([0.25, 1.0, 2.0, 3.0]))  # edges 0, 0.625, 1.5, 2.5, 4
+    cut = folds.cut_footage(video, np.array([False, True, True, False]))
+    assert cut.video.duration_seconds == 1.875
+    assert cut.times.tolist() == [0.375, 1.375]
+
+
+@given(
+    keep=st.lists(st.booleans(), min_size=1, max_size=12),
+    ends=st.lists(st.integers(0, 96), min_size=2, max_size=8, unique=True),
+)
+def test_cut_moves_labels_with_their_footage(folds, keep, ends):
+    """Against a literal cut: eighths of a second, each labelled, those of lost snippets deleted."""
+    eighths = 8 * len(keep)
+    bounds = sorted(end for end in ends if end <= eighths)
+    spans = list(zip(bounds[::2], bounds[1::2], strict=False))
+    segments = [(start / 8, end / 8) for start, end in spans]
+    cut = folds.cut_footage(footage(folds, "a", np.ones((len(keep), 1)), segments), np.array(keep))
+    kept = np.repeat(keep, 8)
+    assert cut.video.duration_seconds == kept.sum() / 8
+    expected = []
+    for start, end in spans:
+        inside = np.zeros(eighths, bool)
+        inside[start:end] = True
+        left = np.flatnonzero(inside[kept])
+        if len(left) >= 8 or len(left) == end - start:
+            expected.append((left[0] / 8, (left[-1] + 1) / 8))
+    assert [(one.start, one.end) for one in cut.instances] == expected
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=6),
+    others=st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=6),
+)
+def test_similar_rows_are_those_of_a_small_angle(folds, rows, others):
+    def cosine(a, b) -> float:
+        lengths = np.sqrt(np.dot(a, a) * np.dot(b, b))
+        return np.dot(a, b) / lengths if lengths else 0.0
+
+    similar = folds.similar_rows(np.array(rows, float), np.array(others, float), above=0.83)
+    assert similar.tolist() == [any(cosine(a, b) > 0.83 for b in others) for a in rows]
+
+
+def test_training_keeps_no_footage_of_the_held_out(folds):
+    generator = np.random.default_rng(1)
+    clips = generator.normal(size=(6, 5, 16))  # cosines of distinct rows lie far below 0.85
+    near = clips + generator.normal(scale=0.05, size=clips.shape)
+    held_out = footage(folds, "held out", np.concatenate(near[:2]))
+    mixed = footage(folds, "mixed", np.concatenate(clips[[2, 0, 3]]), [(0, 4.5), (5, 10), (9, 15)])
+    short = footage(folds, "short", np.concatenate(clips[[1, 4]]))
+    other = footage(folds, "other", np.concatenate(clips[[4, 5]]))
+    fold = folds.Fold(training=[mixed, short, other], held_out=[held_out])
+    clean = folds.without_shared_footage(fold)
+    assert clean.held_out == [held_out]
+    assert [one.video.video_id for one in clean.training] == ["mixed", "other"]
+    assert clean.training[1] is other
+    np.testing.assert_array_equal(
+        clean.training[0].rows["rgb"], np.concatenate(clips[[2, 3]]).astype(np.float32)
+    )
+    # the second instance goes with its clip; the third loses its first second, which lay there
+    left = [(one.start, one.end) for one in clean.training[0].instances]
+    assert left == [(0, 4.5), (5, 10)]
+
+
+def test_each_video_is_held_out_once(folds):
+    videos = [footage(folds, f"v{number}", np.ones((1, 1))) for number in range(11)]
+    made = folds.hashed_folds(videos, 3)
+    everything = {one.video.video_id for one in videos}
+    out = [one.video.video_id for fold in made for one in fold.held_out]
+    assert sorted(out) == sorted(everything)
+    assert [len(fold.held_out) for fold in made] == [4, 4, 3]
+    for fold in made:
+        held_out = {one.video.video_id for one in fold.held_out}
+        assert {one.video.video_id for one in fold.training} == everything - held_out
+    reversed_order = folds.hashed_folds(videos[::-1], 3)
+    assert [[one.video.video_id for one in fold.held_out] for fold in reversed_order] == [
+        [one.video.video_id for one in fold.held_out] for fold in made
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_too_few_or_many_folds(folds, number):
+    videos = [footage(folds, f"v{n}", np.ones((1, 1))) for n in range(3)]
+    with pytest.raises(ValueError, match=f"{number} folds of 3 training videos"):
+        folds.hashed_folds(videos, number)
+
+
+def test_spliced_folds_share_no_clip(folds, tmp_path):
+    clips, classes = 20 * 15, 15
+    labels = np.repeat(np.arange(1, classes + 1), 20)
+    subsets = np.tile([1, 1, 1, 2], clips // 4)
+    # each row says which clip it is of, and which class
+    rows = np.stack([np.arange(clips), labels], axis=1).astype(np.float16)
+    np.savez(
+        tmp_path / "clips.npz",
+        features=np.repeat(rows[:, None], 25, axis=1),
+        ids=np.arange(clips).astype("<U8"),
+        label=labels,
+        subset=subsets,
+        class_names=np.array([f"class {number}" for number in range(1, classes + 1)]),
+    )
+    made = folds.spliced_folds(tmp_path / "clips.npz", 3, videos=12)
+    assert [(len(fold.training), len(fold.held_out)) for fold in made] == [(8, 4)] * 3
+
+    def used(videos) -> set[int]:
+        return {int(row) for one in videos for row in one.rows["external"][:, 0]}
+
+    for fold in made:
+        assert not used(fold.training) & used(fold.held_out)
+        assert all(subsets[clip] == 1 for clip in used(fold.training + fold.held_out))
+        for one in fold.training + fold.held_out:
+            acts = one.rows["external"][:, 1] <= 5
+            assert len(set(one.rows["external"][acts, 1])) <= 1
+            inside = np.zeros(len(one.times), bool)
+            for instance in one.instances:
+                inside |= (instance.start < one.times) & (one.times < instance.end)
+            np.testing.assert_array_equal(inside, acts)
+            assert one.video.duration_seconds == len(one.times) / 4
+    assert any(one.instances for one in made[0].held_out)
+
+
+def test_a_run_gives_its_training_videos_back(folds, tmp_path):
+    a = footage(folds, "a", np.ones((3, 2)), [(0.5, 1.5)])
+    b = footage(folds, "b", np.zeros((2, 2)))
+    folds.write_fold(tmp_path / "fold", folds.Fold(training=[a], held_out=[b]), "testing")
+    known = json.loads((tmp_path / "fold/annotations.json").read_text())["database"]
+    assert {name: one["subset"] for name, one in known.items()} == {"a": "training", "b": "testing"}
+    results = tmp_path / "results"
+    (results / "features/shards").mkdir(parents=True)
+    (results / "dataset").mkdir()
+    (tmp_path / "fold/shard.h5").rename(results / "features/shards/0000.h5")
+    for name in ("videos.tsv", "annotations.json"):
+        (tmp_path / "fold" / name).rename(results / "dataset" / name)
+    (read,) = folds.read_training(results)
+    assert read.video == replace(a.video, subset="training")
+    assert read.instances == a.instances
+    np.testing.assert_array_equal(read.times, a.times)
+    assert set(read.rows) == {"rgb", "frame_difference"}
+    np.testing.assert_array_equal(read.rows["rgb"], a.rows["rgb"])
