@@ -21,14 +21,14 @@ def oracle(features: np.ndarray, times: np.ndarray, duration: float, steps: int)
     return out
 
 
-@pytest.mark.parametrize("method", ["bins", "linear"])
+@pytest.mark.parametrize("method", ["mean", "bins", "linear"])
 def test_a_constant_stays_constant(method):
     features = np.full((7, 3), 2.5, np.float32)
     out = rescale(features, snippet_times(7, 1.3), 9.1, 100, method)
     np.testing.assert_allclose(out, 2.5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["bins", "linear"])
+@pytest.mark.parametrize("method", ["mean", "bins", "linear"])
 def test_a_ramp_keeps_its_value_at_bin_centres_and_is_clamped_at_the_ends(method):
     times = snippet_times(20, 0.64)
     duration = 20 * 0.64
@@ -48,14 +48,14 @@ def test_a_bin_is_the_mean_of_three_points_and_not_a_point():
     assert rescale(features, times, 2.0, 1, "linear")[0, 0] == 1.0
 
 
-@pytest.mark.parametrize("method", ["bins", "linear"])
+@pytest.mark.parametrize("method", ["mean", "bins", "linear"])
 def test_one_snippet_is_repeated(method):
     features = np.array([[1.0, -2.0]], np.float32)
     out = rescale(features, np.array([0.3]), 0.6, 100, method)
     np.testing.assert_array_equal(out, np.repeat(features, 100, axis=0))
 
 
-@pytest.mark.parametrize("method", ["bins", "linear"])
+@pytest.mark.parametrize("method", ["mean", "bins", "linear"])
 def test_rows_already_at_the_bin_centres_are_not_smoothed(method, rng):
     features = rng.normal(size=(100, 4)).astype(np.float32)
     out = rescale(features, snippet_times(100, 0.37), 37.0, 100, method)
@@ -92,9 +92,32 @@ def test_bins_agree_with_numpy_for_any_length(rows, duration, spread, seed):
         (0, [], 1.0, "bins", "0 rows"),
         (2, [1.0, 1.0], 2.0, "bins", "do not increase"),
         (1, [1.0], 0.0, "bins", "duration is 0.0"),
-        (1, [1.0], 2.0, "cubic", "method is 'cubic': bins or linear"),
+        (1, [1.0], 2.0, "cubic", "method is 'cubic': mean, bins, linear or nearest"),
     ],
 )
 def test_wrong_input_is_named(rows, times, duration, method, message):
     with pytest.raises(ValueError, match=message):
         rescale(np.zeros((rows, 2), np.float32), np.array(times), duration, 100, method)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 30), st.integers(1, 40), st.floats(0.2, 1.0))
+def test_the_mean_is_the_integral_of_the_interpolated_line(rows, steps, coverage):
+    random = np.random.default_rng([rows, steps])
+    times = np.sort(random.choice(1000, rows, replace=False)) / 1000 * coverage
+    features = random.normal(size=(rows, 2)).astype(np.float32)
+    found = rescale(features, times, 1.0, steps, "mean")
+    fine = 20_000  # points a bin, at their cells' middles
+    points = (np.arange(steps * fine) + 0.5) / (steps * fine)
+    for column in range(2):
+        line = np.interp(points, times, features[:, column]).reshape(steps, fine).mean(axis=1)
+        np.testing.assert_allclose(found[:, column], line, atol=2e-5)
+
+
+def test_the_nearest_snippet_of_each_step():
+    features = np.arange(5, dtype=np.float32)
+    times = np.array([0.4, 1.4, 2.4, 3.4, 4.4])  # a little before the middles, as at odd lengths
+    assert rescale(features, times, 5.0, 5, "nearest").tolist() == [0, 1, 2, 3, 4]
+    assert rescale(features, times, 4.6, 5, "nearest").tolist() == [0, 1, 2, 3, 4]
+    assert rescale(features, times, 5.0, 2, "nearest").tolist() == [1, 3]
+    assert rescale(features[:1], times[:1], 5.0, 3, "nearest").tolist() == [0, 0, 0]

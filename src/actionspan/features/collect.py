@@ -205,16 +205,17 @@ def _fit(
             "no video of the subset training has features to fit components and scales on; "
             "give --standardise none --components 0, or annotations with a training subset"
         )
+    method = settings.method if settings.grid == "video" else "nearest"
     moments = {stream: Moments(width) for stream, width in widths.items()}
     for source in progress(chosen, "fitting", len(chosen)):
         raw = read(source)
         duration = source.video.duration_seconds
         length = video_steps(raw.times, duration, settings.steps, settings.grid)
         for stream, rows in raw.streams.items():
-            moments[stream].add(rescale(rows, raw.times, duration, length, settings.method))
+            moments[stream].add(rescale(rows, raw.times, duration, length, method))
     return Transform(
         steps=settings.steps,
-        method=settings.method,
+        method=method,
         grid=settings.grid,
         stride=settings.stride if settings.grid == "windows" else 0,
         rest=settings.rest if settings.grid == "windows" else 0,

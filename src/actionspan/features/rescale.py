@@ -11,16 +11,17 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
     """Rescale a sequence to `steps` bins of equal length over the video.
 
     Between snippet centres features are interpolated linearly; before the first and after the
-    last they stay as there. With `"bins"` each bin is the mean of three points, its start, middle
-    and end (as in BSN's reference); with `"linear"` it is the point at its middle. A sequence
-    that already has one row at the middle of each bin comes back as it is.
+    last they stay as there. With `"mean"` each bin is the mean over its whole length; with
+    `"bins"` that of three points, its start, middle and end (as in BSN's reference); with
+    `"linear"` it is the point at its middle; with `"nearest"` the snippet nearest to that. A
+    sequence that already has one row at the middle of each bin comes back as it is.
 
     Args:
         features: (T, C) or (T,), one row a snippet.
         times: (T,) increasing snippet centres in seconds.
         duration: Length of the video in seconds.
         steps: How many bins.
-        method: `"bins"` or `"linear"`.
+        method: `"mean"`, `"bins"`, `"linear"` or `"nearest"`.
 
     Returns:
         (steps, C) or (steps,).
@@ -35,18 +36,35 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
         raise ValueError("times do not increase")
     if not duration > 0:
         raise ValueError(f"duration is {duration}: above 0 seconds")
-    if method not in ("bins", "linear"):
-        raise ValueError(f"method is {method!r}: bins or linear")
+    if method not in ("mean", "bins", "linear", "nearest"):
+        raise ValueError(f"method is {method!r}: mean, bins, linear or nearest")
     halves = np.arange(2 * steps + 1, dtype=np.float64) * (
         duration / (2 * steps)
     )  # edges and middles by turns
     middles = halves[1::2]
     if len(times) == steps and np.allclose(times, middles, rtol=0, atol=1e-6 * duration):
         return features.copy()
+    if method == "nearest":
+        between = (times[1:] + times[:-1]) / 2
+        return features[np.searchsorted(between, middles)]
     if method == "linear":
         return _interpolate(features, times, middles)
+    if method == "mean":
+        return _means(features, times, halves[::2])
     points = _interpolate(features, times, halves)
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
+
+
+def _means(features: Floats, times: Doubles, edges: Doubles) -> Floats:
+    """Return the mean of linearly interpolated features between each two neighbouring edges."""
+    inside = times[(times > edges[0]) & (times < edges[-1])]
+    points = np.unique(np.concatenate([edges, inside]))
+    values = _interpolate(features, times, points)
+    lengths = np.diff(points).astype(np.float32).reshape(-1, *[1] * (features.ndim - 1))
+    areas = (values[1:] + values[:-1]) / 2 * lengths
+    sums = np.add.reduceat(areas, np.searchsorted(points, edges[:-1]), axis=0)
+    means: Floats = sums / np.add.reduceat(lengths, np.searchsorted(points, edges[:-1]), axis=0)
+    return means
 
 
 def _interpolate(features: Floats, times: Doubles, points: Doubles) -> Floats:

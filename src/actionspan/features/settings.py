@@ -115,8 +115,10 @@ class RescaleSettings:
     rest: int = option(
         0, "steps at the end of a video that may be in no window (grid windows)", unit="steps"
     )
-    method: Literal["bins", "linear"] = option(
-        "bins", "mean of 3 interpolated points a bin (BSN's), or the point at the bin's centre"
+    method: Literal["mean", "bins", "linear"] = option(
+        "bins",
+        "a step is the mean over its length, of 3 interpolated points (BSN's), or the point at its "
+        "centre (grid video)",
     )
     components: int = option(
         128, "principal components kept of each stream; 0: all features as they are"
