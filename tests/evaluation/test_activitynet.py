@@ -224,8 +224,16 @@ def test_ids_match_with_and_without_v_and_exact_ones_first():
         "abc": "abc",
     }
     assert match_ids({"v_x": 0}, {"v_v_x": 0}) == {"v_x": "v_v_x"}
-    with pytest.raises(ValueError, match="'abc' and 'v_abc' mean one video"):
-        match_ids({"abc": 0, "v_abc": 0}, {"v_abc": 0})
+    with pytest.raises(ValueError, match="'abc' and 'v_v_abc' mean one video"):
+        match_ids({"abc": 0, "v_v_abc": 0}, {"v_abc": 0})
+
+
+@pytest.mark.parametrize("order", [("abc", "v_abc"), ("v_abc", "abc")])
+def test_an_id_that_is_there_itself_is_no_other_ids(order):
+    # a data set may hold two videos of these names, one of them in another subset
+    given = dict.fromkeys(order, 0)
+    assert match_ids(given, {"v_abc": 0}) == {"v_abc": "v_abc"}
+    assert match_ids(given, {"abc": 0}) == {"abc": "abc"}
 
 
 def test_ids_without_v_score_the_same():

@@ -259,10 +259,42 @@ def test_bad_files_are_one_line_by_every_protocol(folder, protocol, capsys):
     (folder / "proposals.json").write_text('{"results": {"v0": [{"segment": [2, 1], "score": 1}]}}')
     line = refused(capsys, score(folder, protocol, *more))
     assert "proposals.json: video 'v0', proposal 1: [2, 1] with score 1: start is after" in line
-    (folder / "proposals.json").write_text(text.replace('"v1"', '"v_v0"'))
+    truth = (folder / "annotations.json").read_text()
+    (folder / "annotations.json").write_text(truth.replace('"v0"', '"v_0"'))
+    (folder / "proposals.json").write_text(text.replace('"v0"', '"0"').replace('"v1"', '"v_v_0"'))
     line = refused(capsys, score(folder, protocol, *more))
-    assert "proposals.json: 'v0' and 'v_v0' mean one video" in line
+    assert "proposals.json: '0' and 'v_v_0' mean one video" in line
     content = {"results": {"foreign": [{"segment": [1, 2], "score": 1}]}}
     (folder / "proposals.json").write_text(json.dumps(content))
     line = refused(capsys, score(folder, protocol, *more))
     assert "proposals.json: none of its videos (e.g. 'foreign') is among those of subset" in line
+
+
+@pytest.mark.parametrize("twin", ["0", "v_0"])
+def test_videos_whose_names_differ_by_v_are_two(folder, twin):
+    """One of them in another subset: its frame rate and its proposals are not the other's."""
+    for name, replaced in (("annotations.json", '"v0"'), ("proposals.json", '"v0"')):
+        text = (folder / name).read_text()
+        assert replaced in text
+        (folder / name).write_text(text.replace(replaced, '"v_0"' if twin == "0" else '"0"'))
+    rates = (folder / "videos.tsv").read_text()
+    (folder / "videos.tsv").write_text(rates.replace("v0\t", "v_0\t" if twin == "0" else "0\t"))
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    alone = (folder / "out.json").read_text(), (folder / "out.tsv").read_text()
+    content = json.loads((folder / "annotations.json").read_text())
+    content["database"][twin] = {"subset": "training", "duration": 20.0, "annotations": []}
+    (folder / "annotations.json").write_text(json.dumps(content))
+    with (folder / "videos.tsv").open("a") as file:
+        file.write(f"{twin}\t1.0\n")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    assert ((folder / "out.json").read_text(), (folder / "out.tsv").read_text()) == alone
+
+
+def test_two_frame_rates_of_one_video_are_one_line(folder, capsys):
+    for name in ("annotations.json", "proposals.json"):
+        (folder / name).write_text((folder / name).read_text().replace('"v0"', '"v_0"'))
+    rates = (folder / "videos.tsv").read_text()
+    (folder / "videos.tsv").write_text(rates.replace("v0\t", "0\t") + "v_v_0\t25\n")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "videos.tsv: '0' and 'v_v_0' mean one video; keep one" in line

@@ -328,7 +328,7 @@ def test_every_method_has_a_figure(tmp_path, proposals):
     ("proposals", "message"),
     [
         ({"a": [(3, 2, 1)]}, "proposals.json: video 'a', proposal 1: .*start is after end"),
-        ({"a": [], "v_a": []}, "'a' and 'v_a' mean one video"),
+        ({"a": [(1, 2, np.nan)]}, "proposals.json: video 'a', proposal 1: .*not finite"),
     ],
 )
 def test_bad_proposals_are_one_line(folder, capsys, proposals, message):

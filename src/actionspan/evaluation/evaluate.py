@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import (
     AverageRecall,
     area_under_curve,
@@ -61,7 +62,8 @@ def evaluate_files(
         What `evaluation/{method}.json` and `evaluation/videos/{method}.tsv` hold.
 
     Raises:
-        InputError: A file is not readable, or the two have no video in common.
+        InputError: A file is not readable, the two have no video in common, or two ids of
+            videos.tsv mean one video.
     """
     truth, given = read_scored(annotations, proposals, subset)
     result = average_recall_activitynet(truth, given)
@@ -71,6 +73,8 @@ def evaluate_files(
             in_frames = average_recall_thumos14(truth, given, read_frame_rates(videos))
         except FrameRateError as error:  # features that were made elsewhere have no rate
             print(f"{videos}: {error}: no values of THUMOS14's protocol", file=sys.stderr)
+        except ValueError as error:
+            raise InputError(f"{videos}: {error}") from None
     record = {
         **evaluation_record(method, subset, result, settings),
         "thumos14": (

@@ -1,7 +1,8 @@
 """What every protocol starts from: rows checked, and proposals put to the videos they are of.
 
-Ids are compared as they are; an id that finds no video is tried with `v_` put before or taken
-away, because ActivityNet's annotations exist in both forms.
+Ids are compared as they are; one that finds no video is tried with `v_` put before or taken away,
+because ActivityNet's annotations exist in both forms. Where both `x` and `v_x` are given they are
+two videos, and each is only what it says.
 """
 
 from collections.abc import Mapping
@@ -76,14 +77,19 @@ def check_rows(rows: ArrayLike, columns: int, what: str) -> Floats:
 def match_ids(proposals: Mapping[str, Any], ground_truth: Mapping[str, Any]) -> dict[str, str]:
     """Return the ground-truth id of each proposals id that has one, with or without `v_`.
 
+    A video that is given under its own id is no other id's.
+
     Raises:
-        ValueError: Two ids of the proposals mean one video.
+        ValueError: Two ids of the proposals mean one video, and neither is its own.
     """
     matched: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in proposals:
-        for video_id in (name, f"v_{name}", name.removeprefix("v_")):
-            if video_id in ground_truth:
+        if name in ground_truth:
+            matched[name] = name
+            continue
+        for video_id in (f"v_{name}", name.removeprefix("v_")):
+            if video_id in ground_truth and video_id not in proposals:
                 if video_id in taken:
                     raise ValueError(f"{taken[video_id]!r} and {name!r} mean one video; keep one")
                 matched[name] = video_id
