@@ -103,7 +103,14 @@ def test_coverage_is_of_the_segment_held_best():
     segments = np.array([[0.0, 4.0], [9.0, 19.0]])
     assert window_coverage(segments, np.array([0, 2, 10, 30]), 10).tolist() == [1, 0.5, 0.9, 0]
     assert window_coverage(np.empty((0, 2)), np.array([0, 2]), 10).tolist() == [0, 0]
-    assert window_coverage(np.array([[3.0, 3.0]]), np.array([0]), 10).tolist() == [0]
+
+
+def test_a_segment_without_length_covers_nothing_and_warns_of_nothing():
+    starts = np.array([0, 2, 20, 100])
+    with np.errstate(all="raise"):
+        assert window_coverage(np.array([[3.0, 3.0]]), starts, 10).tolist() == [0, 0, 0, 0]
+        both = np.array([[3.0, 3.0], [1.0, 5.0]])
+        assert window_coverage(both, starts, 10).tolist() == [1, 0.75, 0, 0]
 
 
 def test_probabilities_of_windows_are_merged_to_videos(windowed):

@@ -99,6 +99,8 @@ def make_labels(
 def window_coverage(segments: Array, starts: Array, steps: int) -> Array:
     """Return (N,) the largest part of one segment that each window of `steps` holds.
 
+    A segment without length has no part, and counts as 0.
+
     Args:
         segments: (K, 2) starts and ends, in steps; K may be 0.
         starts: (N,) first step of each window.
@@ -106,8 +108,9 @@ def window_coverage(segments: Array, starts: Array, steps: int) -> Array:
     """
     begins, ends = segments.reshape(-1, 2).T  # (K,)
     shared = np.minimum(ends, starts[:, None] + steps) - np.maximum(begins, starts[:, None])
-    lengths = np.maximum(ends - begins, np.finfo(np.float64).tiny)
-    held: Array = np.clip(shared / lengths, 0, 1).max(axis=1, initial=0)
+    lengths = ends - begins
+    parts = np.divide(shared, lengths, out=np.zeros(shared.shape), where=lengths > 0)
+    held: Array = np.clip(parts, 0, 1).max(axis=1, initial=0)
     return held
 
 
