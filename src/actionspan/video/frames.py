@@ -3,7 +3,7 @@
 Snippet k covers frames S·k … S·k + S − 1 (S = `snippet_frames`) and its centre is frame
 c = S·k + S//2. A snippet exists where its centre does; a video shorter than that has one, centred
 on its last frame. Its grey frames are c − L//2 … c − L//2 + L, clamped to the video. Its time is
-the centre frame's own time stamp, which for a constant rate is (S·k + S/2) / fps.
+the centre frame's own time stamp, which for a constant rate is (S·k + S//2) / fps.
 """
 
 from collections.abc import Iterable, Iterator
