@@ -33,6 +33,7 @@ import torch
 import yaml
 
 from accuracy import ROOT, call, changed_config, flags, run_model
+from actionspan.errors import InputError
 from actionspan.pool import worker_pool
 from actionspan.storage import digest
 from folds import (
@@ -261,7 +262,10 @@ def main() -> None:
     configs = {
         name: recipe_config(recipe, held_out_subset(arguments)) for name, recipe in recipes.items()
     }
-    sets = make_sets(arguments)
+    try:
+        sets = make_sets(arguments)
+    except (InputError, ValueError) as error:
+        raise SystemExit(str(error)) from None
     if not sets:
         raise SystemExit("give --results or --spliced")
     pool = worker_pool(arguments.processes)
