@@ -53,7 +53,7 @@ _COUNT = {"type": "integer", "minimum": 1}
 _WORKFLOW: dict[str, dict[str, Any]] = {
     "dataset": {
         "videos": {**_TEXT_OR_NULL, "description": "folder of videos; demo: the embedded set"},
-        "annotations": {**_TEXT_OR_NULL, "description": "annotation file"},
+        "annotations": {**_TEXT_OR_NULL, "description": "annotation file, or folder of THUMOS14"},
         "format": {"enum": ["auto", "activitynet", "anet_anno_action", "thumos14", "table"]},
         "overshoot_seconds": {"type": "number", "minimum": 0},
         "ambiguous": {"type": "boolean"},

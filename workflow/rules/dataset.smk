@@ -50,7 +50,7 @@ rule dataset_probe:
 rule dataset_index:
     input:
         shards=expand("results/dataset/shards/{shard}.txt", shard=SHARDS),
-        annotations=ANNOTATIONS,
+        annotations=annotation_files(ANNOTATIONS),
         video_info=config["dataset"]["video_info"] or [],
         code=source_files("actionspan.dataset.index", "actionspan.dataset.rejections"),
     output:
@@ -67,6 +67,7 @@ rule dataset_index:
         runtime=30,
         gpu=0,
     params:
+        annotations=ANNOTATIONS,  # a folder by its name: its files alone have no classes
         settings=flags(
             config["dataset"],
             "format",
@@ -79,5 +80,5 @@ rule dataset_index:
         folder="" if DEMO else flags({"folder": config["dataset"]["videos"]}),
         passed_over=passed_over(),  # so that a file more in the folder is reported
     shell:
-        "python -m actionspan dataset index --shards {input.shards} --annotations {input.annotations:q}"
+        "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
         " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"
