@@ -26,7 +26,8 @@ wildcard_constraints:
     method=seeded([*KNOWN_MODELS, *BASELINES]),
     run=run_pattern(),
     repeat="[1-9][0-9]*",
-    video=one_of(VIDEOS) if len(VIDEOS) <= 1000 else r"[^/]+",
+    # without video files the ids are those of the annotations, not known yet
+    video=one_of(VIDEOS) if 0 < len(VIDEOS) <= 1000 else r"[^/]+",
 
 
 ##### Rules, a file a stage #####

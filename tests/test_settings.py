@@ -136,3 +136,13 @@ def test_every_settings_class_survives_flags_and_mappings(settings):
     assert from_arguments(settings, parser.parse_args([])) == default
     assert from_mapping(settings, asdict(default)) == default
     assert parser.format_help()
+
+
+def test_a_field_without_a_flag_is_given_by_the_command():
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser, Knobs, without=["batch_size"])
+    assert "--batch-size" not in parser.format_help()
+    arguments = parser.parse_args(["--rate=0.1"])
+    assert from_arguments(Knobs, arguments, batch_size=9) == Knobs(batch_size=9, rate=0.1)
+    with pytest.raises(InputError, match="batch_size 0: at least 1"):
+        from_arguments(Knobs, arguments, batch_size=0)

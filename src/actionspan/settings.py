@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -35,11 +36,21 @@ def _value_type(annotation: Any) -> tuple[Any, list[Any] | None]:
     return annotation, None
 
 
-def add_arguments(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
-    """Add one flag for each field of a settings dataclass: `batch_size` becomes `--batch-size`."""
+def add_arguments(
+    parser: argparse.ArgumentParser, settings: type[Any], *, without: Sequence[str] = ()
+) -> None:
+    """Add one flag for each field of a settings dataclass: `batch_size` becomes `--batch-size`.
+
+    Args:
+        parser: Of the command.
+        settings: The dataclass.
+        without: Fields that have no flag, whose values the command gives to `from_arguments`.
+    """
     hints = get_type_hints(settings)
     group = parser.add_argument_group(f"settings ({settings.__name__})")
     for field in dataclasses.fields(settings):
+        if field.name in without:
+            continue
         convert, choices = _value_type(hints[field.name])
         flag = "--" + field.name.replace("_", "-")
         unit = f" [{field.metadata['unit']}]" if field.metadata["unit"] else ""
@@ -54,15 +65,23 @@ def add_arguments(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
             )
 
 
-def from_arguments(settings: type[Settings], arguments: argparse.Namespace) -> Settings:
+def from_arguments(
+    settings: type[Settings], arguments: argparse.Namespace, **given: Any
+) -> Settings:
     """Build the dataclass from parsed flags; its own checks report a value out of range.
+
+    Args:
+        settings: The dataclass.
+        arguments: Parsed by a parser with its flags.
+        **given: Values of the fields that have no flag.
 
     Raises:
         InputError: A value is not allowed (the dataclass's `__post_init__` raised ValueError).
     """
-    fields = dataclasses.fields(settings)  # type: ignore[arg-type]
+    names = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
+    read = {name: getattr(arguments, name) for name in names if name not in given}
     try:
-        return settings(**{field.name: getattr(arguments, field.name) for field in fields})
+        return settings(**read, **given)
     except ValueError as error:
         raise InputError(str(error)) from None
 

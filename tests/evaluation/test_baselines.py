@@ -15,8 +15,10 @@ from actionspan.evaluation.baselines import (
     relative_lengths,
     sliding_windows,
 )
+from actionspan.proposals.settings import SuppressionSettings
 
 DEFAULT = BaselineSettings()
+SOFT_NMS = SuppressionSettings()
 
 
 def assert_well_formed(segments, scores, duration, most):
@@ -45,8 +47,8 @@ def test_all_make_ordered_segments_inside_the_video(duration, proposals, overlap
     for made in (
         random_proposals("video", duration, chosen),
         sliding_windows(duration, np.array([0.1, 0.1, 0.5]), chosen),
-        motion_proposals(motion, duration, chosen),
-        actionness_proposals(motion, duration, chosen),
+        motion_proposals(motion, duration, SuppressionSettings(keep=proposals)),
+        actionness_proposals(motion, duration, SuppressionSettings(keep=proposals)),
     ):
         assert_well_formed(*made, duration, proposals)
 
@@ -111,13 +113,13 @@ def test_motion_finds_the_two_bursts():
     signal = np.full(100, 0.01)
     signal[20:30] = 0.2
     signal[60:65] = 0.3
-    segments, _ = motion_proposals(signal, 50, DEFAULT)
+    segments, _ = motion_proposals(signal, 50, SOFT_NMS)
     found = {tuple(row) for row in segments.round(6).tolist()}
     assert {(10.0, 15.0), (30.0, 32.5)} <= found
 
 
 def test_still_pictures_have_no_motion_proposals():
-    segments, scores = motion_proposals(np.zeros(100), 50, DEFAULT)
+    segments, scores = motion_proposals(np.zeros(100), 50, SOFT_NMS)
     assert segments.shape == (0, 2)
     assert scores.shape == (0,)
 
@@ -125,20 +127,20 @@ def test_still_pictures_have_no_motion_proposals():
 def test_tag_takes_actionness_as_it_is():
     actionness = np.full(50, 0.3)
     actionness[10:20] = 0.9
-    segments, scores = actionness_proposals(actionness, 100, DEFAULT)
+    segments, scores = actionness_proposals(actionness, 100, SOFT_NMS)
     assert segments[0].tolist() == [20, 40]
     assert scores[0] == pytest.approx(0.9)
     # at levels up to 0.3 all of the video is one basin, whose mean is 0.42
     found = dict(zip(map(tuple, segments.tolist()), scores, strict=True))
     assert found[0, 100] == pytest.approx(0.42)
     # a video that is action all along is a proposal; one that is nowhere has none
-    assert actionness_proposals(np.full(50, 0.8), 100, DEFAULT)[0].tolist() == [[0, 100]]
-    assert actionness_proposals(np.full(50, 0.01), 100, DEFAULT)[0].shape == (0, 2)
+    assert actionness_proposals(np.full(50, 0.8), 100, SOFT_NMS)[0].tolist() == [[0, 100]]
+    assert actionness_proposals(np.full(50, 0.01), 100, SOFT_NMS)[0].shape == (0, 2)
 
 
 def test_tag_takes_any_number_of_steps():
     for steps in (1, 7, 1234):
-        segments, _ = actionness_proposals(np.full(steps, 0.6), 12.5, DEFAULT)
+        segments, _ = actionness_proposals(np.full(steps, 0.6), 12.5, SOFT_NMS)
         assert segments.tolist() == [[0, 12.5]]
 
 
@@ -155,7 +157,9 @@ def test_long_lists_hold_what_there_is():
     segments, scores = sliding_windows(200, NO_LENGTHS, dense)
     assert len(np.unique(segments.round(9), axis=0)) == len(scores) == 1500
     rng = np.random.default_rng(0)
-    segments, scores = actionness_proposals(rng.uniform(size=1000), 200, many)
+    segments, scores = actionness_proposals(
+        rng.uniform(size=1000), 200, SuppressionSettings(keep=1500)
+    )
     assert len(np.unique(segments, axis=0)) == len(scores) == 1500
 
 

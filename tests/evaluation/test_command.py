@@ -9,6 +9,8 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.proposals.grouping import group_actionness
+from proposals.oracle import suppress
 
 VIDEOS = ["train_0", "train_1", "val_0", "val_1", "val_2"]
 
@@ -83,6 +85,35 @@ def test_baselines_write_both_files_for_the_videos_of_the_subset(folder, evaluat
         assert len(rows) == sum(map(len, results.values()))
         assert float(rows[0]["score"]) == results["val_0"][0]["score"]
         assert [int(row["rank"]) for row in rows[:3]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("method", ["difference", "tag"])
+def test_baselines_that_group_take_the_soft_nms_of_the_models(folder, method):
+    thumos14 = {"low_threshold": 0.5, "slope": 0.3, "epsilon": 0.5, "full_width_seconds": 10.0}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in thumos14.items()]
+    files = ("--features", folder / "features.h5", "--probabilities", folder / "probabilities.h5")
+    assert make_baseline(folder, method, *files, *flags, "--proposals", 150) == 0
+    made = json.loads((folder / f"{method}.json").read_text())["results"]
+    for number, name in enumerate(VIDEOS[2:], start=2):
+        file_name, key = ("probabilities.h5", "probabilities")
+        if method == "difference":
+            file_name, key = ("features.h5", "frame_difference")
+        with h5py.File(folder / file_name) as file:
+            signal = file[key][number].astype(np.float64)
+        if method == "tag":
+            signal = signal[:, 1]
+        else:
+            signal = (signal - signal.min()) / (signal.max() - signal.min())
+        steps = 0.05 * np.arange(1.0, 20)
+        seconds = (20 + number) / 100
+        rows = [
+            (begin * seconds, end * seconds, signal[begin:end].mean())
+            for begin, end in group_actionness(signal, steps, steps).tolist()
+        ]
+        expected = suppress(rows, 0.5, 0.3, 0.5, 150, 10.0)
+        assert len(expected) == 150
+        given = [(*row["segment"], row["score"]) for row in made[name]]
+        np.testing.assert_allclose(given, expected, rtol=0, atol=1e-9)
 
 
 def test_a_new_video_leaves_the_others_random_proposals_as_they_are(folder, evaluations):

@@ -93,6 +93,10 @@ def test_a_touched_source_file_re_runs_nothing(project):
             {"proposals": {"evaluator": {"epochs": 3}}},
             AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"},
         ),
+        (
+            {"proposals": {"suppression": {"slope": 0.3}}},
+            AFTER_GENERATE | {"proposals_generate", "proposals_bundle", "evaluation_baseline"},
+        ),
         ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
         (
             {"evaluation": {"protocol": {"resamples": 10}}},
@@ -103,10 +107,32 @@ def test_a_touched_source_file_re_runs_nothing(project):
             VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train"},
         ),
     ],
-    ids=["soft-nms", "evaluator", "learning rate", "bootstrap", "flow bound"],
+    ids=["kept proposals", "evaluator", "soft-nms", "learning rate", "bootstrap", "flow bound"],
 )
 def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
     assert set(project.planned(config=change)) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "baselines"),
+    [
+        ({"baseline": {"seed": 2}}, {"random"}),
+        ({"baseline": {"overlap": 0.5}}, {"sliding"}),
+        ({"baseline": {"shortest_window": 0.1}}, {"sliding"}),
+        ({"baseline": {"window_prior": "none"}}, {"sliding"}),
+        ({"baseline": {"proposals": 90}}, {"random", "sliding", "difference", "tag"}),
+    ],
+)
+def test_a_knob_re_runs_the_baselines_that_read_it(project, section, baselines):
+    wanted = [
+        f"results/proposals/{name}/proposals.json"
+        for name in ("random", "sliding", "difference", "tag")
+    ]
+    planned = project.planned(*wanted, config={"evaluation": section})
+    assert planned == {"evaluation_baseline": len(baselines)}
+    without = [name for name in wanted if name.split("/")[2] not in baselines]
+    if without:
+        assert project.planned(*without, config={"evaluation": section}) == {}
 
 
 @pytest.mark.parametrize(
@@ -415,6 +441,14 @@ def test_features_from_elsewhere_need_no_video_and_a_changed_file_re_runs(tmp_pa
     assert set(record["thumos14"].values()) == {None}, "no frame rates"
     assert record["detection"]["average_mAP"] >= 0
     assert own.planned(config=config) == {}
+    # the page of worst videos names a timeline of each, whose ids are those of the annotations
+    page, timeline = (
+        f"results/evaluation/{name}" for name in ("videos/mtn.md", "timelines/mtn/v5.svg")
+    )
+    done = own.snakemake(page, timeline, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "results/evaluation/timelines/mtn/" in own.text(page)
+    assert own.text(timeline).startswith("<?xml")
     np.save(folder / "v0.npy", rng.normal(size=(30, 12)).astype(np.float32))
     planned = own.planned(config=config)
     assert {"features_external", "features_rescale", "temporal_train"} <= set(planned)

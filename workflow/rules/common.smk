@@ -22,6 +22,12 @@ from actionspan.sources import source_files
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 
 
+def annotation_files(name):
+    """Return the files of the annotations: one, or in a folder THUMOS14's text files."""
+    path = Path(name)
+    return sorted(map(str, path.glob("*.txt"))) if path.is_dir() else [name]
+
+
 def checked_videos(name):
     """Check the configuration and return {video id: path}.
 
@@ -42,10 +48,15 @@ def checked_videos(name):
     )
     if dataset["videos"] is not None and not videos:
         raise InputError(f"{name}: dataset.videos: no video in {dataset['videos']}")
-    if not Path(dataset["annotations"] or "").is_file():
+    if not (dataset["annotations"] and Path(dataset["annotations"]).exists()):
         raise InputError(
             f"{name}: dataset.annotations: {dataset['annotations']}: no such file; training needs "
             "annotations (`actionspan propose` finds proposals in videos without any)"
+        )
+    if not annotation_files(dataset["annotations"]):
+        raise InputError(
+            f"{name}: dataset.annotations: {dataset['annotations']}: a folder without .txt files; "
+            "those of THUMOS14 are <Class>_val.txt and <Class>_test.txt"
         )
     if external and not Path(config["features"]["external"]["folder"] or "").is_dir():
         folder = config["features"]["external"]["folder"]
@@ -138,9 +149,9 @@ def seed_number(name):
     return int(name.partition("-seed")[2] or 1)
 
 
-def seeded_flags(section, name):
+def seeded_flags(section, name, *keys):
     """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
-    return flags({**section, "seed": section["seed"] + seed_number(name) - 1})
+    return flags({**section, "seed": section["seed"] + seed_number(name) - 1}, *keys)
 
 
 def seed_names(methods):
@@ -285,6 +296,22 @@ def baseline_probabilities(wildcards):
     if base_name(name) != "tag":
         return []
     return f"results/temporal/{name.replace('tag', 'origin', 1)}/{RUN}/probabilities.h5"
+
+
+def baseline_settings(wildcards):
+    """Return the settings that this baseline reads, so that the others make it not anew."""
+    name = wildcards.baseline
+    keys = {
+        "random": ["seed"],
+        "sliding": ["overlap", "shortest_window", "window_prior"],
+    }.get(base_name(name), [])
+    words = seeded_flags(config["evaluation"]["baseline"], name, "proposals", *keys)
+    if keys:
+        return words
+    # those that group a signal have the models' Soft-NMS, but a length of their own
+    suppression = dict(config["proposals"]["suppression"])
+    del suppression["keep"]
+    return f"{words} {flags(suppression)}"
 
 
 def weights_files(*named):

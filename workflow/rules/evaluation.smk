@@ -25,9 +25,7 @@ rule evaluation_baseline:
         gpu=0,
     params:
         method=lambda wildcards: base_name(wildcards.baseline),
-        settings=lambda wildcards: seeded_flags(
-            config["evaluation"]["baseline"], wildcards.baseline
-        ),
+        settings=baseline_settings,
         subset=config["evaluation"]["subset"],
     shell:
         "python -m actionspan evaluation baseline --method {params.method}"

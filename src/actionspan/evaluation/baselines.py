@@ -104,36 +104,31 @@ def _spread_order(count: int) -> Integers:
     return np.argsort(np.argsort(reversed_bits))
 
 
-def motion_proposals(signal: Floats, duration: float, settings: BaselineSettings) -> Proposals:
+def motion_proposals(
+    signal: Floats, duration: float, suppression: SuppressionSettings
+) -> Proposals:
     """Group the parts of a video in which much moves (TAG-style), with Soft-NMS.
 
     Args:
         signal: (N,) a measure of motion for each of N equal parts of the video, such as the
             frame difference or the magnitude of optical flow.
         duration: Of the video, in seconds.
-        settings: How many proposals at most.
+        suppression: Soft-NMS, and how many proposals at most.
     """
-    return group_proposals(
-        signal, duration, suppression_settings=SuppressionSettings(keep=settings.proposals)
-    )
+    return group_proposals(signal, duration, suppression_settings=suppression)
 
 
 def actionness_proposals(
-    actionness: Floats, duration: float, settings: BaselineSettings
+    actionness: Floats, duration: float, suppression: SuppressionSettings
 ) -> Proposals:
     """Group the parts of a video that a network calls action (TAG), with Soft-NMS.
 
     Args:
         actionness: (T,) probability of action in each of T equal parts of the video.
         duration: Of the video, in seconds.
-        settings: How many proposals at most.
+        suppression: Soft-NMS, and how many proposals at most.
     """
-    return group_proposals(
-        actionness,
-        duration,
-        suppression_settings=SuppressionSettings(keep=settings.proposals),
-        stretch=False,
-    )
+    return group_proposals(actionness, duration, suppression_settings=suppression, stretch=False)
 
 
 def relative_lengths(annotations: Sequence[Annotation], subset: str = "training") -> Floats:

@@ -27,6 +27,7 @@ from actionspan.temporal.probabilities import video_probabilities
 def add_parsers(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands of `actionspan evaluation`."""
     from actionspan.evaluation.baselines import METHODS, BaselineSettings
+    from actionspan.proposals.settings import SuppressionSettings
 
     steps = parser.add_subparsers(dest="step", required=True, metavar="STEP")
 
@@ -49,6 +50,8 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
     step.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
     add_arguments(step, BaselineSettings)
+    # of difference and tag; --proposals says how many are kept
+    add_arguments(step, SuppressionSettings, without=["keep"])
     step.set_defaults(run=run_baseline)
 
     step = steps.add_parser("evaluate", help="AR@AN, AUC and mAP of one method's proposals")
@@ -107,8 +110,10 @@ def run_baseline(arguments: argparse.Namespace) -> int:
         sliding_windows,
     )
     from actionspan.evaluation.signals import actionness, frame_differences
+    from actionspan.proposals.settings import SuppressionSettings
 
     settings = from_arguments(BaselineSettings, arguments)
+    suppression = from_arguments(SuppressionSettings, arguments, keep=settings.proposals)
     annotations = read_annotations(arguments.annotations)
     videos = [known for known in annotations if known.subset == arguments.subset]
     if not videos:
@@ -126,7 +131,7 @@ def run_baseline(arguments: argparse.Namespace) -> int:
         if arguments.features is None:
             raise InputError("--method difference needs --features features.h5")
         made = [
-            motion_proposals(signal, video.duration_seconds, settings)
+            motion_proposals(signal, video.duration_seconds, suppression)
             for signal, video in zip(
                 frame_differences(arguments.features, videos), videos, strict=True
             )
@@ -135,7 +140,7 @@ def run_baseline(arguments: argparse.Namespace) -> int:
         if arguments.probabilities is None:
             raise InputError("--method tag needs --probabilities probabilities.h5")
         made = [
-            actionness_proposals(signal, video.duration_seconds, settings)
+            actionness_proposals(signal, video.duration_seconds, suppression)
             for signal, video in zip(
                 actionness(arguments.probabilities, videos), videos, strict=True
             )
