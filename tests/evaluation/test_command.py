@@ -151,16 +151,29 @@ def test_summary_keeps_the_order_given(folder, evaluations):
     summary = json.loads(outputs[0].read_text())
     assert list(summary) == ["sliding", "difference", "random"]
     assert set(summary["random"]) == {
-        *("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC", "AUC_interval")
+        *("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC", "AUC_interval"),
+        *("mAP@0.50", "average_mAP"),
     }
+    for name, path in zip(summary, order, strict=True):
+        record = json.loads(path.read_text())
+        for key in ("mAP@0.50", "average_mAP"):
+            assert summary[name][key] == record["detection"][key]
     rows = list(csv.DictReader(outputs[1].open(), delimiter="\t"))
     assert [row["method"] for row in rows] == list(summary)
-    assert float(rows[2]["AR@100"]) == pytest.approx(100 * summary["random"]["AR@100"], abs=0.005)
+    for key in ("AR@100", "mAP@0.50", "average_mAP"):
+        assert float(rows[2][key]) == pytest.approx(100 * summary["random"][key], abs=0.005)
     lines = outputs[2].read_text().splitlines()
     assert lines[2].startswith("| method | AR@1 |")
     best = max(summary, key=lambda name: summary[name]["AUC"])
     bold = next(line for line in lines if line.startswith(f"| {best} "))
     assert f"**{summary[best]['AUC']:.2f}**" in bold
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    assert table[0][6:] == ["AUC", "interval", "mAP@0.50", "average mAP"]
+    assert {len(cells) for cells in table} == {10}
+    for name, *cells in table[2:]:
+        assert cells[-1].strip("*") == f"{100 * summary[name]['average_mAP']:.2f}"
+    best = max(summary, key=lambda name: summary[name]["average_mAP"])
+    assert any(cells[0] == best and cells[-1].startswith("**") for cells in table[2:])
 
 
 def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):

@@ -16,6 +16,7 @@ from actionspan.storage import read_json
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
+DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 
 Record = Mapping[str, Any]
 
@@ -117,6 +118,9 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
         record = read_json(path)
         needed = ("method", "subset", "videos", "instances", "AN", "AR", "recall", *SUMMARY_KEYS)
         missing = [key for key in needed if not isinstance(record, dict) or key not in record]
+        if not missing:
+            scores = record.get("detection", {})
+            missing = [f"detection: {key}" for key in DETECTION_KEYS if key not in scores]
         if missing:
             raise InputError(f"{path}: not an evaluation: no {missing[0]!r}")
         for earlier, other in zip(paths, records, strict=False):
@@ -133,17 +137,25 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
 
 
 def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Return `{method: {"AR@1": …, "AUC": …, "AUC_interval": [low, high]}}`."""
-    return {record["method"]: {key: record[key] for key in SUMMARY_KEYS} for record in records}
+    """Return `{method: {"AR@1": …, "AUC": …, "AUC_interval": [low, high], "mAP@0.50": …, …}}`."""
+    return {
+        record["method"]: {
+            **{key: record[key] for key in SUMMARY_KEYS},
+            **{key: record["detection"][key] for key in DETECTION_KEYS},
+        }
+        for record in records
+    }
 
 
 def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and rows of the table, all in percent with two decimals."""
     columns = ["method", *(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_low", "AUC_high"]
+    columns += DETECTION_KEYS
     rows = [
         [record["method"]]
         + [f"{100 * record[f'AR@{number}']:.2f}" for number in AR_NUMBERS]
         + [f"{value:.2f}" for value in (record["AUC"], *record["AUC_interval"])]
+        + [f"{100 * record['detection'][key]:.2f}" for key in DETECTION_KEYS]
         for record in records
     ]
     return columns, rows
@@ -152,21 +164,30 @@ def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
 def summary_markdown(records: Sequence[Record]) -> str:
     """Return the table in Markdown, the best of each column in bold."""
     first = records[0]
+    columns, rows = summary_rows(records)
+    shown = [column for column in columns[1:] if column not in ("AUC_low", "AUC_high")]
+    titles = [column.replace("average_mAP", "average mAP") for column in shown]
+    titles.insert(titles.index("AUC") + 1, "interval")
     lines = [
         f"ActivityNet protocol, subset {first['subset']}: {first['videos']} videos, "
-        f"{first['instances']} instances. All in percent; interval: bootstrap over videos.",
+        f"{first['instances']} instances. All in percent; interval: bootstrap over videos. "
+        "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
         "",
-        "| method | " + " | ".join(f"AR@{number}" for number in AR_NUMBERS) + " | AUC | interval |",
-        "|---" + "|---:" * (len(AR_NUMBERS) + 2) + "|",
+        "| method | " + " | ".join(titles) + " |",
+        "|---" + "|---:" * len(titles) + "|",
     ]
-    columns = [f"AR@{number}" for number in AR_NUMBERS] + ["AUC"]
-    best = {key: max(record[key] for record in records) for key in columns}
-    for record in records:
-        cells = []
-        for key in columns:
-            text = f"{record[key] if key == 'AUC' else 100 * record[key]:.2f}"
-            cells.append(f"**{text}**" if record[key] == best[key] else text)
-        low, high = record["AUC_interval"]
-        cells.append(f"{low:.2f}–{high:.2f}")
-        lines.append(f"| {record['method']} | " + " | ".join(cells) + " |")
+    values = {  # unrounded, so that only the best is bold
+        key: [
+            record["detection"][key] if key in DETECTION_KEYS else record[key] for record in records
+        ]
+        for key in shown
+    }
+    for number, row in enumerate(rows):
+        texts = dict(zip(columns, row, strict=True))
+        cells = [
+            f"**{texts[key]}**" if values[key][number] == max(values[key]) else texts[key]
+            for key in shown
+        ]
+        cells.insert(shown.index("AUC") + 1, f"{texts['AUC_low']}–{texts['AUC_high']}")
+        lines.append(f"| {texts['method']} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
