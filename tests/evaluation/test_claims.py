@@ -1,7 +1,11 @@
 """The verdicts: the rule itself, what is missing, and the differences behind it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.cli import main
 from actionspan.evaluation.claims import (
@@ -31,11 +35,12 @@ REPRODUCED, NOT, UNKNOWN = VERDICTS
         (0.1, 2.0, None, REPRODUCED),
         (-2.0, -0.1, 1.0, NOT),
         (-2.0, -0.1, None, NOT),
-        (-0.5, 0.5, 1.0, NOT),
-        (0.0, 0.5, 1.0, NOT),
+        (-0.5, 0.5, 1.0, UNKNOWN),
+        (0.0, 0.5, 1.0, UNKNOWN),
+        (-3.0, 0.1, 5.0, UNKNOWN),
         (0.0, 0.0, 1.0, UNKNOWN),
         (0.0, 0.0, None, UNKNOWN),
-        (-0.1, 0.1, 0.2, NOT),
+        (-0.1, 0.1, 0.2, UNKNOWN),
         (-0.5, 1.5, 1.0, UNKNOWN),
         (0.0, 1.0, 1.0, UNKNOWN),
         (-0.5, 0.0, None, UNKNOWN),
@@ -46,6 +51,13 @@ def test_the_rule(low, high, published, verdict):
     found, why = judge(low, high, published)
     assert found == verdict
     assert why.endswith(".")
+    if low <= 0 <= high and low < high and published is not None:
+        assert ("outside" in why) == (not low <= published <= high)
+
+
+@given(st.floats(-9, 9), st.floats(0, 9), st.none() | st.floats(0, 9))
+def test_the_size_decides_no_verdict(low, width, published):
+    assert judge(low, low + width, published)[0] == judge(low, low + width, None)[0]
 
 
 def test_a_claim_is_about_measures_its_table_prints():
@@ -73,9 +85,18 @@ def test_published_differences():
     assert difference("table3", "dense", "se", "AR@1") == pytest.approx(1.4)
 
 
-def scores_of(folder, **gains):
+def scores_of(folder, *, spread=(0.0, 0.0), **gains):
+    """Return scores of two seeds or more, each all its method's gain and its own spread better."""
     levels = (0.2, 0.4, 0.6, 0.3, 0.5)
-    paths = [write_scores(folder / f"{name}.tsv", levels, gain=gains[name]) for name in gains]
+    paths = [
+        write_scores(
+            folder / (name if seed == 1 else f"{name}-seed{seed}") / "x.tsv",
+            levels,
+            gain=gain + own,
+        ).rename(folder / f"{name}{'' if seed == 1 else f'-seed{seed}'}.tsv")
+        for name, gain in gains.items()
+        for seed, own in enumerate(spread, start=1)
+    ]
     return read_video_scores(paths)
 
 
@@ -110,7 +131,9 @@ def test_what_the_data_do_not_give_is_not_testable(tmp_path):
     for key, why in {
         ("001, table 1", "origin", "tag", "AUC"): "There are no runs of tag.",
         ("001, table 3", "dense", "se", "AUC"): "There are no runs of dense and se.",
-        ("001, table 2", "mtn", "origin", "thumos14_AR@500"): "mtn or origin has no AR@500",
+        ("001, table 2", "mtn", "origin", "thumos14_AR@500"): (
+            "mtn has no AR@500: too few proposals; origin has no AR@500: too few proposals."
+        ),
         ("001, figure 10", "mtn", "origin", LOSS): "There are no runs of mtn and origin.",
     }.items():
         assert found[key].verdict == UNKNOWN
@@ -120,26 +143,60 @@ def test_what_the_data_do_not_give_is_not_testable(tmp_path):
 
 
 def test_one_video_tells_nothing(tmp_path):
-    paths = [write_scores(tmp_path / f"{name}.tsv", (0.5,)) for name in ("mtn", "origin")]
+    names = ("mtn", "mtn-seed2", "origin", "origin-seed2")
+    paths = [write_scores(tmp_path / f"{name}.tsv", (0.5,)) for name in names]
     found = findings(read_video_scores(paths))["001, table 1", "mtn", "origin", "AUC"]
     assert found.verdict == UNKNOWN
     assert found.why == "One video has no interval over videos."
 
 
+def test_one_seed_says_nothing_about_the_next(tmp_path):
+    found = findings(scores_of(tmp_path, spread=(0.0,), mtn=0.2, origin=0.1))
+    one = found["001, table 1", "mtn", "origin", "AUC"]
+    assert (one.verdict, np.isnan(one.low)) == (UNKNOWN, True)
+    assert one.why == "One seed of mtn and origin says nothing about the next."
+    more = scores_of(tmp_path, mtn=0.2) | scores_of(tmp_path, spread=(0.0,), origin=0.1)
+    one = findings(more)["001, table 1", "mtn", "origin", "AUC"]
+    assert (one.verdict, one.why) == (UNKNOWN, "One seed of origin says nothing about the next.")
+
+
+def test_seeds_that_differ_widen_the_interval_by_welch(tmp_path):
+    """Alike in all videos, so that nothing but the seeds is in the interval."""
+    scores = scores_of(tmp_path, spread=(0.0, 0.02), mtn=0.1, origin=0.05)
+    one = findings(scores)["001, table 1", "mtn", "origin", "AUC"]
+    half = 4.3026527 * np.sqrt(2 * (1.0**2))  # 2 degrees of freedom; deviations of 2 over √2
+    assert (one.difference, one.low, one.high) == pytest.approx((5, 5 - half, 5 + half))
+    assert one.verdict == UNKNOWN
+
+
+def test_tag_and_origin_share_their_trainings(tmp_path):
+    """Their difference is the same in each seed, however much the seeds differ."""
+    scores = scores_of(tmp_path, spread=(0.0, 0.04, 0.1), tag=0.1, origin=0.12)
+    one = findings(scores)["001, table 1", "origin", "tag", "AUC"]
+    assert (one.difference, one.low, one.high) == pytest.approx((2, 2, 2))
+    assert one.verdict == REPRODUCED
+    apart = scores | {"tag": replace(scores["tag"], seeds=(1, 2, 4))}
+    assert findings(apart)["001, table 1", "origin", "tag", "AUC"].verdict == UNKNOWN
+
+
 LOSSES = {
-    "origin": np.array([[3.0, 2.0, 2.5], [3.0, 2.2, 2.1]]),  # lowest 2.0 and 2.1
-    "mtn": np.array([[3.0, 1.8, 1.5], [2.0, 1.7, 1.9]]),  # 1.5 and 1.7
-    "cnn2": np.array([[2.1, 2.0], [2.3, 2.2]]),  # 2.0 and 2.2
-    "cnn4": np.array([[1.9, 2.0], [1.8, 2.2]]),  # 1.9 and 1.8
+    "origin": np.array([[3.0, 2.0, 2.5], [3.0, 2.2, 2.1], [2.1, 2.2, 2.3]]),  # lowest 2, 2.1, 2.1
+    "mtn": np.array([[3.0, 1.8, 1.5], [2.0, 1.7, 1.9], [1.6, 1.6, 1.9]]),  # 1.5, 1.7 and 1.6
+    "cnn2": np.array([[2.1, 2.0], [2.3, 2.2], [2.1, 2.1]]),  # 2.0, 2.2 and 2.1
+    "cnn4": np.array([[1.9, 2.0], [1.8, 2.2], [1.8, 2.0]]),  # 1.9, 1.8 and 1.8
 }
 
 
 def test_losses_are_compared_by_the_lowest_of_each_seed(tmp_path):
     found = findings(scores_of(tmp_path, mtn=0.1), LOSSES)
     lower = found["001, figure 10", "mtn", "origin", LOSS]
-    assert lower.difference == pytest.approx(2.05 - 1.6)
-    # the least difference of any two draws, and the greatest
-    assert 0.3 - 1e-9 <= lower.low < lower.difference < lower.high <= 0.6 + 1e-9
+    assert lower.difference == pytest.approx(6.2 / 3 - 1.6)
+    # Welch: variances 0.01/3 and 0.01 over 3 seeds each, and 16/5 degrees of freedom, whose
+    # quantile lies between those of 3 and 4
+    error = np.sqrt((0.01 / 3 + 0.01) / 3)
+    half = lower.high - lower.difference
+    assert lower.difference - lower.low == pytest.approx(half)
+    assert 2.7764451 * error < half < 3.1824463 * error
     assert lower.verdict == REPRODUCED
     assert found["001, figure 10", "origin", "cnn2", LOSS].verdict == UNKNOWN
     assert found["001, figure 10", "origin", "cnn4", LOSS].verdict == NOT
@@ -149,7 +206,19 @@ def test_one_seed_has_no_interval_over_seeds(tmp_path):
     losses = {model: values[:1] for model, values in LOSSES.items()}
     found = findings(scores_of(tmp_path, mtn=0.1), losses)
     for better, worse in (("mtn", "origin"), ("origin", "cnn2")):
-        assert found["001, figure 10", better, worse, LOSS].verdict == UNKNOWN
+        one = found["001, figure 10", better, worse, LOSS]
+        assert one.verdict == UNKNOWN
+        assert one.why == f"One seed of {better} and {worse} says nothing about the next."
+
+
+def test_no_validation_loss_leaves_the_claims_about_scores(tmp_path):
+    losses = LOSSES | {"cnn2": np.full((2, 3), np.nan)}
+    found = findings(scores_of(tmp_path, mtn=0.1, origin=0.05), losses)
+    one = found["001, figure 10", "origin", "cnn2", LOSS]
+    assert one.verdict == UNKNOWN
+    assert one.why == "The logs of cnn2 have epochs without a validation loss."
+    assert found["001, figure 10", "mtn", "origin", LOSS].verdict == REPRODUCED
+    assert found["001, table 1", "mtn", "origin", "AUC"].verdict == REPRODUCED
 
 
 def test_the_report_counts_the_verdicts(tmp_path):
@@ -164,7 +233,7 @@ def test_the_report_counts_the_verdicts(tmp_path):
 def test_the_command_writes_both_forms(tmp_path):
     paths = [
         str(write_scores(tmp_path / f"{name}.tsv", (0.2, 0.4, 0.6), gain=gain))
-        for name, gain in (("origin", 0.1), ("mtn", 0.2))
+        for name, gain in (("origin", 0.1), ("mtn", 0.2), ("origin-seed2", 0.1), ("mtn-seed2", 0.2))
     ]
     logs = []
     for name in ("origin", "origin-seed2", "mtn", "mtn-seed2"):

@@ -1,6 +1,7 @@
 """The paper's tables: our means, empty cells where there is nothing, and the printed numbers."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,21 @@ import pytest
 from actionspan.cli import main
 from actionspan.evaluation.published import TABLES, published_value
 from actionspan.evaluation.summary import EvaluationSettings
-from actionspan.evaluation.tables import MeasuredOn, table_caption, table_cells, table_rows
+from actionspan.evaluation.tables import (
+    MeasuredOn,
+    measured_words,
+    table_caption,
+    table_cells,
+    table_markdown,
+    table_rows,
+    why_not,
+)
 from actionspan.evaluation.video_scores import read_video_scores
 from actionspan.storage import read_tsv
 from evaluation.scores import write_scores
 
 SETTINGS = EvaluationSettings(resamples=200)
+MEASURED = MeasuredOn(features="features of X", data="the set Y", subset="validation")
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "001_16e44f1a53758f77.txt"
 
 
@@ -42,8 +52,10 @@ def test_ours_are_instance_weighted_means_over_seeds_and_the_rest_is_empty(score
     assert table["mtn"]["AR@100"] == f"{mean:.2f}"
     assert table["mtn"]["AUC"] == f"{0.9 * mean:.2f}"
     assert table["mtn"]["seeds"] == "2"
+    # two seeds 5 points apart: t with 1 degree of freedom, 12.7, times 2.5, and the videos' part
     low, high = (float(table["mtn"][f"AR@100_{end}"]) for end in ("low", "high"))
-    assert 60 <= low <= mean <= high <= 90
+    assert low < mean - 12.7062 * abs(0.6 + 2.7 - 0.8 - 2.1) * 100 / 6 / 2
+    assert high == 100, "no more than a percentage can be"
     assert table["mtn"]["AR@100_published"] == "75.6"
     assert table["origin"]["seeds"] == "1"
     assert table["random"]["AUC_published"] == table["random"]["published_source"] == ""
@@ -57,6 +69,8 @@ def test_rows_of_ours_alone_come_first_then_those_of_the_paper_in_its_order(scor
     order = ["random", "tag", "Dai et al.", "Yao et al.", "origin", "se", "dense", "mtn"]
     assert list(cells("table1", scores)) == order
     assert list(cells("table2", scores))[:5] == ["random", "DAPs", "SCNN-prop", "SST", "TURN"]
+    # the ablation has its four models first
+    assert list(cells("table3", scores)) == ["origin", "se", "dense", "mtn", "random"]
 
 
 def test_an_interval_does_not_depend_on_the_methods_beside_it(scores):
@@ -81,13 +95,63 @@ def test_one_video_and_seed_have_an_interval_of_no_width(tmp_path):
 
 
 def test_the_caption_says_on_what_ours_was_measured(scores):
-    measured = MeasuredOn(features="features of X", data="the set Y", subset="validation")
-    caption = table_caption("table2", scores, measured, SETTINGS)
+    rows = table_rows("table2", scores, SETTINGS)
+    caption = table_caption("table2", rows, scores, MEASURED, SETTINGS)
     assert "features of X, on the set Y, subset validation" in caption
     assert "(3 videos with instances, 6 instances)" in caption
     assert "Mean over 2 seeds (origin, random: 1)" in caption
-    assert "the 95 % interval of a bootstrap over videos and seeds (200 resamples)" in caption
+    assert (
+        "the 95 % interval over videos (bootstrap, 200 resamples) and seeds (Student's t), of one "
+        "seed over videos only." in caption
+    )
     assert "of other features and other data" in caption
+
+
+def test_the_caption_of_one_seed_each_says_over_videos_only(scores):
+    alone = {"origin": scores["origin"], "random": scores["random"]}
+    words = measured_words(alone, MEASURED, SETTINGS)
+    assert "Mean over 1 seed and, in brackets" in words
+    assert "interval over videos only (bootstrap, 200 resamples)" in words
+    assert "Student" not in words
+
+
+def test_the_interval_of_one_seed_does_not_hold_what_seeds_would_add(scores):
+    one = scores["origin"]
+    two = replace(one, values=np.concatenate([one.values - 1, one.values + 1]), seeds=(1, 2))
+    alone, both = (cells("table1", {"origin": known})["origin"] for known in (one, two))
+    assert alone["AUC"] == both["AUC"]
+    # means 2 points apart: half their t interval, with 1 degree of freedom, is 12.7062
+    for end in ("AUC_low", "AUC_high"):
+        videos, too = (abs(float(row[end]) - float(row["AUC"])) for row in (alone, both))
+        assert too == pytest.approx(np.hypot(videos, 12.7062), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("proposals", "metric", "reason"),
+    [
+        ([[100, 100, 100]], "thumos14_AR@200", "too few proposals"),
+        ([[100, 100, 100]], "thumos14_AR@100", "no frame rates"),
+        ([[300, 300, 0]], "thumos14_AR@200", "no frame rates"),  # the mean of those that have any
+        ([[300, 300, 300], [200, 200, 100]], "thumos14_AR@200", "too few proposals"),
+        ([[5100, 5100, 5100]], "thumos14_AR@50", "too many proposals"),
+        ([[0, 0, 0]], "thumos14_AR@50", "too few proposals"),
+    ],
+)
+def test_why_there_is_no_value(scores, proposals, metric, reason):
+    assert why_not(replace(scores["mtn"], proposals=np.array(proposals)), metric) == reason
+
+
+def test_markdown_says_why_a_cell_is_empty_and_the_caption_what_to_do(scores):
+    rows = table_rows("table2", scores, SETTINGS)
+    caption = table_caption("table2", rows, scores, MEASURED, SETTINGS)
+    lines = table_markdown("table2", rows, caption).splitlines()
+    (mtn,) = ([c.strip() for c in line.split("|")] for line in lines if line.startswith("| mtn"))
+    assert mtn[5:7] == ["too few proposals"] * 2
+    assert mtn[3].startswith(f"{cells('table2', scores)['mtn']['AR@50']} [")
+    (note,) = (line for line in lines if line.startswith("No value, too few proposals: "))
+    assert "proposals.suppression.keep" in note
+    full = table_rows("table3", scores, SETTINGS)
+    assert "No value" not in table_caption("table3", full, scores, MEASURED, SETTINGS)
 
 
 def test_published_numbers_are_those_of_the_paper():
@@ -144,6 +208,6 @@ def test_the_command_names_a_bad_file_in_one_line(tmp_path, capsys):
     path.write_text("video_id\tinstances\na\t1\n")
     assert run(tmp_path, path) != 0
     assert capsys.readouterr().err.splitlines() == [
-        f"actionspan evaluation: {path}: no column 'AR@1'"
+        f"actionspan evaluation: {path}: no column 'proposals'"
     ]
     assert not (tmp_path / "t.tsv").exists()

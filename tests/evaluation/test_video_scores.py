@@ -1,13 +1,14 @@
 """Reading the scores by video of many methods and seeds."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
-from actionspan.evaluation.resampling import mean_scores
+from actionspan.evaluation.resampling import seed_scores
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.evaluation.video_scores import (
     ACTIVITYNET_METRICS,
@@ -35,6 +36,8 @@ def test_seeds_are_put_in_order_and_videos_too(tmp_path):
     mtn = scores["mtn"]
     assert mtn.video_ids == ("a", "b")
     assert mtn.instances.tolist() == [1, 2]
+    assert mtn.seeds == (1, 2, 10)
+    assert mtn.proposals.tolist() == [[100, 100]] * 3
     assert mtn.values.shape == (3, 2, len(METRICS))
     np.testing.assert_allclose(mtn.of(["AR@100"])[:, :, 0], [[10, 20], [50, 60], [30, 40]])
     np.testing.assert_allclose(mtn.of(["AUC", "AR@1"])[0], [[9, 2], [18, 4]])
@@ -73,7 +76,7 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
     )
     write_tsv(tmp_path / "mtn.tsv", VIDEO_COLUMNS, rows)
     scores = read_video_scores([tmp_path / "mtn.tsv"])["mtn"]
-    means = dict(zip(METRICS, mean_scores(scores.values, scores.instances), strict=True))
+    means = dict(zip(METRICS, seed_scores(scores.values, scores.instances)[0], strict=True))
     for metric in ACTIVITYNET_METRICS:
         scale = 1 if metric == "AUC" else 100
         assert means[metric] == pytest.approx(scale * record[metric], abs=1e-9)
@@ -99,8 +102,16 @@ def test_names(name, expected):
     assert name_and_seed(name) == expected
 
 
+def test_an_empty_name_is_refused():
+    with pytest.raises(ValueError, match="an empty name"):
+        name_and_seed("")
+    with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
+        read_video_scores([Path(".")])
+
+
 def table(**changes):
-    cells = {**dict.fromkeys(COLUMNS, "0.5"), "video_id": "a", "instances": "2"} | changes
+    cells = {**dict.fromkeys(COLUMNS, "0.5"), "video_id": "a", "instances": "2"}
+    cells = cells | {"proposals": "100"} | changes
     kept = {key: cell for key, cell in cells.items() if cell is not None}
     return "\t".join(kept) + "\n" + "\t".join(kept.values()) + "\n"
 
@@ -109,6 +120,8 @@ def table(**changes):
     ("text", "message"),
     [
         (table(AUC=None), "mtn.tsv: no column 'AUC'"),
+        (table(proposals=None), "mtn.tsv: no column 'proposals'"),
+        (table(proposals="many"), "mtn.tsv: row 2: .*'many'"),
         (table(instances="two"), "mtn.tsv: row 2: .*'two'"),
         (table(instances="0"), "mtn.tsv: row 2: 0 instances"),
         (table(AUC=""), "mtn.tsv: row 2: could not convert"),

@@ -333,7 +333,8 @@ def test_training_times_are_measured_fitted_and_drawn(project):
 
 def test_the_tables_of_the_paper_are_made_of_several_seeds(project):
     config = {"evaluation": {"seeds": 2}}
-    wanted = [f"results/evaluation/{name}" for name in ("table3.md", "claims.md")]
+    names = ("table3.md", "claims.md", "loss_curves.md")
+    wanted = [f"results/evaluation/{name}" for name in names]
     planned = project.planned(*wanted, config=config)
     # of origin and mtn the first seed is there; 2 + 2 of cnn2 and cnn4 are trained only
     assert planned["temporal_train"] == 2 + 4 + 4
@@ -341,10 +342,11 @@ def test_the_tables_of_the_paper_are_made_of_several_seeds(project):
     done = project.snakemake(*wanted, "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
     table = read_table(project.text("results/evaluation/table3.tsv"))
-    assert [row["method"] for row in table] == ["origin", "se", "dense", "mtn"]
+    baselines = ["random", "sliding", "difference", "tag"]
+    assert [row["method"] for row in table] == ["origin", "se", "dense", "mtn", *baselines]
     metrics = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
-    for row in table:
-        assert row["seeds"] == "2"
+    assert [row["seeds"] for row in table] == ["2"] * 5 + ["1", "1", "2"]
+    for row in table[:4]:
         names = (row["method"], f"{row['method']}-seed2")
         records = [json.loads(project.text(f"results/evaluation/{name}.json")) for name in names]
         for metric in metrics:
@@ -361,7 +363,10 @@ def test_the_tables_of_the_paper_are_made_of_several_seeds(project):
     caption = project.text("results/evaluation/table3.md").split("|")[0]
     assert "efficientnet_lite0 on RGB, efficientnet_lite0 on dis flow" in caption
     assert "the rendered demo set, subset validation (2 videos" in caption
-    assert "Mean over 2 seeds" in caption
+    assert "Mean over 2 seeds (sliding, difference: 1)" in caption
+    losses_read = project.text("results/evaluation/loss_curves.md")
+    assert "the rendered demo set" in losses_read
+    assert all(f"| {model} | 2 |" in losses_read for model in ("origin", "cnn2", "cnn4", "mtn"))
     claims = read_table(project.text("results/evaluation/claims.tsv"))
     assert {row["verdict"] for row in claims} <= {
         "reproduced",

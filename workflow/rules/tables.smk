@@ -10,13 +10,16 @@ rule tables:
             name=["table1", "table2", "table3", "claims"],
             suffix=["tsv", "md"],
         ),
-        expand("results/evaluation/loss_curves.{suffix}", suffix=["tsv", "svg", "png"]),
+        expand(
+            "results/evaluation/loss_curves.{suffix}",
+            suffix=["tsv", "md", "svg", "png"],
+        ),
 
 
 rule tables_table:
     input:
         videos=lambda wildcards: video_scores(
-            ABLATION if wildcards.table == "table3" else MODELS + BASELINES
+            (ABLATION if wildcards.table == "table3" else MODELS) + BASELINES
         ),
         code=source_files("actionspan.evaluation.tables"),
     output:
@@ -77,9 +80,13 @@ rule tables_claims:
 rule tables_loss_curves:
     input:
         logs=training_logs(LOSS_MODELS),
-        code=source_files("actionspan.evaluation.loss_curves"),
+        code=source_files(
+            "actionspan.evaluation.loss_curves",
+            "actionspan.evaluation.loss_curves_report",
+        ),
     output:
-        "results/evaluation/loss_curves.tsv",
+        tsv="results/evaluation/loss_curves.tsv",
+        markdown="results/evaluation/loss_curves.md",
     log:
         "results/logs/tables_loss_curves.log",
     conda:
@@ -89,9 +96,14 @@ rule tables_loss_curves:
         mem_mb=500,
         runtime=10,
         gpu=0,
+    params:
+        settings=flags(config["evaluation"]["protocol"], *INTERVAL),
+        features=features_in_words(),
+        data=data_in_words(),
     shell:
-        "python -m actionspan evaluation loss-curves --logs {input.logs} --out-table {output}"
-        " > {log} 2>&1"
+        "python -m actionspan evaluation loss-curves --logs {input.logs}"
+        " --features-are {params.features:q} --data-are {params.data:q} {params.settings}"
+        " --out-table {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
 
 
 rule tables_plot_loss:

@@ -9,14 +9,16 @@ import numpy as np
 
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.published import THUMOS14, TableName, published_value
-from actionspan.evaluation.resampling import draw_seeds, percentile_interval, resampled_means
+from actionspan.evaluation.resampling import interval, seeds_half_width
 from actionspan.evaluation.summary import EvaluationSettings
-from actionspan.evaluation.tables import heading, resample
+from actionspan.evaluation.tables import heading, resample, why_not
 from actionspan.evaluation.video_scores import VideoScores
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 LOSS = "lowest validation loss"
+# tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
+SAME_TRAININGS = frozenset({"tag", "origin"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,8 @@ CLAIMS = (
 def judge(low: float, high: float, published: float | None, digits: int = 2) -> tuple[Verdict, str]:
     """Return the verdict on a claim and one sentence why.
 
+    A claim says which of two is better, not by how much: the verdict is on the sign alone.
+
     Args:
         low: Lower end of the interval of the difference; above 0 speaks for the claim.
         high: Its upper end, at least `low`.
@@ -103,17 +107,12 @@ def judge(low: float, high: float, published: float | None, digits: int = 2) -> 
             "Both are equal in every resample: these data have nothing to tell them apart by.",
         )
     if published is None:
-        return (
-            "not testable on this data",
-            "The interval holds 0, and the paper prints no difference that it could exclude.",
-        )
-    paper = f"the published {published:+.{digits}f}"
-    if low <= published <= high:
-        return (
-            "not testable on this data",
-            f"The interval holds both 0 and {paper}: these data cannot tell them apart.",
-        )
-    return "not reproduced", f"The interval holds 0 and excludes {paper}."
+        why = "The interval holds 0."
+    elif low <= published <= high:
+        why = f"The interval holds both 0 and the published {published:+.{digits}f}."
+    else:
+        why = f"The interval holds 0; the published {published:+.{digits}f} lies outside it."
+    return "not testable on this data", why
 
 
 def judge_claims(
@@ -125,7 +124,7 @@ def judge_claims(
 
     Args:
         scores: The scores by video of each method; at least one.
-        losses: (S, E) validation losses of each model.
+        losses: (S, E) validation losses of each model; NaN where there are none.
         settings: How the intervals are made.
     """
     metrics = sorted({metric for claim in CLAIMS if claim.table for metric in claim.metrics})
@@ -139,35 +138,67 @@ def judge_claims(
                 findings.append(_unknown(claim, metric, why))
             elif claim.table is None:
                 findings.append(_loss_finding(claim, losses, settings))
-            elif len(scores[claim.better].video_ids) < 2:
-                why = "One video has no interval over videos."
-                findings.append(_unknown(claim, metric, why))
             else:
                 column = metrics.index(metric)
-                (better, drawn_better), (worse, drawn_worse) = (
-                    (mean[column], drawn[:, column])
-                    for mean, drawn in (means[claim.better], means[claim.worse])
-                )
-                findings.append(
-                    _finding(claim, metric, better - worse, drawn_better - drawn_worse, settings, 2)
-                )
+                findings.append(_score_finding(claim, metric, column, scores, means, settings))
     return findings
+
+
+def _score_finding(
+    claim: Claim,
+    metric: str,
+    column: int,
+    scores: Mapping[str, VideoScores],
+    means: Mapping[str, tuple[Floats, Floats]],
+    settings: EvaluationSettings,
+) -> Finding:
+    """Compare two methods by a measure, `column` of what `resample` returned."""
+    both = scores[claim.better], scores[claim.worse]
+    videos = len(both[0].video_ids)
+    if videos < 2:
+        return _unknown(claim, metric, "One video has no interval over videos.")
+    if alone := _one_seed(claim, {known.method: len(known.seeds) for known in both}):
+        return _unknown(claim, metric, alone)
+    (better, drawn_better), (worse, drawn_worse) = (
+        (seeds[:, column], drawn[:, column])  # (S,), (B,)
+        for seeds, drawn in (means[claim.better], means[claim.worse])
+    )
+    difference = float(better.mean() - worse.mean())
+    if math.isnan(difference):
+        reasons = [
+            f"{known.method} has no {heading(metric)}: {why_not(known, metric)}"
+            for known, values in zip(both, (better, worse), strict=True)
+            if np.isnan(values).any()
+        ]
+        return _unknown(claim, metric, "; ".join(reasons) + ".")
+    paired = {claim.better, claim.worse} == SAME_TRAININGS and both[0].seeds == both[1].seeds
+    half = seeds_half_width([better - worse] if paired else [better, worse], settings.confidence)
+    low, high = interval(difference, drawn_better - drawn_worse, videos, half, settings.confidence)
+    return _finding(claim, metric, difference, low, high, 2)
 
 
 def _loss_finding(
     claim: Claim, losses: Mapping[str, Floats], settings: EvaluationSettings
 ) -> Finding:
-    """Compare the lowest validation losses; lower is better."""
-    better, worse = losses[claim.better].min(axis=1), losses[claim.worse].min(axis=1)  # (S,)
-    if min(len(better), len(worse)) < 2:
-        return _unknown(claim, LOSS, "One seed has no interval over seeds.")
-    drawn = [
-        resampled_means(of, draw_seeds(name, len(of), settings.resamples, settings.seed))
-        for name, of in ((claim.worse, worse), (claim.better, better))
-    ]
-    return _finding(
-        claim, LOSS, float(worse.mean() - better.mean()), drawn[0] - drawn[1], settings, 4
-    )
+    """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
+    known = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
+    without = [name for name, curves in known.items() if not np.isfinite(curves).all()]
+    if without:
+        why = f"The logs of {' and '.join(without)} have epochs without a validation loss."
+        return _unknown(claim, LOSS, why)
+    if alone := _one_seed(claim, {name: len(curves) for name, curves in known.items()}):
+        return _unknown(claim, LOSS, alone)
+    better, worse = (curves.min(axis=1) for curves in known.values())  # (S,)
+    difference = float(worse.mean() - better.mean())
+    half = seeds_half_width([better, worse], settings.confidence)
+    low, high = round(difference - half, 9), round(difference + half, 9)
+    return _finding(claim, LOSS, difference, low, high, 4)
+
+
+def _one_seed(claim: Claim, seeds: Mapping[str, int]) -> str:
+    """Return why too few trainings tell nothing; empty where each method has two or more."""
+    alone = [name for name in (claim.better, claim.worse) if seeds[name] < 2]
+    return f"One seed of {' and '.join(alone)} says nothing about the next." if alone else ""
 
 
 def published_difference(claim: Claim, metric: str) -> float | None:
@@ -183,21 +214,16 @@ def _finding(
     claim: Claim,
     metric: str,
     difference: float,
-    drawn: Floats,
-    settings: EvaluationSettings,
+    low: float,
+    high: float,
     digits: int,
 ) -> Finding:
-    if math.isnan(difference):
-        numbers = f"no {heading(metric)}: too short lists of proposals, or no frame rates"
-        return _unknown(claim, metric, f"{claim.better} or {claim.worse} has {numbers}.")
-    # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
-    low, high = percentile_interval(np.round(drawn, 9), settings.confidence)
     published = published_difference(claim, metric)
     verdict, why = judge(low, high, published, digits)
     return Finding(
         claim=claim,
         metric=metric,
-        difference=float(difference),
+        difference=difference,
         low=low,
         high=high,
         published=published,

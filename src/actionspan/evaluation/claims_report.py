@@ -61,8 +61,8 @@ def claims_markdown(findings: Sequence[Finding], measured: str) -> str:
         f"Measured with {measured}",
         "A difference above 0 speaks for the claim. It is the better method's percentage less the "
         "worse one's on the same videos; of losses, which have an interval over seeds alone, it is "
-        "the worse model's less the better one's. Published differences are of other features and "
-        "other data.",
+        "the worse model's less the better one's. A verdict is on the sign of the difference, not "
+        "on its size. Published differences are of other features and other data.",
         "",
         "| claim | source | measure | better, worse | difference | published | verdict | why |",
         "|---|---|---|---|---:|---:|---|---|",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
@@ -30,13 +31,17 @@ LossBand = tuple[Floats, Floats, Floats, Floats]
 def read_losses(paths: Sequence[Path]) -> dict[str, Floats]:
     """Read logs of training, `…/{model}[-seedN]/{run}/log.tsv`: (S, E) validation losses by model.
 
+    They are NaN where there are no validation videos.
+
     Raises:
-        InputError: A file is not a log, has no validation loss or another number of epochs than
-            the model's first seed, or is of a model and seed that another one is of.
+        InputError: A file is not a log or has another number of epochs than the model's first
+            seed, its path names no model, or another one is of the same model and seed.
     """
+    form = "results/temporal/{model}/{run}/log.tsv"
     names = [path.resolve().parent.parent.name for path in paths]
     losses = {}
-    for model, files in by_method(names, paths).items():
+    for model, seeds in by_method(names, paths, form).items():
+        files = list(seeds.values())
         curves = [_losses(path) for path in files]
         for path, curve in zip(files, curves, strict=True):
             if len(curve) != len(curves[0]):
@@ -50,14 +55,9 @@ def _losses(path: Path) -> list[float]:
     curve = []
     for number, row in enumerate(rows, start=2):
         try:
-            loss = float(row["validation_loss"])
+            curve.append(float(row["validation_loss"]))
         except (KeyError, ValueError):
             raise InputError(f"{path}: row {number}: no number 'validation_loss'") from None
-        if not np.isfinite(loss):
-            raise InputError(
-                f"{path}: row {number}: validation_loss is {loss}; validation videos are needed"
-            )
-        curve.append(loss)
     if not curve:
         raise InputError(f"{path}: no epoch")
     return curve
@@ -111,45 +111,58 @@ def read_loss_curves(path: Path) -> dict[str, LossBand]:
 def draw_loss_curves(path: Path, curves: Mapping[str, LossBand]) -> None:
     """Draw the mean of each model as a line named at its end, the range of seeds as a band.
 
+    A model with an epoch without a validation loss is left out, and the figure says so.
+
     Args:
         path: An .svg or .png file.
         curves: What `read_loss_curves` returned.
     """
+    drawn = {model: band for model, band in curves.items() if np.isfinite(band).all()}
+    without = [model for model in curves if model not in drawn]
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
         figure = Figure(figsize=(6.2, 3.7), layout=layout)
         axes = figure.subplots()
-        last = max(float(epochs[-1]) for epochs, *_ in curves.values())
-        bottom = min(float(low.min()) for _, _, low, _ in curves.values())
-        top = max(float(high.max()) for *_, high in curves.values())
-        margin = 0.05 * (top - bottom) or 0.05
-        axes.set_xlim(1 if last > 1 else 0, last)
-        axes.set_ylim(bottom - margin, top + margin)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        colours = {model: COLOURS[index % len(COLOURS)] for index, model in enumerate(curves)}
-        for model, (epochs, mean, low, high) in curves.items():
-            axes.fill_between(epochs, low, high, color=colours[model], alpha=0.15, linewidth=0)
-            axes.plot(epochs, mean, color=colours[model], linewidth=1.7, zorder=3)
-        # heights in parts of the axes, where `spread_labels` keeps them above the lower edge
-        height = top - bottom + 2 * margin
-        ends = {model: (float(c[1][-1]) - bottom + margin) / height for model, c in curves.items()}
-        for model, place in spread_labels(ends, 0.068).items():
-            axes.annotate(
-                model,
-                xy=(float(curves[model][0][-1]), float(curves[model][1][-1])),
-                xytext=(1.05, place),
-                textcoords="axes fraction",
-                va="center",
-                color=colours[model],
-                weight="bold",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": colours[model],
-                    "linewidth": 0.7,
-                    "relpos": (0, 0.5),
-                    "shrinkA": 1,
-                    "shrinkB": 2,
-                },
-            )
-        axes.set(title="Validation loss: mean and range of the seeds", xlabel="epoch")
+        title = "Validation loss: mean, and from lowest to highest seed"
+        axes.set(title=title, xlabel="epoch")
+        if without:
+            axes.set_xlabel(f"epoch\nno validation loss in some epoch: {', '.join(without)}")
+        if drawn:
+            _draw_bands(axes, drawn)
         save_figure(figure, path)
+
+
+def _draw_bands(axes: Axes, curves: Mapping[str, LossBand]) -> None:
+    """Draw the bands and lines of one model or more, all of their losses finite."""
+    last = max(float(epochs[-1]) for epochs, *_ in curves.values())
+    bottom = min(float(low.min()) for _, _, low, _ in curves.values())
+    top = max(float(high.max()) for *_, high in curves.values())
+    margin = 0.05 * (top - bottom) or 0.05
+    axes.set_xlim(1 if last > 1 else 0, last)
+    axes.set_ylim(bottom - margin, top + margin)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    colours = {model: COLOURS[index % len(COLOURS)] for index, model in enumerate(curves)}
+    for model, (epochs, mean, low, high) in curves.items():
+        axes.fill_between(epochs, low, high, color=colours[model], alpha=0.15, linewidth=0)
+        axes.plot(epochs, mean, color=colours[model], linewidth=1.7, zorder=3)
+    # heights in parts of the axes, where `spread_labels` keeps them above the lower edge
+    height = top - bottom + 2 * margin
+    ends = {model: (float(c[1][-1]) - bottom + margin) / height for model, c in curves.items()}
+    for model, place in spread_labels(ends, 0.068).items():
+        axes.annotate(
+            model,
+            xy=(float(curves[model][0][-1]), float(curves[model][1][-1])),
+            xytext=(1.05, place),
+            textcoords="axes fraction",
+            va="center",
+            color=colours[model],
+            weight="bold",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colours[model],
+                "linewidth": 0.7,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 2,
+            },
+        )

@@ -1,16 +1,21 @@
-"""Bootstrap over videos and seeds: how far a figure would move with other videos and trainings.
+"""Intervals over videos and seeds: how far a figure would move with other videos and trainings.
 
-Videos are drawn once a resample, for all methods, so that the difference of two methods is that on
-the same videos; seeds are drawn for each method by itself, because two trainings share nothing
-but their number.
+The videos' part is a bootstrap. Videos are drawn once for all methods, so that the difference of
+two methods is that on the same videos. The seeds' part is Student's t interval of the mean over
+seeds, since a bootstrap of two or three seeds knows next to nothing of their spread. Both parts
+are put together by their squares, each side for itself (the method of variance estimates recovery:
+Zou and Donner, Statistics in Medicine 27, 2008).
 """
 
-import zlib
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.evaluation.activitynet import Floats, Integers
+from actionspan.scaling.student import student_quantile
 
 
 def draw_videos(videos: int, resamples: int, seed: int) -> Integers:
@@ -20,46 +25,31 @@ def draw_videos(videos: int, resamples: int, seed: int) -> Integers:
     return drawn
 
 
-def draw_seeds(method: str, seeds: int, resamples: int, seed: int) -> Integers:
-    """Return (B, S) how often each seed of a method stands in each resample of S seeds.
-
-    The draw depends on the method's name, so that its interval is the same in every table,
-    whichever methods stand beside it.
-    """
-    generator = np.random.default_rng([seed, 1, zlib.crc32(method.encode())])
-    drawn: Integers = generator.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples)
-    return drawn
-
-
-def mean_scores(values: Floats, instances: Integers) -> Floats:
-    """Return (K,) the mean over seeds of the instance-weighted means over videos.
+def seed_scores(values: Floats, instances: Integers) -> Floats:
+    """Return (S, K) each seed's instance-weighted means over videos.
 
     Args:
         values: (S, V, K) K measures of each video for each seed; NaN where a video has no value.
         instances: (V,) how many instances each video has.
 
     Returns:
-        NaN where some seed has no value at all.
+        NaN where a seed has no value at all.
     """
-    seeds, videos, _ = values.shape
-    once = np.ones((1, videos), dtype=np.int64), np.ones((1, seeds), dtype=np.int64)
-    means: Floats = resampled_scores(values, instances, *once)[0]
-    return means
+    once = np.ones((1, values.shape[1]), dtype=np.int64)
+    scores = [resampled_scores(of[None], instances, once)[0] for of in values]
+    return np.array(scores).reshape(len(values), values.shape[2])
 
 
-def resampled_scores(
-    values: Floats, instances: Integers, drawn_videos: Integers, drawn_seeds: Integers
-) -> Floats:
-    """Return (B, K) the same means for each resample.
+def resampled_scores(values: Floats, instances: Integers, drawn_videos: Integers) -> Floats:
+    """Return (B, K) the mean over seeds of those means, for each resample of the videos.
 
     Args:
-        values: (S, V, K), as for `mean_scores`.
+        values: (S, V, K), as for `seed_scores`.
         instances: (V,).
         drawn_videos: (B, V), what `draw_videos` returned.
-        drawn_seeds: (B, S), what `draw_seeds` returned.
 
     Returns:
-        NaN where none of the videos drawn has a value.
+        NaN where, for some seed, none of the videos drawn has a value.
     """
     present: NDArray[np.bool_] = ~np.isnan(values)  # (S, V, K)
     weights = instances[:, None] * present  # (S, V, K)
@@ -68,22 +58,27 @@ def resampled_scores(
     for seed in range(len(values)):
         sums = counts @ np.where(present[seed], weights[seed] * values[seed], 0.0)  # (B, K)
         of = counts @ weights[seed]
-        means = np.divide(sums, of, out=np.full_like(sums, np.nan), where=of > 0)
-        times = drawn_seeds[:, seed, None]  # (B, 1)
-        total += np.where(times > 0, times * means, 0.0)
-    scores: Floats = total / drawn_seeds.sum(axis=1, keepdims=True)
+        total += np.divide(sums, of, out=np.full_like(sums, np.nan), where=of > 0)
+    scores: Floats = total / len(values)
     return scores
 
 
-def resampled_means(values: Floats, drawn_seeds: Integers) -> Floats:
-    """Return (B,) the means of one number a seed, for each resample of the seeds.
+def seeds_half_width(groups: Sequence[Floats], confidence: float) -> float:
+    """Return half the width of the t interval of a sum or difference of means over seeds.
 
     Args:
-        values: (S,).
-        drawn_seeds: (B, S), what `draw_seeds` returned.
+        groups: One number a seed, (S,) each, of one method or of two that were trained apart
+            (Welch's interval). Of two that share their seeds, give the differences as one group.
+            A group of one seed has no known spread and adds nothing.
+        confidence: Of the interval, in (0, 1).
     """
-    means: Floats = (drawn_seeds * values).sum(axis=1) / drawn_seeds.sum(axis=1)
-    return means
+    parts = [(float(of.var(ddof=1)) / len(of), len(of) - 1) for of in groups if len(of) > 1]
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
+        return 0.0
+    # Welch and Satterthwaite; in parts of the whole, whose squares cannot underflow
+    degrees = 1 / sum((part / variance) ** 2 / free for part, free in parts)
+    return student_quantile((1 + confidence) / 2, degrees) * math.sqrt(variance)
 
 
 def percentile_interval(values: Floats, confidence: float) -> tuple[float, float]:
@@ -93,3 +88,32 @@ def percentile_interval(values: Floats, confidence: float) -> tuple[float, float
         return float("nan"), float("nan")
     low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def interval(
+    value: float, drawn: Floats, videos: int, seeds_half: float, confidence: float
+) -> tuple[float, float]:
+    """Return the interval of a value over videos and seeds.
+
+    The bootstrap's part is stretched by √(V/(V - 1)) · t/z with V - 1 degrees of freedom, without
+    which it is too narrow for few videos (Hesterberg, The American Statistician 69, 2015).
+
+    Args:
+        value: Of all videos.
+        drawn: (B,) the same for each resample of the videos.
+        videos: V, how many videos there are.
+        seeds_half: What `seeds_half_width` returned; 0 leaves an interval over videos alone.
+        confidence: In (0, 1).
+    """
+    # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
+    low, high = percentile_interval(np.round(drawn - value, 9), confidence)
+    stretch = 1.0
+    if videos > 1:
+        probability = (1 + confidence) / 2
+        normal = NormalDist().inv_cdf(probability)
+        stretch = math.sqrt(videos / (videos - 1))
+        stretch *= student_quantile(probability, videos - 1) / normal
+    # a value outside the middle of its own resamples still lies inside its interval
+    below, above = max(-low, 0.0) * stretch, max(high, 0.0) * stretch
+    ends = value - math.hypot(below, seeds_half), value + math.hypot(above, seeds_half)
+    return round(ends[0], 9), round(ends[1], 9)

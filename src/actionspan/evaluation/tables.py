@@ -2,30 +2,41 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.published import TABLES, PublishedRow, TableName
 from actionspan.evaluation.resampling import (
-    draw_seeds,
     draw_videos,
-    mean_scores,
-    percentile_interval,
+    interval,
     resampled_scores,
+    seed_scores,
+    seeds_half_width,
 )
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.evaluation.video_scores import VideoScores
 
+TOO_FEW = "too few proposals"
+TOO_MANY = "too many proposals"
+NO_FRAMES = "no frame rates"
+_WHY_NOT = {
+    TOO_FEW: "the lists are shorter than that AN (proposals.suppression.keep and "
+    "evaluation.baseline.proposals set their length)",
+    TOO_MANY: "one percent of the lists is more than that AN",
+    NO_FRAMES: "THUMOS14's protocol needs the frame rate of each video",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean over seeds and its interval, in percent; NaN where the data give none."""
+    """A mean over seeds and its interval, in percent; NaN where the data give none, and why."""
 
     value: float
     low: float
     high: float
+    why_not: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,24 +63,33 @@ class TableRow:
 def resample(
     scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return each method's means (M,) and its resampled means (B, M), on the same drawn videos."""
+    """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
     found = {}
     for method, known in scores.items():
         values = known.of(metrics)
-        seeds = draw_seeds(method, len(values), settings.resamples, settings.seed)
         found[method] = (
-            mean_scores(values, known.instances),
-            resampled_scores(values, known.instances, drawn, seeds),
+            seed_scores(values, known.instances),
+            resampled_scores(values, known.instances, drawn),
         )
     return found
+
+
+def why_not(scores: VideoScores, metric: str) -> str:
+    """Return why a method has no value of one of THUMOS14's measures, in a few words."""
+    number = int(metric.rpartition("@")[2])
+    with_any = np.maximum((scores.proposals > 0).sum(axis=1), 1)  # (S,) videos that take part
+    lengths = scores.proposals.sum(axis=1) / with_any  # (S,) AN at 100 percent of the lists
+    if (lengths < number).any():
+        return TOO_FEW
+    return TOO_MANY if (lengths / 100 > number).any() else NO_FRAMES
 
 
 def table_rows(
     name: TableName, scores: Mapping[str, VideoScores], settings: EvaluationSettings
 ) -> list[TableRow]:
-    """Return the rows: ours without a published number, then the paper's in its order.
+    """Return the rows: the paper's in its order; ours without a published number above or below.
 
     Args:
         name: Which table.
@@ -80,18 +100,20 @@ def table_rows(
     means = resample(scores, table.metrics, settings)
     published = {row.method: row for row in table.rows}
     rows = []
-    for method in [*(name for name in scores if name not in published), *published]:
+    others = [name for name in scores if name not in published]
+    for method in [*published, *others] if table.others_below else [*others, *published]:
         none = PublishedRow(method=method, name="", values={}, source="")
         printed = published.get(method, none)
         estimates = {}
         if method in scores:
-            mean, drawn = means[method]
+            seeds, drawn = means[method]
             for column, metric in enumerate(table.metrics):
-                low, high = percentile_interval(drawn[:, column], settings.confidence)
-                value = float(mean[column])
-                if math.isnan(value):  # some seed has none
-                    low = high = value
-                estimates[metric] = Estimate(value=value, low=low, high=high)
+                estimate = _estimate(
+                    seeds[:, column], drawn[:, column], len(scores[method].video_ids), settings
+                )
+                if math.isnan(estimate.value):
+                    estimate = replace(estimate, why_not=why_not(scores[method], metric))
+                estimates[metric] = estimate
         rows.append(
             TableRow(
                 method=method,
@@ -103,6 +125,17 @@ def table_rows(
             )
         )
     return rows
+
+
+def _estimate(seeds: Floats, drawn: Floats, videos: int, settings: EvaluationSettings) -> Estimate:
+    """Return one measure from its (S,) means by seed and (B,) resampled means."""
+    value = float(seeds.mean())
+    if math.isnan(value):  # some seed has none
+        return Estimate(value=value, low=value, high=value)
+    half = seeds_half_width([seeds], settings.confidence)
+    low, high = interval(value, drawn, videos, half, settings.confidence)
+    # two seeds can have an interval wider than what a percentage can be
+    return Estimate(value=value, low=max(low, min(value, 0)), high=min(high, max(value, 100)))
 
 
 def heading(metric: str) -> str:
@@ -150,7 +183,8 @@ def table_markdown(name: TableName, rows: Sequence[TableRow], caption: str) -> s
         for metric in metrics:
             estimate = row.estimates.get(metric)
             value, low, high = _numbers(estimate) if estimate is not None else ("", "", "")
-            ours.append(f"{value} [{low}, {high}]" if value else "")
+            missing = estimate.why_not if estimate is not None else ""
+            ours.append(f"{value} [{low}, {high}]" if value else missing)
         printed = [row.published.get(metric, "") for metric in metrics]
         lines.append(_line([row.method, row.published_as, *ours, *printed, row.source]))
     return "\n".join(lines) + "\n"
@@ -162,16 +196,19 @@ def _line(cells: Sequence[str]) -> str:
 
 def table_caption(
     name: TableName,
+    rows: Sequence[TableRow],
     scores: Mapping[str, VideoScores],
     measured: MeasuredOn,
     settings: EvaluationSettings,
 ) -> str:
     """Return what a reader must know before comparing: on what ours was measured, and how."""
+    reasons = {one.why_not: None for row in rows for one in row.estimates.values() if one.why_not}
+    notes = "".join(f"\nNo value, {reason}: {_WHY_NOT[reason]}." for reason in reasons)
     return (
         f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.\n"
         f"Ours: {measured_words(scores, measured, settings)}\n"
         "The published numbers are of other features and other data: the order of the methods "
-        "can be compared, the numbers cannot."
+        f"can be compared, the numbers cannot.{notes}"
     )
 
 
@@ -185,11 +222,17 @@ def measured_words(
         counts.setdefault(len(found.values), []).append(method)
     most = max(counts)
     fewer = [f"{', '.join(counts[count])}: {count}" for count in sorted(counts) if count < most]
+    bootstrap = f"bootstrap, {settings.resamples:,} resamples"
+    if most == 1:
+        over = f"over videos only ({bootstrap}), which says nothing about another training"
+    else:
+        over = f"over videos ({bootstrap}) and seeds (Student's t)"
+        if 1 in counts:
+            over += ", of one seed over videos only"
     return (
         f"{measured.features}, on {measured.data}, subset {measured.subset} "
         f"({len(first.video_ids):,} videos with instances, {int(np.sum(first.instances)):,} "
         f"instances). Mean over {most} seed{'s' if most > 1 else ''}"
         f"{' (' + '; '.join(fewer) + ')' if fewer else ''} and, in brackets, the "
-        f"{100 * settings.confidence:.4g} % interval of a bootstrap over videos and seeds "
-        f"({settings.resamples:,} resamples)."
+        f"{100 * settings.confidence:.4g} % interval {over}."
     )

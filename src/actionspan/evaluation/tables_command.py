@@ -29,6 +29,11 @@ def add_parsers(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "--logs", type=Path, nargs="+", required=True, help="temporal/{model}[-seedN]/*/log.tsv"
     )
     step.add_argument("--out-table", type=Path, required=True, help="loss_curves.tsv")
+    step.add_argument(
+        "--out-markdown", type=Path, required=True, help="the lowest and the last losses, to read"
+    )
+    _add_words(step)
+    add_arguments(step, EvaluationSettings)
     step.set_defaults(run=run_loss_curves)
 
     step = steps.add_parser("plot-loss", help="draw the validation losses")
@@ -45,12 +50,16 @@ def _add_scores(step: argparse.ArgumentParser) -> None:
         required=True,
         help="{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed",
     )
-    step.add_argument("--features-are", required=True, help="the features, in words")
-    step.add_argument("--data-are", required=True, help="the data set, in words")
+    _add_words(step)
     step.add_argument("--subset", default="validation", help="default: validation")
     step.add_argument("--out-tsv", type=Path, required=True, help="in percent")
     step.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
     add_arguments(step, EvaluationSettings)
+
+
+def _add_words(step: argparse.ArgumentParser) -> None:
+    step.add_argument("--features-are", required=True, help="the features, in words")
+    step.add_argument("--data-are", required=True, help="the data set, in words")
 
 
 def run_table(arguments: argparse.Namespace) -> int:
@@ -70,7 +79,7 @@ def run_table(arguments: argparse.Namespace) -> int:
         features=arguments.features_are, data=arguments.data_are, subset=arguments.subset
     )
     rows = table_rows(arguments.table, scores, settings)
-    caption = table_caption(arguments.table, scores, measured, settings)
+    caption = table_caption(arguments.table, rows, scores, measured, settings)
     write_tsv(arguments.out_tsv, *table_cells(arguments.table, rows))
     with atomic_path(arguments.out_markdown) as partial:
         partial.write_text(table_markdown(arguments.table, rows, caption), encoding="utf-8")
@@ -99,10 +108,16 @@ def run_claims(arguments: argparse.Namespace) -> int:
 
 
 def run_loss_curves(arguments: argparse.Namespace) -> int:
-    """Write the table of validation losses."""
+    """Write the validation losses: every epoch as a table, the lowest and the last in Markdown."""
     from actionspan.evaluation.loss_curves import read_losses, write_loss_curves
+    from actionspan.evaluation.loss_curves_report import losses_markdown
 
-    write_loss_curves(arguments.out_table, read_losses(arguments.logs))
+    settings = from_arguments(EvaluationSettings, arguments)
+    losses = read_losses(arguments.logs)
+    write_loss_curves(arguments.out_table, losses)
+    text = losses_markdown(losses, arguments.features_are, arguments.data_are, settings.confidence)
+    with atomic_path(arguments.out_markdown) as partial:
+        partial.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -27,6 +27,10 @@ class VideoScores:
     """(V,) how many instances each has."""
     values: Floats
     """(S, V, K) the measures `METRICS` in percent; NaN where there is none."""
+    seeds: tuple[int, ...]
+    """The S numbers of the seeds: 1, 2 and 3 of mtn, mtn-seed2 and mtn-seed3."""
+    proposals: Integers
+    """(S, V) how many proposals each video has."""
 
     def of(self, metrics: Sequence[str]) -> Floats:
         """Return (S, V, M) the values of some measures."""
@@ -34,30 +38,38 @@ class VideoScores:
 
 
 def name_and_seed(name: str) -> tuple[str, int]:
-    """Return the method or model of a name and the number of its seed: mtn and 2 of mtn-seed2."""
-    found = re.fullmatch(r"(.+?)(?:-seed([2-9]|[1-9][0-9]+))?", name)
-    assert found is not None, "a name has a letter at least"
+    """Return the method or model of a name and the number of its seed: mtn and 2 of mtn-seed2.
+
+    Raises:
+        ValueError: The name is empty.
+    """
+    found = re.fullmatch(r"(.+?)(?:-seed([2-9]|[1-9][0-9]+))?", name, re.DOTALL)
+    if found is None:
+        raise ValueError("an empty name is no method's")
     return found[1], int(found[2] or 1)
 
 
-def by_method(names: Sequence[str], paths: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return the files of each method, in the order of its seeds; methods in the order given.
+def by_method(names: Sequence[str], paths: Sequence[Path], form: str) -> dict[str, dict[int, Path]]:
+    """Return the file of each seed of each method, seeds in their order, methods in that given.
 
     Args:
         names: The name of each file's method and seed, e.g. mtn-seed2.
         paths: The files.
+        form: How their paths should look, for the message.
 
     Raises:
-        InputError: Two files are of one method and seed.
+        InputError: A name is empty, or two files are of one method and seed.
     """
     found: dict[str, dict[int, Path]] = {}
     for name, path in zip(names, paths, strict=True):
+        if not name:
+            raise InputError(f"{path}: its path names no method; the form is {form}")
         method, seed = name_and_seed(name)
         seeds = found.setdefault(method, {})
         if seed in seeds:
             raise InputError(f"{path}: {name} is in {seeds[seed]} already")
         seeds[seed] = path
-    return {method: [seeds[seed] for seed in sorted(seeds)] for method, seeds in found.items()}
+    return {method: dict(sorted(seeds.items())) for method, seeds in found.items()}
 
 
 def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
@@ -69,10 +81,11 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
     """
     scores = {}
     first: tuple[Path, dict[str, int]] | None = None
-    for method, files in by_method([path.stem for path in paths], paths).items():
-        planes = []
-        for path in files:
-            instances, values = _read(path)
+    form = "results/evaluation/videos/{method}.tsv"
+    for method, files in by_method([path.stem for path in paths], paths, form).items():
+        planes, counts = [], []
+        for path in files.values():
+            instances, proposals, values = _read(path)
             if first is None:
                 first = path, instances
             elif instances != first[1]:
@@ -82,23 +95,27 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
                     "only scores on the same ground truth stand in one table"
                 )
             planes.append([values[video_id] for video_id in sorted(values)])
+            counts.append([proposals[video_id] for video_id in sorted(values)])
         scores[method] = VideoScores(
             method=method,
             video_ids=tuple(sorted(instances)),
             instances=np.array([instances[name] for name in sorted(instances)], dtype=np.int64),
             values=np.array(planes, dtype=np.float64),
+            seeds=tuple(files),
+            proposals=np.array(counts, dtype=np.int64),
         )
     return scores
 
 
-def _read(path: Path) -> tuple[dict[str, int], dict[str, list[float]]]:
-    """Return the instances and the values of each video of one table."""
+def _read(path: Path) -> tuple[dict[str, int], dict[str, int], dict[str, list[float]]]:
+    """Return the instances, the proposals and the values of each video of one table."""
     instances: dict[str, int] = {}
+    proposals: dict[str, int] = {}
     values: dict[str, list[float]] = {}
     rows = read_tsv(path)
     if not rows:
         raise InputError(f"{path}: no video")
-    for column in ("video_id", "instances", *METRICS):
+    for column in ("video_id", "instances", "proposals", *METRICS):
         if column not in rows[0]:
             raise InputError(f"{path}: no column {column!r}")
     for number, row in enumerate(rows, start=2):
@@ -107,12 +124,13 @@ def _read(path: Path) -> tuple[dict[str, int], dict[str, list[float]]]:
             raise InputError(f"{path}: row {number}: video {video_id!r} a second time")
         try:
             instances[video_id] = int(row["instances"])
+            proposals[video_id] = int(row["proposals"])
             values[video_id] = [_percent(row, metric) for metric in METRICS]
         except ValueError as error:
             raise InputError(f"{path}: row {number}: {error}") from None
         if instances[video_id] < 1:
             raise InputError(f"{path}: row {number}: {instances[video_id]} instances")
-    return instances, values
+    return instances, proposals, values
 
 
 def _percent(row: dict[str, str], metric: str) -> float:
