@@ -200,7 +200,7 @@ def test_no_training_videos_ranks_by_the_boundaries(toy, tmp_path, capsys):
     assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
     table = open_candidates(tmp_path / "candidates.h5")
     best = table.video(0).scores[0].astype(float).prod()
-    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best / 2
+    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best**0.5 / 2
 
 
 def test_probabilities_that_are_none_are_named(tmp_path, capsys):

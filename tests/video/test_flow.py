@@ -220,7 +220,7 @@ def test_dis_explains_real_motion(shared_data):
     from actionspan.video.settings import FrameSettings
 
     clip = shared_data / "decode_cases" / "mma_demo.mp4"
-    pairs = [snippet.gray for snippet in snippets(clip, FrameSettings())]
+    pairs = [snippet.gray for snippet in snippets(clip, FrameSettings(snippet_frames=16))]
     error, still = warp_errors(np.stack(pairs), FlowSettings())
     assert error < 0.7 * still
 

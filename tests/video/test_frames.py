@@ -69,14 +69,14 @@ def test_snippets_are_those_of_the_definition(frames, length, stack):
 
 def test_only_frames_that_are_kept_are_converted():
     made: list[int] = []
-    list(cut_snippets(flat_frames(100, made), FrameSettings(stack=2)))
+    list(cut_snippets(flat_frames(100, made), FrameSettings(snippet_frames=16, stack=2)))
     kept = {c + d for c in range(8, 100, 16) for d in (-1, 0, 1)}
     assert set(made) == set(range(8)) | kept
     assert len(made) == len(set(made))
 
 
 def test_no_frame_is_no_snippet():
-    assert list(cut_snippets([], FrameSettings())) == []
+    assert list(cut_snippets([], FrameSettings(snippet_frames=16))) == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_fitted_sizes_keep_the_aspect_and_never_enlarge(height, width, side):
 
 def test_frames_are_reduced_and_grey_is_the_grey_of_what_is_kept(tmp_path):
     path = encode(tmp_path / "big.mp4", 40, size=(128, 256))
-    (first, second) = snippets(path, FrameSettings(short_side=64, stack=2))
+    (first, second) = snippets(path, FrameSettings(snippet_frames=16, short_side=64, stack=2))
     assert first.rgb.shape == (64, 128, 3)
     assert first.gray.shape == (3, 64, 128)
     np.testing.assert_array_equal(first.gray[1], cv2.cvtColor(first.rgb, cv2.COLOR_RGB2GRAY))
@@ -121,7 +121,7 @@ def test_frames_are_reduced_and_grey_is_the_grey_of_what_is_kept(tmp_path):
 def test_a_change_of_size_within_a_video_is_evened_out():
     sizes = [(64, 128)] * 20 + [(32, 64)] * 20
     frames = [Frame(lambda n=n, s=s: numbered_picture(n, *s), n / 25) for n, s in enumerate(sizes)]
-    found = list(cut_snippets(frames, FrameSettings()))
+    found = list(cut_snippets(frames, FrameSettings(snippet_frames=16)))
     assert {snippet.rgb.shape for snippet in found} == {(64, 128, 3)}
     assert [read_number(snippet.rgb) for snippet in found] == [8, 24]
 
@@ -141,7 +141,7 @@ def test_exact_frames_of_real_files(codec, options, b_frames, frames, tmp_path):
     )
     with h5py.File(tmp_path / "out.h5", "w") as file:
         group = file.create_group("v")
-        write_frames(plain_video(path, frames), group, FrameSettings(stack=5))
+        write_frames(plain_video(path, frames), group, FrameSettings(snippet_frames=16, stack=5))
         centres = list(range(8, frames, 16)) or [frames - 1]
         assert [read_number(rgb) for rgb in group["rgb"]] == centres
         windows = np.clip(np.array(centres)[:, None] + np.arange(-2, 4), 0, frames - 1)
@@ -174,7 +174,7 @@ def test_a_shard_keeps_the_good_and_names_the_bad(tmp_path, capsys):
     known = Video(**{**vars(plain_video(tmp_path / "known.mp4", 1)), "error": "empty"})
     videos = [plain_video(good, 40), plain_video(broken, 40), known]
     out = tmp_path / "shard.h5"
-    rejected = frames_of_shard(videos, out, FrameSettings())
+    rejected = frames_of_shard(videos, out, FrameSettings(snippet_frames=16))
     assert list(rejected) == ["broken"]
     assert "not a video that FFmpeg can read" in capsys.readouterr().err
     with h5py.File(out) as file:
@@ -185,7 +185,9 @@ def test_a_shard_keeps_the_good_and_names_the_bad(tmp_path, capsys):
 def test_more_processes_give_the_same_file(tmp_path):
     videos = [plain_video(encode(tmp_path / f"v{n}.mp4", 30 + n), 30 + n) for n in range(3)]
     for processes in (1, 2):
-        frames_of_shard(videos, tmp_path / f"{processes}.h5", FrameSettings(), processes)
+        frames_of_shard(
+            videos, tmp_path / f"{processes}.h5", FrameSettings(snippet_frames=16), processes
+        )
     with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
         assert list(one) == list(two) == ["v0", "v1", "v2"]
         for name in one:
@@ -197,7 +199,7 @@ def test_more_processes_give_the_same_file(tmp_path):
 
 def test_a_damaged_real_file_leaves_nothing_behind(shared_data, tmp_path):
     video = plain_video(shared_data / "decode_cases" / "decord_corrupted.mp4", 50, 10.0)
-    rejected = frames_of_shard([video], tmp_path / "shard.h5", FrameSettings())
+    rejected = frames_of_shard([video], tmp_path / "shard.h5", FrameSettings(snippet_frames=16))
     assert "stopped at frame 28 of 50" in rejected["decord_corrupted"]
     with h5py.File(tmp_path / "shard.h5") as file:
         assert list(file) == []
@@ -205,7 +207,11 @@ def test_a_damaged_real_file_leaves_nothing_behind(shared_data, tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with h5py.File(tmp_path / "out.h5", "w") as file, pytest.raises(InputError, match="no such"):
-        write_frames(plain_video(tmp_path / "gone.mp4", 3), file.create_group("v"), FrameSettings())
+        write_frames(
+            plain_video(tmp_path / "gone.mp4", 3),
+            file.create_group("v"),
+            FrameSettings(snippet_frames=16),
+        )
 
 
 @pytest.mark.parametrize("wrong", [{"snippet_frames": 0}, {"stack": 0}, {"short_side": 16}])

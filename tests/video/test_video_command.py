@@ -25,7 +25,17 @@ def shard(tmp_path):
 def test_from_a_shard_to_flow(processes, shard, tmp_path):
     frames, flow = tmp_path / "frames.h5", tmp_path / "flow.h5"
     more = ["--processes", processes]
-    arguments = ["--shard", str(shard), "--stack", "2", "--out", str(frames), *more]
+    arguments = [
+        "--shard",
+        str(shard),
+        "--stack",
+        "2",
+        "--snippet-frames",
+        "16",
+        "--out",
+        str(frames),
+        *more,
+    ]
     assert main(["video", "frames", *arguments]) == 0
     arguments = ["--frames", str(frames), "--bound", "10", "--out", str(flow), *more]
     assert main(["video", "flow", *arguments]) == 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.evaluation.activitynet import Floats, Integers
-from actionspan.scaling.student import student_quantile
+from actionspan.student import student_quantile
 
 
 def draw_videos(videos: int, resamples: int, seed: int) -> Integers:

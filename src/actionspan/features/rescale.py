@@ -63,8 +63,8 @@ def _means(features: Floats, times: Doubles, edges: Doubles) -> Floats:
     lengths = np.diff(points).astype(np.float32).reshape(-1, *[1] * (features.ndim - 1))
     areas = (values[1:] + values[:-1]) / 2 * lengths
     sums = np.add.reduceat(areas, np.searchsorted(points, edges[:-1]), axis=0)
-    means: Floats = sums / np.add.reduceat(lengths, np.searchsorted(points, edges[:-1]), axis=0)
-    return means
+    whole = np.add.reduceat(lengths, np.searchsorted(points, edges[:-1]), axis=0)
+    return np.asarray(sums / whole, np.float32)
 
 
 def _interpolate(features: Floats, times: Doubles, points: Doubles) -> Floats:

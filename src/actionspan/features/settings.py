@@ -116,7 +116,7 @@ class RescaleSettings:
         0, "steps at the end of a video that may be in no window (grid windows)", unit="steps"
     )
     method: Literal["mean", "bins", "linear"] = option(
-        "bins",
+        "mean",
         "a step is the mean over its length, of 3 interpolated points (BSN's), or the point at its "
         "centre (grid video)",
     )

@@ -38,7 +38,8 @@ SETTINGS: dict[str, type[Any]] = {
     "ranking": RankingSettings,
     "suppression": SuppressionSettings,
 }
-LATER: dict[str, Any] = {"prediction": {}, "ranking": {}}  # sections that older files lack
+# Sections that older files lack, with what was done before there were any.
+LATER: dict[str, Any] = {"prediction": {"scales": "1"}, "ranking": {"boundary_power": 1.0}}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,7 +106,7 @@ class RankingSettings:
     """How a candidate's score is made: (p_start · p_end)^boundary_power · expected tIoU."""
 
     boundary_power: float = option(
-        1.0, "weight of the boundaries in the score; 1 is BSN's, 0 leaves the evaluator alone"
+        0.5, "weight of the boundaries in the score; 1 is BSN's, 0 leaves the evaluator alone"
     )
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from actionspan.scaling.student import student_quantile
+from actionspan.student import student_quantile
 
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]

@@ -14,7 +14,7 @@ Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
 class FrameSettings:
     """What is kept of each snippet: its centre frame and the grey frames flow needs."""
 
-    snippet_frames: int = option(16, "frames a snippet spans", unit="frames")
+    snippet_frames: int = option(8, "frames a snippet spans (papers: 16)", unit="frames")
     stack: int = option(1, "L, flows a snippet: L + 1 grey frames round its centre are kept")
     short_side: int = option(
         256, "larger frames are reduced to this short side, smaller ones kept", unit="pixels"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.scaling.student import incomplete_beta, student_quantile, upper_tail
+from actionspan.student import incomplete_beta, student_quantile, upper_tail
 
 TABLE = {  # degrees: the two-sided 95 % and 99 % points
     1: (12.7062047, 63.6567412),
