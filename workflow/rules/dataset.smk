@@ -67,7 +67,8 @@ rule dataset_index:
         runtime=30,
         gpu=0,
     params:
-        annotations=ANNOTATIONS,  # a folder by its name: its files alone have no classes
+        # a folder by its name: its files alone have no classes
+        annotations=lambda wildcards: ANNOTATIONS,
         settings=flags(
             config["dataset"],
             "format",
