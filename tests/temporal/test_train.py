@@ -22,7 +22,7 @@ from actionspan.temporal.loss import EPSILON, boundary_loss
 from actionspan.temporal.mtn import BaseTEM
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
-from actionspan.temporal.train import CHECKPOINT, train
+from actionspan.temporal.train import CHECKPOINT, add_noise, train
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
 
@@ -154,6 +154,19 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monke
     seen[True].clear()
     train(toy.features, toy.annotations, "origin", noisy, tmp_path / "again")
     assert (tmp_path / "again/model.pt").read_bytes() == (tmp_path / "noisy/model.pt").read_bytes()
+
+
+def test_the_noise_of_a_video_does_not_depend_on_who_reads_it_with_which_others():
+    settings = replace(SMALL, feature_noise=2.0)
+    features = torch.arange(24.0).reshape(4, 3, 2)
+    whole = add_noise(features, settings, 5, 8)
+    parts = [add_noise(features[:1], settings, 5, 8), add_noise(features[1:], settings, 5, 9)]
+    assert torch.equal(torch.cat(parts), whole)
+    assert torch.equal(features, torch.arange(24.0).reshape(4, 3, 2))
+    noise = whole - features
+    assert not torch.equal(noise[0], noise[1])
+    assert not torch.equal(noise, add_noise(features, settings, 6, 8) - features)
+    assert len(add_noise(features[:0], settings, 5, 8)) == 0
 
 
 def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):

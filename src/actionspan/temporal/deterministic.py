@@ -26,6 +26,15 @@ def deterministic(threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def seed_torch(*numbers: int) -> None:
-    """Seed torch's random numbers by several numbers together, e.g. (seed, epoch, step)."""
-    torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]))
+def seed_torch(*numbers: int, generator: torch.Generator | None = None) -> None:
+    """Seed torch's random numbers, or a generator, by several numbers together.
+
+    Args:
+        numbers: E.g. (seed, epoch, step).
+        generator: Seeded in place of the global one.
+    """
+    seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+    if generator is None:
+        torch.manual_seed(seed)
+    else:
+        generator.manual_seed(seed)

@@ -141,6 +141,26 @@ def training_step(
     return loss
 
 
+def add_noise(features: Tensor, settings: TemporalSettings, epoch: int, first: int) -> Tensor:
+    """Return features with normal noise of deviation `feature_noise`.
+
+    A video's noise follows from the seed, the epoch and the video's place in it, so that any
+    number of ranks adds the same.
+
+    Args:
+        features: (S, T, C).
+        settings: The deviation and the seed.
+        epoch: From 1.
+        first: Place of the first of these videos in the epoch.
+    """
+    noisy = features.clone()
+    generator = torch.Generator()
+    for place, video in enumerate(noisy, start=first):
+        seed_torch(settings.seed, epoch, place, generator=generator)
+        video += settings.feature_noise * torch.randn(video.shape, generator=generator)
+    return noisy
+
+
 def train_epoch(
     run: Run, replica: Replica, samples: Samples, settings: TemporalSettings, stopwatch: Stopwatch
 ) -> list[float]:
@@ -156,9 +176,10 @@ def train_epoch(
     with contextlib.closing(prefetched(data)) as ready:
         for step, (features, labels, rows) in enumerate(stopwatch.waiting(ready, "data")):
             begun, exchanged = time.perf_counter(), replica.seconds["exchange"]
-            seed_torch(settings.seed, run.epoch + 1, step, *others)  # noise and dropout
+            seed_torch(settings.seed, run.epoch + 1, step, *others)  # dropout
             if settings.feature_noise:
-                features = features + settings.feature_noise * torch.randn_like(features)
+                first = step * settings.batch_size + rows.start
+                features = add_noise(features, settings, run.epoch + 1, first)
             loss = training_step(run.model, replica, features, labels, rows, soft)
             if loss is not None:
                 sums += len(labels) * np.array([float(part.detach()) for part in loss])
