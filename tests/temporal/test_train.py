@@ -80,7 +80,7 @@ def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, ca
 def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
     # One epoch of one batch: Adam's first step moves each weight by lr·g / (|g| + ε).
     settings = TemporalSettings(
-        hidden=4, epochs=1, batch_size=8, weight_decay=0.0, output_scale=1.0, keep="last"
+        hidden=4, epochs=1, batch_size=8, weight_decay=0.0, feature_noise=0.0, keep="last"
     )
     run = train_module.start_run("mtn", 6, settings)
     before = {key: value.clone() for key, value in run.model.state_dict().items()}
