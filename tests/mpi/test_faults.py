@@ -125,7 +125,8 @@ def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
     job = ended(case)
     assert job.status == 1, job.errors
     assert "RuntimeError: a bug of this rank" in job.errors
-    assert f"(rank {guilty(case)} in comm 0)" in job.errors
+    n = case.workers + (case.exchange in SERVED)
+    assert f"rank {guilty(case)} of {n} failed:" in job.errors
     assert not job.left
 
 

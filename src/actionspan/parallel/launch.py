@@ -4,6 +4,8 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from types import TracebackType
 from typing import Any, TypeVar
 
 from actionspan.errors import InputError
@@ -42,7 +44,23 @@ def world() -> Any:
             f"the launcher started {launcher.launched()} processes, but mpi4py's MPI ({library}) "
             "does not know of it: use the mpiexec of the same MPI (config.yaml: mpi.launcher)"
         )
+    _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     return MPI.COMM_WORLD
+
+
+@cache
+def _name_rank_of_failures(rank: int, ranks: int) -> None:
+    """Put the rank before the traceback of a failure: what MPI says on aborting may be lost."""
+    show = sys.excepthook
+
+    def show_with_rank(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        print(f"rank {rank} of {ranks} failed:", file=sys.stderr, flush=True)
+        show(kind, error, trace)
+
+    if ranks > 1:
+        sys.excepthook = show_with_rank
 
 
 def root_first(
