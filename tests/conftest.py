@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+SEED = 7
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
@@ -13,3 +15,8 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"the real data are not here: {SHARED_DATA} is missing")
     return SHARED_DATA
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(SEED)

@@ -15,13 +15,6 @@ from actionspan.dataset.tables import (
 )
 from actionspan.storage import create_h5
 
-SEED = 7
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(SEED)
-
 
 def _make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
     return Video(

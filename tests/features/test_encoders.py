@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.bn_inception import BNInception
-from actionspan.features.efficientnet_lite0 import EfficientNetLite0, SameConv2d
 from actionspan.features.encoders import Encoder, architecture, build_network, clip_rows
-from actionspan.features.folding import fold_batch_norms
-from actionspan.features.i3d import I3D
 from actionspan.features.images import fit_square, planes_to_batch
 from actionspan.features.settings import EncoderSettings
+from actionspan.networks.bn_inception import BNInception
+from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, SameConv2d
+from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.i3d import I3D
 
 
 def randomise_norms(network: torch.nn.Module) -> None:

@@ -11,10 +11,10 @@ import torch
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.features import extract as module
-from actionspan.features.bn_inception import BNInception
 from actionspan.features.extract import TwoStream, extract
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
 from actionspan.features.settings import EncoderSettings
+from actionspan.networks.bn_inception import BNInception
 from actionspan.shards import shard_videos
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}

@@ -8,7 +8,8 @@ import torch
 from torchvision.models.optical_flow import raft_small
 
 from actionspan.errors import InputError
-from actionspan.video.flow import NO_MOTION, compute_flow, dequantise, flow_of_shard
+from actionspan.networks.names import NO_MOTION
+from actionspan.video.flow import compute_flow, dequantise, flow_of_shard
 from actionspan.video.raft import load_raft, torchvision_name
 from actionspan.video.settings import FlowSettings
 from video.test_flow import moved, warp_errors

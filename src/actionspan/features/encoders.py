@@ -1,7 +1,6 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.features.folding import fold_batch_norms
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.weights import fill, load_state, widen
-from actionspan.video.flow import NO_MOTION
+from actionspan.networks.architecture import architecture, input_scale
+from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.weights import fill, load_state, widen
 
 Floats = NDArray[np.float32]
 
@@ -29,69 +28,6 @@ class Snippets(Protocol):
 
     def __getitem__(self, rows: Any, /) -> Any:
         """Read some snippets."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """What the encoders differ in beside their layers.
-
-    `mean` and `std` bring 8-bit levels to what the public weights were trained with; `first` and
-    `last` are the names of the first convolution and of the classifier.
-    """
-
-    build: Callable[[int, int], nn.Module]
-    first: str
-    last: str
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    bgr: bool = False
-
-
-def architecture(encoder: str) -> Architecture:
-    """Return an encoder's architecture; its modules are imported only here."""
-    if encoder == "efficientnet_lite0":
-        from actionspan.features.efficientnet_lite0 import EfficientNetLite0
-
-        return Architecture(
-            build=EfficientNetLite0, first="_conv_stem", last="_fc", mean=(127,) * 3, std=(128,) * 3
-        )
-    if encoder == "bn_inception":
-        from actionspan.features.bn_inception import BNInception
-
-        return Architecture(
-            build=BNInception,
-            first="conv1_7x7_s2",
-            last="last_linear",
-            mean=(104, 117, 128),
-            std=(1, 1, 1),
-            bgr=True,
-        )
-    if encoder == "i3d":
-        from actionspan.features.i3d import I3D
-
-        return Architecture(
-            build=I3D,
-            first="conv_1a.convolution",
-            last="logits",
-            mean=(127.5,) * 3,
-            std=(127.5,) * 3,
-        )
-
-    def resnet(channels: int, classes: int) -> nn.Module:
-        import torchvision
-
-        network: nn.Module = getattr(torchvision.models, encoder)(num_classes=classes)
-        if channels != 3:
-            network.conv1 = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
-        return network
-
-    return Architecture(
-        build=resnet,
-        first="conv1",
-        last="fc",
-        mean=(123.675, 116.28, 103.53),
-        std=(58.395, 57.12, 57.375),
-    )
 
 
 def build_network(
@@ -145,8 +81,7 @@ class Encoder:
     Snippets go through in batches that begin anew with each video, so that a video's features are
     the same bits whatever else is computed beside it.
 
-    Flow codes become (code − 128) · gain / s, so that no motion is 0; s is the mean deviation of
-    the three colours the weights were trained with (TSN treats flow as images in the same way).
+    `networks.architecture.input_scale` says how levels become numbers.
 
     I3D sees, for each snippet, a clip of the centre frames of the `window` snippets round it,
     because these are the RGB frames the video stage keeps. It was trained on clips of 25 frames a
@@ -164,10 +99,7 @@ class Encoder:
         layout = torch.channels_last_3d if self.is_clip else torch.channels_last
         self.network = network.to(self.device).to(memory_format=layout)  # type: ignore[call-overload]
         known = architecture(encoder)
-        mean: tuple[float, ...] = known.mean
-        std: tuple[float, ...] = known.std
-        if self.is_flow:  # no motion is 0; the unit is that of the RGB weights, averaged
-            mean, std = (NO_MOTION,) * channels, (sum(std) / 3 / settings.flow_gain,) * channels
+        mean, std = input_scale(known, channels, settings.flow_gain)
         self.bgr = known.bgr and not self.is_flow
         self.mean = torch.tensor(mean, dtype=torch.float32, device=self.device)
         self.std = torch.tensor(std, dtype=torch.float32, device=self.device)

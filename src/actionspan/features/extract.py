@@ -11,7 +11,7 @@ from actionspan.features.encoders import Encoder, Snippets
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
 from actionspan.features.flow_histogram import flow_histograms
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.weights import describe
+from actionspan.networks.weights import describe
 from actionspan.shards import map_videos, shard_videos
 from actionspan.storage import digest, open_h5
 

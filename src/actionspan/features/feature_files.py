@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays_only import load_arrays
 from actionspan.errors import InputError
-from actionspan.features.arrays_only import load_arrays
 
 Floats = NDArray[np.float32]
 

@@ -4,7 +4,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.video.flow import CODES, NO_MOTION
+from actionspan.networks.names import NO_MOTION
+from actionspan.video.flow import CODES
 
 Floats = NDArray[np.float32]
 

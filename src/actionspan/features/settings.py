@@ -4,17 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from actionspan.networks.names import ImageNetwork
 from actionspan.settings import option
 
-ImageNetwork = Literal[
-    "efficientnet_lite0",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-    "resnet152",
-    "bn_inception",
-]
 Precision = Literal["float32", "bfloat16", "float16"]
 Grid = Literal["video", "windows"]
 

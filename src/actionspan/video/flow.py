@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
+from actionspan.networks.names import NO_MOTION
 from actionspan.shards import map_videos, shard_videos
 from actionspan.storage import digest, open_h5
 from actionspan.video.settings import FlowSettings
@@ -23,7 +24,6 @@ Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 Estimator = Callable[[Bytes], Floats]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
 
-NO_MOTION = 128  # the code of no motion
 CODES = 127  # codes from no motion to the bound, each way
 BLOCK = 16  # snippets read and written at once
 SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash

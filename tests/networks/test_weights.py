@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from actionspan.errors import InputError
-from actionspan.features.bn_inception import BNInception
 from actionspan.features.encoders import build_network
-from actionspan.features.weights import fill, load_state, widen
+from actionspan.networks.bn_inception import BNInception
+from actionspan.networks.weights import fill, load_state, widen
 
 
 @pytest.fixture

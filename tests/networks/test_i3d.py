@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from actionspan.features.encoders import Encoder, build_network
-from actionspan.features.i3d import I3D
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.weights import load_state
+from actionspan.networks.i3d import I3D
+from actionspan.networks.weights import load_state
 
 ARCHERY, PLAYING_CRICKET = 5, 227  # of the 400 classes of Kinetics
 

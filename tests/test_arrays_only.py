@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
+from actionspan.arrays_only import load_arrays
 from actionspan.errors import InputError
-from actionspan.features.arrays_only import load_arrays
 
 
 class Malice:

@@ -1,0 +1,1 @@
+"""Image and clip networks with their public weights; they know nothing of files of videos."""
