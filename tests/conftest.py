@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-SEED = 7
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
@@ -19,4 +18,4 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    return np.random.default_rng(SEED)
+    return np.random.default_rng(7)

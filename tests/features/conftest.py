@@ -15,6 +15,8 @@ from actionspan.dataset.tables import (
 )
 from actionspan.storage import create_h5
 
+SEED = 7
+
 
 def _make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
     return Video(
