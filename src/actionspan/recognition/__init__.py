@@ -1,0 +1,1 @@
+"""The recognition stage: two-stream action classifiers, trained on short clips."""

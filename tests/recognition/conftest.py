@@ -1,0 +1,76 @@
+"""Small stores of clips whose pictures show what they are."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_store import ClipStore
+from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.storage import create_h5
+
+HEIGHT, WIDTH, STACK = 32, 48, 2
+
+
+def _smooth(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Random pictures without fine detail, which JPEG keeps to a few levels: (…, HEIGHT, WIDTH)."""
+    coarse = rng.integers(60, 200, (*shape, HEIGHT // 16, WIDTH // 16))
+    return coarse.repeat(16, axis=-2).repeat(16, axis=-1).astype(np.uint8)
+
+
+@pytest.fixture
+def make_positions() -> Callable[..., list[Position]]:
+    def make(count: int, seed: int = 0, stack: int = STACK) -> list[Position]:
+        rng = np.random.default_rng(seed)
+        return [
+            Position(np.stack(_smooth(rng, 3), axis=-1), _smooth(rng, 2 * stack), 0.5 + number)
+            for number in range(count)
+        ]
+
+    return make
+
+
+@pytest.fixture
+def write_store(tmp_path: Path, make_positions: Callable[..., list[Position]]) -> Callable:
+    """Write a shard of clips given as (id, label, subset, positions)."""
+
+    def write(
+        clips: list[tuple[str, str, str, int]],
+        name: str = "0000",
+        stack: int = STACK,
+        bound: float = 20.0,
+        **settings: int,
+    ) -> Path:
+        chosen = ClipSettings(**{"height": HEIGHT, "width": WIDTH, "jpeg_quality": 95, **settings})
+        path = tmp_path / f"{name}.h5"
+        with create_h5(path, "test") as file:
+            for clip_id, label, subset, positions in clips:
+                write_clip(
+                    file.create_group(clip_id),
+                    make_positions(positions, len(clip_id) + ord(clip_id[-1]), stack),
+                    chosen,
+                    label=label,
+                    subset=subset,
+                    bound=bound,
+                )
+        return path
+
+    return write
+
+
+@pytest.fixture
+def store(write_store: Callable) -> ClipStore:
+    return ClipStore(
+        [
+            write_store(
+                [
+                    ("a", "run", "training", 3),
+                    ("b", "jump", "validation", 1),
+                    ("c", "background", "training", 7),
+                    ("d", "run", "validation", 5),
+                ]
+            )
+        ]
+    )
