@@ -10,10 +10,11 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.rescale import rescale
 from actionspan.temporal import load_model, predict_probabilities
-from actionspan.temporal.model_file import model_content, write_torch
+from actionspan.temporal.model_file import model_content
 from actionspan.temporal.mtn import build_model
 from actionspan.temporal.predict import predict, predict_scales
 from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
+from actionspan.torch_files import write_torch
 
 SETTINGS = TemporalSettings(hidden=32, output_scale=1.0, dropout=0.5)
 

@@ -22,9 +22,10 @@ from actionspan.proposals.evaluator import (
 )
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.settings import from_mapping
-from actionspan.temporal.model_file import load_model, read_torch, write_torch
+from actionspan.temporal.model_file import load_model
 from actionspan.temporal.mtn import TemporalNetwork
 from actionspan.temporal.settings import PredictionSettings
+from actionspan.torch_files import read_torch, write_torch
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"

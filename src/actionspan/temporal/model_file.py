@@ -1,44 +1,19 @@
 """Trained temporal networks as files that `torch.load(weights_only=True)` reads."""
 
 import dataclasses
-import io
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.storage import atomic_path
 from actionspan.temporal.mtn import TemporalNetwork, build_model
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
+from actionspan.torch_files import read_torch
 
 FORMAT = "actionspan temporal 1"
-
-
-def write_torch(path: Path, content: Mapping[str, Any]) -> None:
-    """Write `content` by `torch.save`, atomically; equal content gives equal bytes."""
-    buffer = io.BytesIO()  # to a path, torch.save would put the name of the file into the file
-    torch.save(content, buffer)
-    with atomic_path(path) as partial:
-        partial.write_bytes(buffer.getbuffer())
-
-
-def read_torch(path: Path) -> Any:
-    """Read what `write_torch` wrote, tensors and plain values only.
-
-    Raises:
-        InputError: The file is missing or is not such a file.
-    """
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError):
-        raise InputError(f"{path}: not a whole file of torch.save; delete it, run again") from None
 
 
 def model_content(

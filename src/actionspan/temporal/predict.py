@@ -8,17 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from actionspan.deterministic import deterministic
 from actionspan.errors import InputError
 from actionspan.features.rescale import rescale
 from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
 from actionspan.progress import progress
 from actionspan.storage import digest
-from actionspan.temporal.deterministic import deterministic
-from actionspan.temporal.model_file import load_model, read_torch
+from actionspan.temporal.model_file import load_model
 from actionspan.temporal.mtn import TemporalNetwork
 from actionspan.temporal.probabilities import write_probabilities
 from actionspan.temporal.settings import PredictionSettings
+from actionspan.torch_files import read_torch
 
 Array = npt.NDArray[Any]
 

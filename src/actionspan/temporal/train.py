@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from actionspan.deterministic import deterministic, seed_torch
 from actionspan.errors import InputError
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.replica import Replica, make_replica
@@ -27,14 +28,14 @@ from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import watched
 from actionspan.progress import progress
 from actionspan.storage import digest, write_json, write_tsv
-from actionspan.temporal.deterministic import deterministic, seed_torch
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
-from actionspan.temporal.model_file import FORMAT, model_content, read_torch, write_torch
+from actionspan.temporal.model_file import FORMAT, model_content
 from actionspan.temporal.mtn import TemporalNetwork, build_model
 from actionspan.temporal.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
 from actionspan.temporal.timing import Stopwatch, rank_timing, whole_timing
+from actionspan.torch_files import read_torch, write_torch
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
 PREPARATION = 10  # times stall_seconds: reading all features may take longer than an exchange
