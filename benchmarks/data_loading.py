@@ -28,7 +28,7 @@ from actionspan.deterministic import deterministic
 from actionspan.features.store import open_features
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.temporal.prefetch import prefetched
+from actionspan.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.timing import Stopwatch

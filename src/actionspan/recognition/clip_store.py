@@ -66,7 +66,7 @@ class ClipStore:
             InputError: A file is missing or is no clip store, a clip is in two of them, they were
                 made with different settings, or there is no clip at all.
         """
-        found: dict[str, tuple[Path, dict[str, Any], dict[str, _Pictures]]] = {}
+        found: dict[str, tuple[Path, dict[str, Any], dict[Stream, _Pictures]]] = {}
         for path in paths:
             for clip_id, facts, pictures in _read_shard(path):
                 if clip_id in found:
@@ -140,7 +140,7 @@ class ClipStore:
         return stack
 
 
-def _read_shard(path: Path) -> list[tuple[str, dict[str, Any], dict[str, _Pictures]]]:
+def _read_shard(path: Path) -> list[tuple[str, dict[str, Any], dict[Stream, _Pictures]]]:
     """Return id, attributes and pictures of each clip of a file."""
     clips = []
     with open_h5(path) as file:

@@ -26,12 +26,12 @@ from actionspan.parallel.launch import root_first
 from actionspan.parallel.replica import Replica, make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import watched
+from actionspan.prefetch import prefetched
 from actionspan.progress import progress
 from actionspan.storage import digest, write_json, write_tsv
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.model_file import FORMAT, model_content
 from actionspan.temporal.mtn import TemporalNetwork, build_model
-from actionspan.temporal.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
 from actionspan.temporal.timing import Stopwatch, rank_timing, whole_timing

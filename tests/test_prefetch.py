@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from actionspan.temporal.prefetch import prefetched
+from actionspan.prefetch import prefetched
 
 
 def threads() -> int:
@@ -121,7 +121,7 @@ def test_ahead_of_nothing_is_refused():
 def test_ctrl_c_ends_a_program_that_waits_for_an_item():
     program = (
         "import signal, threading, time\n"
-        "from actionspan.temporal.prefetch import prefetched\n"
+        "from actionspan.prefetch import prefetched\n"
         "def source():\n"
         "    yield 0\n"
         "    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)\n"
