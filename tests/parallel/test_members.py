@@ -6,7 +6,8 @@ from torch import nn
 
 from actionspan.parallel import ParallelSettings, launcher, make_replica
 from actionspan.parallel.buckets import plan_buckets
-from actionspan.parallel.replica import check_tags, share
+from actionspan.parallel.member import share
+from actionspan.parallel.replica import check_tags
 from actionspan.parallel.settings import EXCHANGES, processes
 
 

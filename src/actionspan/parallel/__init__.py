@@ -1,10 +1,13 @@
-"""Training on many ranks: exchanges of gradients for any torch training loop."""
+"""Training on many ranks: exchanges of gradients and models for any torch training loop."""
 
 import importlib
 from typing import Any
 
 _MODULES = {
+    "AdaptiveBatch": "actionspan.parallel.adaptive_batch",
     "CountingCommunicator": "actionspan.parallel.counting",
+    "InProcessAveraging": "actionspan.parallel.in_process",
+    "ModelAveraging": "actionspan.parallel.model_averaging",
     "ParallelSettings": "actionspan.parallel.settings",
     "ParameterServer": "actionspan.parallel.parameter_server",
     "make_replica": "actionspan.parallel.replica",

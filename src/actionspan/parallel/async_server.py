@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.communicator import as_buffer, tag_of, wait
-from actionspan.parallel.replica import Member, broadcast
+from actionspan.parallel.member import Member, broadcast
 from actionspan.parallel.settings import ParallelSettings
 
 AT_REST = -1  # in place of a version: the worker has no more gradients before `synchronise`

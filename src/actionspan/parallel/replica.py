@@ -7,7 +7,7 @@ The training loop is the same whatever the exchange:
         optimiser.zero_grad()
         rows = replica.share(len(batch))
         if rows.stop > rows.start:
-            (loss of batch[rows] / len(batch)).backward()
+            (loss of batch[rows] / len(batch)).backward()  # / len(rows): see sums_gradients
         replica.step()
     replica.synchronise()
     replica.close()
@@ -15,18 +15,18 @@ The training loop is the same whatever the exchange:
 
 import threading
 import time
-from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from actionspan.parallel.buckets import GradientBuckets
-from actionspan.parallel.communicator import PHASES, as_buffer, tag_of
-from actionspan.parallel.exchange import make_exchange, role
+from actionspan.parallel.communicator import PHASES, tag_of
+from actionspan.parallel.exchange import make_exchange
+from actionspan.parallel.member import AloneReplica, Member, broadcast
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.parallel.watchdog import Watchdog
 
 
 class Replica(Protocol):
@@ -37,6 +37,9 @@ class Replica(Protocol):
         size: How many processes there are.
         worker: Which worker this rank is; None: it only serves.
         workers: How many workers share each batch.
+        sums_gradients: Whether the gradients of all workers are added up, so that each computes
+            its part of the batch's loss. Workers that average models compute the loss of their
+            own rows, as if there were no others.
         seconds: Where the time went: `exchange`, what this rank waited for others (t2 of paper
             000), in steps and between them; `communication`, what the exchanges of gradients took
             in all (more, where they overlap with backward); and `update`, the optimiser.
@@ -46,6 +49,7 @@ class Replica(Protocol):
     size: int
     worker: int | None
     workers: int
+    sums_gradients: bool
     optimiser: torch.optim.Optimizer
     seconds: dict[str, float]
 
@@ -54,14 +58,33 @@ class Replica(Protocol):
         ...
 
     def step(self) -> None:
-        """Exchange gradients and update the model; the gradients of all workers are added up."""
+        """Exchange gradients and update the model, or update it and exchange models."""
         ...
 
     def synchronise(self) -> None:
         """Give all ranks the same parameters and buffers.
 
-        Buffers, such as the running means of batch norm, are those of the first worker.
+        Buffers, such as the running means of batch norm, are those of the first worker. Workers
+        that average models average them too, or keep their own (`first_buffers`).
         """
+        ...
+
+    def first_buffers(self) -> AbstractContextManager[None]:
+        """Let the model have the first worker's buffers in a block, e.g. in validation.
+
+        To be entered by all ranks after `synchronise`; where buffers are alike, it does nothing.
+        """
+        ...
+
+    def own_state(self) -> Any:
+        """Return, on rank 0, what ranks do not share after `synchronise`; None where it is nothing.
+
+        A checkpoint needs it beside rank 0's model and optimiser. All ranks call it.
+        """
+        ...
+
+    def restore_own(self, state: Any) -> None:
+        """Go back to what `own_state` returned; all ranks call it, and rank 0's state counts."""
         ...
 
     def gather(self, value: Any, what: str) -> list[Any]:
@@ -75,90 +98,6 @@ class Replica(Protocol):
     def close(self) -> None:
         """End threads and hooks; every rank calls it."""
         ...
-
-
-def share(count: int, worker: int | None, workers: int) -> slice:
-    """Return a worker's rows of a batch: contiguous, and one more than another's at most."""
-    if worker is None:
-        return slice(0, 0)
-    return slice(count * worker // workers, count * (worker + 1) // workers)
-
-
-def broadcast(tensors: Iterable[Tensor], comm: Any, root: int = 0) -> None:
-    """Give all ranks the values of rank `root`."""
-    for tensor in tensors:
-        held = tensor.detach().to("cpu").contiguous().view(-1)
-        if len(held):
-            comm.Bcast(as_buffer(held), root=root)
-            with torch.no_grad():
-                tensor.copy_(held.view_as(tensor))
-
-
-class AloneReplica:
-    """A replica without others: a step is the optimiser's."""
-
-    rank, size = 0, 1
-    worker: int | None = 0
-    workers = 1
-
-    def __init__(self, optimiser: torch.optim.Optimizer) -> None:
-        self.optimiser = optimiser
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
-
-    def share(self, count: int) -> slice:
-        """Return all rows."""
-        return slice(0, count)
-
-    def step(self) -> None:
-        """Update the model."""
-        begun = time.perf_counter()
-        self.optimiser.step()
-        self.seconds["update"] += time.perf_counter() - begun
-
-    def synchronise(self) -> None:
-        """Do nothing: there are no others."""
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the value of the only rank."""
-        return [value]
-
-    def report(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class Member:
-    """What a replica among several has, whatever its exchange."""
-
-    def __init__(
-        self,
-        name: ExchangeName,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        self.comm, self.model, self.optimiser = comm, model, optimiser
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.worker, self.workers = role(name, self.rank, self.size)
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
-        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
-        self._steps = 0
-
-    def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's."""
-        return share(count, self.worker, self.workers)
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the values of all ranks, in rank order."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting(what):
-            values = list(self.comm.allgather(value))
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return values
 
 
 class SynchronousReplica(Member):
@@ -297,7 +236,7 @@ def make_replica(
     """Return this rank's replica of a model; all ranks call it and start with rank 0's values.
 
     Args:
-        name: How gradients are exchanged.
+        name: How gradients, or models, are exchanged.
         model: The model, the same on all ranks.
         optimiser: Of the model's parameters, the same on all ranks.
         settings: Buckets, overlap, wire type and so on.
@@ -312,6 +251,10 @@ def make_replica(
         raise ValueError("the optimiser has a parameter that is none of the model's")
     if name == "none":
         return AloneReplica(optimiser)
+    if name == "aavg":
+        from actionspan.parallel.model_averaging import ModelAveraging
+
+        return ModelAveraging(comm, model, optimiser, settings)
     broadcast([*model.parameters(), *model.buffers()], comm)
     if name == "ps_async":
         from actionspan.parallel.async_server import AsyncReplica

@@ -7,7 +7,17 @@ from typing import Literal, get_args
 from actionspan.settings import option
 
 ExchangeName = Literal[
-    "none", "auto", "ring", "ps", "ps_worker", "ps_sharded", "ps_async", "mpi", "gloo", "nccl"
+    "none",
+    "auto",
+    "ring",
+    "ps",
+    "ps_worker",
+    "ps_sharded",
+    "ps_async",
+    "mpi",
+    "gloo",
+    "nccl",
+    "aavg",
 ]
 EXCHANGES: tuple[ExchangeName, ...] = get_args(ExchangeName)
 ON_CPUS = tuple(
@@ -18,7 +28,7 @@ SERVED = ("ps", "ps_async")  # whose server has a rank of its own, beside the wo
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelSettings:
-    """How ranks exchange gradients."""
+    """How ranks exchange gradients or models."""
 
     bucket_kib: int = option(4096, "gradients that travel together", unit="KiB")
     overlap: bool = option(False, "exchange finished buckets while backward still runs")
@@ -27,6 +37,12 @@ class ParallelSettings:
     )
     auto_kib: int = option(64, "auto: smaller buckets by MPI_Allreduce, others by the ring")
     staleness: int = option(4, "ps_async: most updates that a gradient may be behind; 0: none")
+    averaging_steps: int = option(
+        -1, "aavg: K, steps of each learner between two averages; -1: once an epoch"
+    )
+    average_state: bool = option(
+        True, "aavg: average optimiser state and buffers too; false: parameters alone"
+    )
     stall_seconds: float = option(
         300.0, "a rank that is missing from an exchange for so long ends the job", unit="seconds"
     )
@@ -38,6 +54,10 @@ class ParallelSettings:
         for name in ("auto_kib", "staleness"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} {getattr(self, name)}: 0 at least")
+        if self.averaging_steps != -1 and self.averaging_steps < 1:
+            raise ValueError(
+                f"averaging_steps {self.averaging_steps}: 1 at least, or -1 for once an epoch"
+            )
         if not 0 < self.stall_seconds < math.inf:
             raise ValueError(f"stall_seconds {self.stall_seconds}: a number above 0")
         if self.wire not in ("float32", "float16", "bfloat16"):
