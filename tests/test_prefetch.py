@@ -121,6 +121,8 @@ def test_ahead_of_nothing_is_refused():
 def test_ctrl_c_ends_a_program_that_waits_for_an_item():
     program = (
         "import signal, threading, time\n"
+        # ignored by what a shell starts in the background, and by its children
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from actionspan.prefetch import prefetched\n"
         "def source():\n"
         "    yield 0\n"
