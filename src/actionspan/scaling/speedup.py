@@ -37,7 +37,10 @@ def steps_alone(run: Run) -> float:
 
 
 # The first six have a colour of their own, the others share that of their nearest kin.
-_COLOUR_ORDER = ("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async", "auto", "ps_worker", "nccl")
+_COLOUR_ORDER = (
+    *("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async"),
+    *("auto", "ps_worker", "nccl", "aavg", "periodic"),
+)
 _KIN_DASHES = (3.2, 1.5)
 
 

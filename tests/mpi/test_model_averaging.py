@@ -1,0 +1,96 @@
+"""Ranks that average models have the bits of learners in one process, and go on after a stop."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CASES = Path(__file__).with_name("averaging_cases.py")
+RANKS = (1, 2, 3, 4)
+INTERVALS = (1, 2, -1)
+AVERAGES = {1: 15, 2: 9, -1: 3}  # in three epochs of five steps, with one at the end of each
+AAVG = [f"aavg,k={k},whole={whole}" for k in INTERVALS for whole in (0, 1)]
+BY_SGD = ["aavg,k=2,whole=0,optimiser=sgd", "aavg,k=2,whole=1,optimiser=sgd"]
+
+
+@pytest.fixture(scope="module")
+def trained(mpirun):
+    """All cases on so many ranks."""
+
+    @cache
+    def run(ranks: int) -> dict[str, dict]:
+        output = mpirun(ranks, CASES, *AAVG, *BY_SGD, timeout=120).stdout
+        rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        return {row["case"]: row for row in rows}
+
+    return run
+
+
+def flattened(made, kind, when=slice(None)):
+    """Return a kind's digests by rank, at the ends of some epochs and in their validation."""
+    return [[seen[kind] for epoch in epochs[when] for seen in epoch] for epochs in made]
+
+
+@pytest.mark.parametrize("case", AAVG + BY_SGD)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_ranks_have_the_bits_of_learners_in_one_process(trained, ranks, case):
+    row = trained(ranks)[case]
+    assert len(row["ranks"]) == ranks
+    assert row["ranks"] == row["in_process"]
+    k = int(case.split("k=")[1].split(",")[0])
+    assert row["averages"] == [AVERAGES[k]] * 2
+
+
+@pytest.mark.parametrize("case", AAVG + BY_SGD)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_a_stopped_run_goes_on_with_the_same_bits(trained, ranks, case):
+    row = trained(ranks)[case]
+    assert row["resumed"] == row["ranks"]
+    assert row["sent"][0] == row["sent"][1]
+
+
+@pytest.mark.parametrize("case", AAVG + BY_SGD)
+@pytest.mark.parametrize("ranks", RANKS[1:])
+def test_what_is_averaged_is_alike_and_the_rest_is_not(trained, ranks, case):
+    made = trained(ranks)[case]["ranks"]
+    whole = "whole=1" in case
+    for epoch in range(3):
+        for kind in ("parameters", "buffers", "state"):
+            own = {epochs[epoch][0][kind] for epochs in made}
+            assert len(own) == (1 if whole or kind == "parameters" else ranks), kind
+        validated = {epochs[epoch][1]["buffers"] for epochs in made}
+        assert validated == {made[0][epoch][0]["buffers"]}
+    assert len(set(flattened(made, "parameters")[0])) == 3, "it must learn in each epoch"
+
+
+def test_intervals_and_what_is_averaged_decide_the_model(trained):
+    made = {case: flattened(trained(3)[case]["ranks"], "parameters")[0][-1] for case in AAVG}
+    assert len(set(made.values())) == len(AAVG)
+
+
+@pytest.mark.parametrize("case", AAVG + BY_SGD)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_an_average_sends_twice_its_values_to_all_ranks_but_one(trained, ranks, case):
+    """2(n - 1) · 4 bytes for each value and flag, · 8 for buffers, which are summed in float64."""
+    row = trained(ranks)[case]
+    single, double = row["values"]["parameters"], 0
+    averages = row["averages"][0]
+    if "whole=1" in case:
+        single += row["values"]["tensors"] + row["values"]["state"]
+        double = 2 * row["values"]["channels"] + 1  # means, variances, batches seen
+    expected = averages * 2 * (ranks - 1) * (4 * single + 8 * double)
+    if "whole=1" in case:
+        # before the end of the first epoch no learner has a state of the rarely taken path
+        rare = 13 * 2 + 2
+        values = rare if "sgd" in case else 2 * rare + 2
+        before = averages // 3 - 1
+        expected -= before * 2 * (ranks - 1) * 4 * values
+    assert row["sent"][0] == expected
+
+
+@pytest.mark.parametrize("case", ["aavg,wire=float16", "aavg,overlap=1"])
+def test_another_wire_and_overlap_are_refused(mpirun, case):
+    done = mpirun(2, CASES, case, check=False)
+    assert done.returncode != 0
+    assert "ValueError: exchange aavg averages models in float32, between steps" in done.stderr
