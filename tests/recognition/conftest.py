@@ -74,3 +74,29 @@ def store(write_store: Callable) -> ClipStore:
             )
         ]
     )
+
+
+@pytest.fixture
+def write_videos(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
+    """Write frames and flow of videos given with their snippets, 1 s apart.
+
+    Every pixel of snippet k is 10 k + 20 in RGB; its x flow has code 128 + k and its y flow 128.
+    """
+
+    def write(lengths: dict[str, int], name: str = "s") -> tuple[Path, Path]:
+        frames, flow = tmp_path / f"{name}_frames.h5", tmp_path / f"{name}_flow.h5"
+        with create_h5(frames, "frames") as frame_file, create_h5(flow, "flow") as flow_file:
+            for video_id, count in lengths.items():
+                numbers = np.arange(count, dtype=np.uint8)
+                rgb = np.full((count, 48, 60, 3), 20, np.uint8)
+                rgb += 10 * numbers[:, None, None, None]
+                planes = np.full((count, 2 * STACK, 48, 60), 128, np.uint8)
+                planes[:, ::2] += numbers[:, None, None, None]
+                frame_file.create_group(video_id)["rgb"] = rgb
+                group = flow_file.create_group(video_id)
+                group["flow"] = planes
+                group["flow"].attrs["bound"] = 20.0
+                group["time"] = np.arange(count) + 0.5
+        return frames, flow
+
+    return write
