@@ -1,0 +1,157 @@
+"""Which trimmed clips a folder holds, their classes and subsets; standard library only.
+
+The Snakefile imports this module each time it is read, so it must stay quick to import and to run
+over tens of thousands of files. The forms of a folder:
+
+- `CLASS/clip.avi`, as UCF101 and HMDB51 come; split files may say which clip is in which subset
+  (`actionspan.recognition.split_files`), else some groups of each class are held out;
+- `training/CLASS/clip.avi` and `validation/CLASS/clip.avi`; where only the first is there, groups
+  are held out of it.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from actionspan.dataset.sharding import find_videos, left_out
+from actionspan.errors import InputError, printable
+from actionspan.recognition.held_out import held_out_names
+from actionspan.recognition.split_files import read_splits
+
+SUBSETS = ("training", "validation", "testing")
+FORMS = "expected CLASS/clip.avi, or training/CLASS/clip.avi and validation/CLASS/clip.avi"
+# UCF101 and UCF11 cut several clips out of one recording: v_Archery_g01_c02, v_biking_01_02
+GROUPED = re.compile(r"(v_.+_g?\d+)_c?\d+")
+LONGEST_ID = 240  # bytes: the id is the name of a file while the clip is stored
+
+
+class TrimmedClip(NamedTuple):
+    """A file that shows one action from its start to its end."""
+
+    clip_id: str  # its path in the folder with dots for slashes and without suffix
+    path: Path
+    label: str
+    subset: str
+
+
+def list_clips(
+    folder: Path, splits: Path | None = None, split: int = 1, fraction: float = 0.25
+) -> list[TrimmedClip]:
+    """Return the clips of a folder, sorted by id.
+
+    Args:
+        folder: In one of the forms above.
+        splits: Folder of split files, which choose and divide the clips.
+        split: Which of the splits.
+        fraction: Of the groups of each class that are held out to validate where nothing else
+            says which; a clip without a group is its own.
+
+    Raises:
+        InputError: The folder or the split files are of no such form, or a clip that the split
+            names is missing.
+    """
+    classes = _folders(folder)
+    by_subset = bool(classes) and set(classes) <= set(SUBSETS)
+    if splits is not None:
+        if by_subset:
+            raise InputError(
+                f"{folder}: split files divide clips in CLASS/clip.avi; this folder is divided "
+                f"into {', '.join(classes)}: leave the split files out"
+            )
+        return _split(folder, classes, splits, split)
+    if not by_subset:
+        return sorted(_hold_out(_read_classes(folder, classes, "training"), fraction))
+    if "training" not in classes:
+        raise InputError(f"{folder}: no folder training; {FORMS}")
+    clips = {
+        subset: _read_classes(folder / subset, _folders(folder / subset), subset, subset)
+        for subset in classes
+    }
+    if "validation" not in clips:
+        clips["training"] = _hold_out(clips["training"], fraction)
+    return sorted(clip for subset in clips.values() for clip in subset)
+
+
+def files_left_out(folder: Path) -> dict[str, str]:
+    """Return the video files of a folder's classes that `list_clips` passes over, and why."""
+    reasons: dict[str, str] = {}
+    for name in _folders(folder):
+        for each in [name, *(f"{name}/{inner}" for inner in _folders(folder / name))]:
+            reasons |= left_out(folder / each)
+    return reasons
+
+
+def _folders(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder, sorted; hidden ones do not count."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{folder}: not a folder of clips: {error.strerror}") from None
+
+
+def _read_classes(
+    folder: Path, classes: Sequence[str], subset: str, prefix: str = ""
+) -> list[TrimmedClip]:
+    """Return the clips of a folder of classes, all in one subset."""
+    if not classes:
+        raise InputError(f"{folder}: no folder of a class in there; {FORMS}")
+    clips = []
+    for label in classes:
+        found = find_videos(folder / label)
+        if not found:
+            raise InputError(f"{folder / label}: no video in there; {FORMS}")
+        for stem, path in found.items():
+            clips.append(_clip(path, [prefix, label, stem], label, subset))
+    return clips
+
+
+def _clip(path: Path, names: Sequence[str], label: str, subset: str) -> TrimmedClip:
+    clip_id = ".".join(name for name in names if name)
+    for what, text in (("class", label), ("clip", clip_id)):
+        if not text.isprintable():
+            raise InputError(
+                f"{printable(str(path))}: the name of the {what} is not UTF-8 or holds a control "
+                "character; rename it"
+            )
+    if len(clip_id.encode()) > LONGEST_ID:
+        raise InputError(f"{path}: class and name are longer than {LONGEST_ID} bytes; rename it")
+    return TrimmedClip(clip_id, path, label, subset)
+
+
+def group_of(stem: str) -> str:
+    """Return the recording a clip was cut from, by UCF's names, else the clip's own name."""
+    found = GROUPED.fullmatch(stem)
+    return found[1] if found else stem
+
+
+def _hold_out(clips: Sequence[TrimmedClip], fraction: float) -> list[TrimmedClip]:
+    """Put some groups of each class into the subset validation."""
+    groups: dict[str, set[str]] = {}
+    for clip in clips:
+        groups.setdefault(clip.label, set()).add(group_of(clip.path.stem))
+    held_out = {label: set(held_out_names(sorted(of), fraction)) for label, of in groups.items()}
+    return [
+        clip._replace(subset="validation")
+        if group_of(clip.path.stem) in held_out[clip.label]
+        else clip
+        for clip in clips
+    ]
+
+
+def _split(folder: Path, classes: Sequence[str], splits: Path, split: int) -> list[TrimmedClip]:
+    """Return the clips that split files name; others in the folder do not count."""
+    files: dict[str, Mapping[str, Path]] = {}
+    clips = []
+    for place, entry in read_splits(splits, split).items():
+        label, stem = place
+        if label not in classes:
+            raise InputError(f"{entry.where}: class {label}: no such folder in {folder}")
+        if label not in files:
+            files[label] = find_videos(folder / label)
+        if stem not in files[label]:
+            raise InputError(f"{entry.where}: {label}/{stem}: no such clip in {folder}")
+        clips.append(_clip(files[label][stem], [label, stem], label, entry.subset))
+    return sorted(clips)

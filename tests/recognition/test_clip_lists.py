@@ -1,0 +1,242 @@
+"""Folders of trimmed clips in each form, held-out groups, and the split files of UCF101, HMDB51."""
+
+import subprocess
+import sys
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.recognition.clip_lists import files_left_out, group_of, list_clips
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make empty files under `clips/`."""
+
+    def make(*names):
+        for name in names:
+            path = tmp_path / "clips" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        return tmp_path / "clips"
+
+    return make
+
+
+@pytest.fixture
+def splits(tmp_path):
+    def make(**files):
+        (tmp_path / "splits").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / "splits" / f"{name}.txt").write_text(text)
+        return tmp_path / "splits"
+
+    return make
+
+
+def rows(clips):
+    return [(clip.clip_id, clip.label, clip.subset) for clip in clips]
+
+
+def test_subset_folders_are_taken_as_they_are(folder):
+    root = folder(
+        "training/fight/a.mp4",
+        "training/calm/b.avi",
+        "validation/fight/a.mp4",
+        "training/notes.txt",
+    )
+    clips = list_clips(root)
+    assert rows(clips) == [
+        ("training.calm.b", "calm", "training"),
+        ("training.fight.a", "fight", "training"),
+        ("validation.fight.a", "fight", "validation"),
+    ]
+    assert clips[0].path == root / "training/calm/b.avi"
+
+
+def test_without_a_folder_validation_groups_are_held_out(folder):
+    root = folder(*(f"training/run/{n}.mp4" for n in range(8)), "testing/run/x.mp4")
+    subsets = [clip.subset for clip in list_clips(root, fraction=0.25)]
+    assert sorted(subsets) == ["testing"] + ["training"] * 6 + ["validation"] * 2
+
+
+@pytest.mark.parametrize(("fraction", "held"), [(0.0, 0), (0.04, 1), (0.28, 7), (0.99, 24)])
+def test_groups_are_held_out_whole_in_every_class(folder, fraction, held):
+    root = folder(
+        *(
+            f"{label}/v_{label}_g{group:02d}_c{clip:02d}.avi"
+            for label in ("Archery", "Diving")
+            for group in range(1, 26)
+            for clip in (1, 2, 3)
+        )
+    )
+    clips = list_clips(root, fraction=fraction)
+    assert len(clips) == 150
+    assert clips == list_clips(root, fraction=fraction)
+    for label in ("Archery", "Diving"):
+        groups = {}
+        for clip in clips:
+            if clip.label == label:
+                groups.setdefault(group_of(clip.path.stem), set()).add(clip.subset)
+        assert all(len(subsets) == 1 for subsets in groups.values())
+        assert sum(subsets == {"validation"} for subsets in groups.values()) == held
+
+
+@pytest.mark.parametrize(
+    ("stem", "group"),
+    [
+        ("v_Archery_g01_c02", "v_Archery_g01"),
+        ("v_CricketShot_g04_c01", "v_CricketShot_g04"),
+        ("v_biking_01_02", "v_biking_01"),
+        ("fi127", "fi127"),
+        (
+            "KOREAN_TEA_CEREMONY_pour_u_nm_np1_fr_med_0",
+            "KOREAN_TEA_CEREMONY_pour_u_nm_np1_fr_med_0",
+        ),
+    ],
+)
+def test_groups_are_told_by_ucfs_names(stem, group):
+    assert group_of(stem) == group
+
+
+UCF = {
+    "classInd": "1 Run\n2 Jump\n",
+    "trainlist01": "Run/v_Run_g01_c01.avi 1\nJump/v_Jump_g02_c01.avi 2\n",
+    "testlist01": "Run/v_Run_g02_c01.avi\n\nJump/v_Jump_g01_c01.avi\n",
+    "trainlist02": "Run/v_Run_g02_c01.avi 1\n",
+    "testlist02": "Run/v_Run_g01_c01.avi 1\n",
+}
+UCF_CLIPS = (
+    "Run/v_Run_g01_c01.avi",
+    "Run/v_Run_g02_c01.mp4",
+    "Jump/v_Jump_g01_c01.avi",
+    "Jump/v_Jump_g02_c01.avi",
+    "Jump/unlisted.avi",
+    "lists/readme.txt",
+)
+
+
+def test_ucf101_splits(folder, splits):
+    root, files = folder(*UCF_CLIPS), splits(**UCF)
+    assert rows(list_clips(root, files, 1)) == [
+        ("Jump.v_Jump_g01_c01", "Jump", "validation"),
+        ("Jump.v_Jump_g02_c01", "Jump", "training"),
+        ("Run.v_Run_g01_c01", "Run", "training"),
+        ("Run.v_Run_g02_c01", "Run", "validation"),
+    ]
+    assert rows(list_clips(root, files, 2)) == [
+        ("Run.v_Run_g01_c01", "Run", "validation"),
+        ("Run.v_Run_g02_c01", "Run", "training"),
+    ]
+
+
+def test_hmdb51_splits(folder, splits):
+    root = folder("pour/A#1_pour (x).avi", "pour/b.avi", "pour/c.avi", "kick_ball/b.avi")
+    files = splits(
+        pour_test_split1="A#1_pour (x).avi 1 \nb.avi 2 \nc.avi 0 \n",
+        pour_test_split2="b.avi 1 \nc.avi 2 \n",
+        kick_ball_test_split1="b.avi 1 \n",
+    )
+    assert rows(list_clips(root, files, 1)) == [
+        ("kick_ball.b", "kick_ball", "training"),
+        ("pour.A#1_pour (x)", "pour", "training"),
+        ("pour.b", "pour", "validation"),
+    ]
+    assert [clip.path.name for clip in list_clips(root, files, 2)] == ["b.avi", "c.avi"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"testlist01": "Run/v_Run_g01_c01.avi\n"},
+         "testlist01.txt: row 1: Run/v_Run_g01_c01.avi stands in .*trainlist01.txt: row 1 too"),
+        ({"testlist01": "\nRun/gone.avi\n"}, "list01.txt: row 2: Run/gone: no such clip in .*clips"),
+        ({"testlist01": "v_Run_g01_c01.avi\n"}, "row 1: 'v_Run_.*' is not Class/clip.avi"),
+        ({"testlist01": "Run/a.avi 1 2\n"}, "row 1: 'Run/a.avi 1 2' is not Class/clip.avi"),
+        ({"testlist01": "Walk/a.avi\n"}, "row 1: class Walk is not in .*classInd.txt"),
+        ({"testlist01": "Run/v_Run_g02_c01.avi 2\n"}, "row 1: class Run is 1 in .*classInd.txt"),
+        ({"testlist01": "\n"}, "splits: split 1 has no validation clip"),
+        ({"classInd": "one Run\n"}, "classInd.txt: row 1: 'one Run' is not a number and a class"),
+        ({"classInd": "1 Run\n2 Jump\n3 Walk\n", "testlist01": "Walk/a.avi\n"},
+         "testlist01.txt: row 1: class Walk: no such folder in .*clips"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_ucf101s_files_name_file_and_row(folder, splits, change, words):
+    with pytest.raises(InputError, match=words) as caught:
+        list_clips(folder(*UCF_CLIPS), splits(**{**UCF, **change}))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_half_a_split_is_refused(folder, splits):
+    files = splits(**UCF)
+    (files / "testlist02.txt").unlink()
+    with pytest.raises(InputError, match="testlist02.txt: no such file"):
+        list_clips(folder(*UCF_CLIPS), files, 2)
+    with pytest.raises(InputError, match="splits: no files of split 3; expected trainlist03.txt"):
+        list_clips(folder(), files, 3)
+    with pytest.raises(InputError, match="nowhere: no such folder of split files"):
+        list_clips(folder(), files.with_name("nowhere"))
+
+
+@pytest.mark.parametrize("line", ["b.avi", "b.avi 3", "1"])
+def test_mistakes_in_hmdb51s_files_name_file_and_row(folder, splits, line):
+    files = splits(pour_test_split1=f"a.avi 1\n{line}\n")
+    with pytest.raises(InputError, match=f"split1.txt: row 2: '{line}' is not clip.avi and 0, 1"):
+        list_clips(folder("pour/a.avi"), files)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], "clips: not a folder of clips: No such file"),
+        (["readme.txt"], "clips: no folder of a class in there; expected CLASS/clip.avi"),
+        (["run/readme.txt"], "clips/run: no video in there; expected CLASS"),
+        (["train/run/a.avi", "test/run/b.avi"], "clips/test: no video in there; expected CLASS"),
+        (["validation/run/a.avi"], "clips: no folder training; expected"),
+        (["training/readme.txt"], "clips/training: no folder of a class"),
+        ([f"run/{'x' * 240}.avi"], "longer than 240 bytes; rename it"),
+        (["ru\nn/a.avi"], r"clips/ru\\nn/a.avi: the name of the class is not UTF-8 or holds"),
+    ],
+)
+def test_folders_of_no_form_are_refused(folder, tmp_path, names, words):
+    folder(*names)
+    with pytest.raises(InputError, match=words) as caught:
+        list_clips(tmp_path / "clips")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_split_files_for_a_divided_folder_are_refused(folder, splits):
+    with pytest.raises(InputError, match="divided into training, validation: leave the split"):
+        list_clips(folder("training/a/x.avi", "validation/a/y.avi"), splits(**UCF))
+
+
+def test_files_that_are_passed_over_are_told(folder):
+    root = folder("training/run/a.mp4", "training/run/a.avi", "training/run/b\n.avi")
+    assert [clip.path.name for clip in list_clips(root)] == ["a.avi"]
+    assert sorted(files_left_out(root).values())[1] == "video id 'a' is taken by a.avi"
+    assert len(files_left_out(root)) == 2
+
+
+def test_listing_imports_only_the_standard_library():
+    code = (
+        "import sys\nfrom actionspan.recognition import clip_lists\n"
+        "heavy = {'numpy', 'h5py', 'cv2', 'torch', 'av'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_real_clips_of_ucf101_and_hmdb51(shared_data):
+    clips = list_clips(shared_data / "clips" / "ucf_hmdb_clips")
+    assert len(clips) == 21
+    assert len({clip.label for clip in clips}) == 9
+    # one group a class: nothing can be held out
+    assert {clip.subset for clip in clips} == {"training"}
+
+
+def test_real_clips_of_fights(shared_data):
+    clips = list_clips(shared_data / "fights" / "trimmed")
+    assert len(clips) == 210
+    assert {clip.label for clip in clips} == {"calm", "fight"}
+    assert {clip.subset for clip in clips} == {"training", "validation"}
