@@ -150,7 +150,7 @@ def test_hmdb51_splits(folder, splits):
     [
         ({"testlist01": "Run/v_Run_g01_c01.avi\n"},
          "testlist01.txt: row 1: Run/v_Run_g01_c01.avi stands in .*trainlist01.txt: row 1 too"),
-        ({"testlist01": "\nRun/gone.avi\n"}, "list01.txt: row 2: Run/gone: no such clip in .*clips"),
+        ({"testlist01": "\nRun/gone.avi\n"}, "t01.txt: row 2: Run/gone: no such clip in .*clips"),
         ({"testlist01": "v_Run_g01_c01.avi\n"}, "row 1: 'v_Run_.*' is not Class/clip.avi"),
         ({"testlist01": "Run/a.avi 1 2\n"}, "row 1: 'Run/a.avi 1 2' is not Class/clip.avi"),
         ({"testlist01": "Walk/a.avi\n"}, "row 1: class Walk is not in .*classInd.txt"),

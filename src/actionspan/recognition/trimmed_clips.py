@@ -1,0 +1,128 @@
+"""Trimmed clips into a clip store: each file is decoded once, in order, and its flow computed.
+
+Frames are reduced to the stored height as the video stage reduces them, flow is estimated between
+those, and both are then brought to the stored size.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import h5py
+
+from actionspan.dataset.tables import SUBSETS
+from actionspan.errors import InputError
+from actionspan.recognition.clip_lists import TrimmedClip
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.shards import map_videos
+from actionspan.storage import digest, read_tsv, write_tsv
+from actionspan.video.flow import compute_flow, estimator, weights_digest
+from actionspan.video.frames import snippets
+from actionspan.video.settings import FlowSettings, FrameSettings
+
+
+class _Source(NamedTuple):
+    """What a process needs to store one clip."""
+
+    clip: TrimmedClip
+    settings: ClipSettings
+    flow: FlowSettings
+
+
+def write_clip_list(path: Path, clips: Sequence[TrimmedClip]) -> None:
+    """Write clips as a table."""
+    write_tsv(path, TrimmedClip._fields, clips)
+
+
+def read_clip_list(path: Path) -> list[TrimmedClip]:
+    """Read a table that `write_clip_list` wrote.
+
+    Raises:
+        InputError: The file is missing, or a row is not a clip.
+    """
+    clips: dict[str, TrimmedClip] = {}
+    for row, cells in enumerate(read_tsv(path), start=2):
+        if set(cells) != set(TrimmedClip._fields):
+            columns = ", ".join(TrimmedClip._fields)
+            raise InputError(f"{path}: the columns are {', '.join(cells)}, not {columns}")
+        clip_id, subset = cells["clip_id"], cells["subset"]
+        if not clip_id or "/" in clip_id or clip_id in clips:
+            raise InputError(
+                f"{path}: row {row}: clip_id {clip_id!r} is empty, holds a / or stands there twice"
+            )
+        if subset not in SUBSETS:
+            raise InputError(
+                f"{path}: row {row}: subset {subset!r} is none of {', '.join(SUBSETS)}"
+            )
+        if not cells["label"] or not cells["path"]:
+            raise InputError(f"{path}: row {row}: path or label is empty")
+        clips[clip_id] = TrimmedClip(clip_id, Path(cells["path"]), cells["label"], subset)
+    return list(clips.values())
+
+
+def store_clips(
+    clips: Sequence[TrimmedClip],
+    out: Path,
+    settings: ClipSettings,
+    flow: FlowSettings,
+    processes: int = 1,
+) -> dict[str, str]:
+    """Write clips into a store; one that cannot be decoded is left out.
+
+    Args:
+        clips: Of one shard.
+        out: The HDF5 file.
+        settings: Which positions are kept, and how.
+        flow: The algorithm and the bound.
+        processes: How many clips at once.
+
+    Returns:
+        The reasons of the rejected clips by id.
+
+    Raises:
+        InputError: The flow algorithm cannot run here.
+    """
+    used = (settings.stack, settings.snippet_frames, settings.height, settings.width)
+    common = digest("clip", used, settings.jpeg_quality, flow, weights_digest(flow))
+    if processes == 1 or flow.algorithm in ("tvl1", "raft"):
+        estimator(flow)  # what is missing is one error, not one a clip
+    digests = [digest(common, _facts(clip.path), *clip[1:]) for clip in clips]
+    return map_videos(
+        out,
+        [clip.clip_id for clip in clips],
+        [_Source(clip, settings, flow) for clip in clips],
+        digests,
+        _work,
+        title="storing clips",
+        processes=processes,
+        settings_digest=digest(common, digests),
+    )
+
+
+def _facts(path: Path) -> tuple[int, int]:
+    """Return what changes when a file does, without reading it."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0, 0  # decoding will say what is wrong
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _work(source: _Source, group: h5py.Group) -> None:
+    cv2.setNumThreads(1)
+    clip, settings, flow = source
+    kept = FrameSettings(
+        snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
+    )
+
+    def positions() -> Iterator[Position]:
+        for snippet in snippets(clip.path, kept):
+            try:
+                planes, _ = compute_flow(snippet.gray[None], flow)
+            except InputError as error:
+                raise InputError(f"{clip.path}: {error}") from None
+            yield Position(snippet.rgb, planes[0], snippet.seconds)
+
+    write_clip(group, positions(), settings, label=clip.label, subset=clip.subset, bound=flow.bound)

@@ -1,0 +1,149 @@
+"""Files of trimmed clips become stores: which frames, which flow, and what cannot be decoded."""
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.recognition import trimmed_clips
+from actionspan.recognition.clip_lists import TrimmedClip, list_clips
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_store import ClipStore
+from actionspan.recognition.trimmed_clips import read_clip_list, store_clips, write_clip_list
+from actionspan.video.flow import compute_flow
+from actionspan.video.frames import snippets
+from actionspan.video.settings import FlowSettings, FrameSettings
+from video.numbered import encode, read_number
+
+# the stored size is the videos' own: pictures are compared without scaling
+SMALL = ClipSettings(height=64, width=128, stack=3, jpeg_quality=100)
+
+
+@pytest.fixture
+def clips(tmp_path):
+    encode(tmp_path / "a.mp4", 40)
+    encode(tmp_path / "b.mp4", 3)
+    encode(tmp_path / "c.avi", 30, codec="mpeg4", b_frames=2)
+    names = [("run.a", "a.mp4", "run"), ("run.b", "b.mp4", "run"), ("sit.c", "c.avi", "sit")]
+    return [TrimmedClip(id_, tmp_path / file, label, "training") for id_, file, label in names]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_eighth_frame_is_kept_with_the_flow_round_it(clips, tmp_path, processes):
+    out, flow = tmp_path / "s.h5", FlowSettings(bound=10.0)
+    assert store_clips(clips, out, SMALL, flow, processes) == {}
+    store = ClipStore([out])
+    assert (store.classes, store.bound, store.channels["flow"]) == (["run", "sit"], 10.0, 6)
+    frames = {}
+    for place, clip in enumerate(store.clips):
+        frames[clip.clip_id] = [
+            read_number(store.read("rgb", place, k)) for k in range(clip.positions)
+        ]
+    assert frames == {
+        "run.a": [4, 12, 20, 28, 36],
+        "run.b": [2],  # shorter than half a snippet: its last frame
+        "sit.c": [4, 12, 20, 28],
+    }
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(file["run.a/time"], np.array([4, 12, 20, 28, 36]) / 25)
+    kept = FrameSettings(snippet_frames=8, stack=3, short_side=64)
+    for k, snippet in enumerate(snippets(clips[0].path, kept)):
+        planes, _ = compute_flow(snippet.gray[None], flow)
+        difference = store.read("flow", 0, k).transpose(2, 0, 1).astype(int) - planes[0]
+        assert np.abs(difference).max() <= 3
+
+
+def test_what_cannot_be_decoded_is_rejected_and_the_rest_goes_on(clips, tmp_path, capsys):
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    (tmp_path / "text.mp4").write_text("not a video " * 99)
+    encode(tmp_path / "tiny.mp4", 9, size=(24, 48))
+    bad = [
+        TrimmedClip(f"x.{name}", tmp_path / f"{name}.mp4", "x", "training")
+        for name in ("empty", "gone", "text", "tiny")
+    ]
+    out = tmp_path / "s.h5"
+    errors = store_clips([*bad, *clips[:1]], out, SMALL, FlowSettings())
+    assert sorted(errors) == ["x.empty", "x.gone", "x.text", "x.tiny"]
+    assert errors["x.gone"] == f"{tmp_path / 'gone.mp4'}: no such file"
+    assert errors["x.tiny"].startswith(f"{tmp_path / 'tiny.mp4'}: frames of 48×24 pixels are too")
+    assert "not a video that FFmpeg can read" in errors["x.text"]
+    assert capsys.readouterr().err.count("rejected x.") == 4
+    assert [clip.clip_id for clip in ClipStore([out]).clips] == ["run.a"]
+
+
+def test_a_killed_job_does_not_decode_again_but_a_changed_file_is(clips, tmp_path, monkeypatch):
+    out, work, done = tmp_path / "s.h5", trimmed_clips._work, []
+
+    def stopped_at_third(source, group):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(source.clip.clip_id)
+        work(source, group)
+
+    def noted(source, group):
+        done.append(source.clip.clip_id)
+        work(source, group)
+
+    monkeypatch.setattr(trimmed_clips, "_work", stopped_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        store_clips(clips, out, SMALL, FlowSettings())
+    encode(clips[1].path, 30)  # another file in the place of one that was stored
+    monkeypatch.setattr(trimmed_clips, "_work", noted)
+    store_clips(clips, out, SMALL, FlowSettings())
+    assert done == ["run.a", "run.b", "run.b", "sit.c"]
+    assert [clip.positions for clip in ClipStore([out]).clips] == [5, 4, 4]
+
+
+def test_a_missing_algorithm_is_one_error(clips, tmp_path):
+    missing = FlowSettings(algorithm="raft", weights=tmp_path / "gone.pth")
+    with pytest.raises(InputError, match="gone.pth: No such file"):
+        store_clips(clips, tmp_path / "s.h5", SMALL, missing)
+
+
+def test_a_list_is_read_as_it_was_written(clips, tmp_path):
+    odd = TrimmedClip("a b.#1 'x'", tmp_path / "a b" / "#1 'x'.avi", "a b", "validation")
+    write_clip_list(tmp_path / "clips.tsv", [*clips, odd])
+    assert read_clip_list(tmp_path / "clips.tsv") == [*clips, odd]
+
+
+HEADER = "clip_id\tpath\tlabel\tsubset\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("clip_id\tpath\n", None),
+        ("clip_id\tpath\na\tb\n", "the columns are clip_id, path, not clip_id, path, label, sub"),
+        (f"{HEADER}a\tb\tc\ttraining\na\td\tc\ttraining\n", "row 3: clip_id 'a' is empty, holds"),
+        (f"{HEADER}a/b\tb\tc\ttraining\n", "row 2: clip_id 'a/b'"),
+        (f"{HEADER}a\tb\tc\ttrain\n", "row 2: subset 'train' is none of training, validation"),
+        (f"{HEADER}a\tb\t\ttraining\n", "row 2: path or label is empty"),
+    ],
+)
+def test_mistakes_in_a_list_name_the_row(tmp_path, text, words):
+    (tmp_path / "clips.tsv").write_text(text)
+    if words is None:
+        assert read_clip_list(tmp_path / "clips.tsv") == []
+        return
+    with pytest.raises(InputError, match=f"clips.tsv: .*{words}"):
+        read_clip_list(tmp_path / "clips.tsv")
+
+
+def test_real_clips_are_stored(shared_data, tmp_path):
+    """One clip a class of UCF101, HMDB51 and UCF11: avi, mpg and gif."""
+    clips = list_clips(shared_data / "clips" / "ucf_hmdb_clips")
+    first = list({clip.label: clip for clip in reversed(clips)}.values())
+    flow = FlowSettings(preset="ultrafast")
+    settings = ClipSettings(stack=2, snippet_frames=60)
+    assert store_clips(first, tmp_path / "s.h5", settings, flow) == {}
+    store = ClipStore([tmp_path / "s.h5"])
+    assert len(store.classes) == len(store.clips) == 9
+    for place, clip in enumerate(store.clips):
+        for position in range(clip.positions):
+            rgb, planes = (store.read(stream, place, position) for stream in ("rgb", "flow"))
+            assert (rgb.shape, planes.shape) == ((256, 340, 3), (256, 340, 4))
+            assert rgb.std() > 10  # a picture
+            assert planes.min() >= 1
+    for place, clip in enumerate(store.clips):
+        codes = [store.read("flow", place, k) for k in range(clip.positions)]
+        assert max(np.abs(one.astype(int) - 128).max() for one in codes) > 8  # more than JPEG adds
