@@ -16,6 +16,7 @@ from actionspan.parallel.launcher import let_root_speak
 COMMANDS = {
     "dataset": ("actionspan.dataset.command", "videos and annotations to canonical tables"),
     "video": ("actionspan.video.command", "decoding and optical flow"),
+    "recognition": ("actionspan.recognition.command", "two-stream classifiers, trained on clips"),
     "features": ("actionspan.features.command", "two-stream features and rescaling"),
     "temporal": ("actionspan.temporal.command", "boundary probabilities (TEM, MTN)"),
     "proposals": ("actionspan.proposals.command", "PGM, PEM and Soft-NMS"),
