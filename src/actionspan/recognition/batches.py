@@ -4,6 +4,7 @@ OpenCV decodes and scales without holding Python's lock, so readers work side by
 network too. What a batch holds depends on neither their number nor the ranks'.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -24,8 +25,14 @@ Bytes = NDArray[np.uint8]
 
 
 def epoch_steps(clips: int, batch_size: int) -> list[slice]:
-    """Return the places in an epoch's order of each step's clips; the last step may have fewer."""
-    return [slice(first, min(first + batch_size, clips)) for first in range(0, clips, batch_size)]
+    """Return the places in an epoch's order of each step's clips.
+
+    Steps are as few as the batch size allows, and as equal as can be: a last one of few clips would
+    weigh as much as the others.
+    """
+    count = -(-clips // batch_size)
+    bounds = [clips * step // max(1, count) for step in range(count + 1)]
+    return [slice(first, last) for first, last in itertools.pairwise(bounds)]
 
 
 def clip_batches(
