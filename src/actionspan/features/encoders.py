@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
-from actionspan.networks.architecture import architecture, input_scale
+from actionspan.networks.architecture import architecture
+from actionspan.networks.device import choose_device
 from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
 
 Floats = NDArray[np.float32]
@@ -93,16 +95,12 @@ class Encoder:
         self, encoder: str, weights: Path | None, settings: EncoderSettings, channels: int
     ) -> None:
         self.settings = settings
-        self.device = choose_device(settings)
+        self.device = device_of(settings)
         self.is_flow, self.is_clip = channels != 3, encoder == "i3d"
         network, self.features = build_network(encoder, weights, channels, settings.source)
         layout = torch.channels_last_3d if self.is_clip else torch.channels_last
         self.network = network.to(self.device).to(memory_format=layout)  # type: ignore[call-overload]
-        known = architecture(encoder)
-        mean, std = input_scale(known, channels, settings.flow_gain)
-        self.bgr = known.bgr and not self.is_flow
-        self.mean = torch.tensor(mean, dtype=torch.float32, device=self.device)
-        self.std = torch.tensor(std, dtype=torch.float32, device=self.device)
+        self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
 
     @torch.inference_mode()
     def __call__(self, snippets: Snippets) -> Floats:
@@ -135,10 +133,7 @@ class Encoder:
             yield torch.from_numpy(convert(chosen, size, crop))
 
     def _forward(self, batch: Tensor) -> Floats:
-        if self.bgr:
-            batch = batch.flip(-1)
-        images = (batch.to(self.device).float() - self.mean) / self.std
-        images = images.movedim(-1, 1)  # (B, C, …) in channels-last memory
+        images = self.inputs(batch)
         half = self.settings.precision != "float32"
         dtype = getattr(torch, self.settings.precision) if half else None
         with torch.autocast(self.device.type, dtype=dtype, enabled=half):
@@ -156,16 +151,13 @@ def clip_rows(count: int, window: int) -> NDArray[np.int64]:
     return np.asarray(np.clip(around, 0, count - 1))
 
 
-def choose_device(settings: EncoderSettings) -> torch.device:
+def device_of(settings: EncoderSettings) -> torch.device:
     """Return the device that `device` and `precision` ask for.
 
     Raises:
         InputError: There is no such device, or it does not do that precision.
     """
-    has_cuda = torch.cuda.is_available()
-    if settings.device == "cuda" and not has_cuda:
-        raise InputError("device is cuda, but no CUDA device is visible; give auto or cpu")
-    device = torch.device("cuda" if has_cuda and settings.device != "cpu" else "cpu")
+    device = choose_device(settings.device)
     if device.type == "cpu" and settings.precision == "float16":
         raise InputError("precision is float16, which needs a CUDA device; give bfloat16")
     return device

@@ -27,8 +27,9 @@ def broadcast(tensors: Iterable[Tensor], comm: Any, root: int = 0) -> None:
         held = tensor.detach().to("cpu").contiguous().view(-1)
         if len(held):
             comm.Bcast(as_buffer(held), root=root)
-            with torch.no_grad():
-                tensor.copy_(held.view_as(tensor))
+            if held.data_ptr() != tensor.data_ptr():
+                with torch.no_grad():
+                    tensor.copy_(held.view_as(tensor))
 
 
 class Alike:

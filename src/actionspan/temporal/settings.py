@@ -1,10 +1,10 @@
 """The knobs of the temporal network and its training."""
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from actionspan.epochs import decay_after
 from actionspan.settings import option
 from actionspan.temporal.labels import LabelRule
 
@@ -122,27 +122,9 @@ class TemporalSettings:
             raise ValueError(f"keep {self.keep!r}: best or last")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed {self.seed}: from 0 to 4294967295")
-        self.decay_after()
-
-    def decay_after(self) -> tuple[int, ...]:
-        """Return `decay_epochs` as numbers.
-
-        Raises:
-            ValueError: It is not a rising list of whole numbers, 1 at least.
-        """
-        try:
-            after = tuple(int(word) for word in self.decay_epochs.split(",") if word.strip())
-        except ValueError:
-            after = (0,)
-        if any(epoch < 1 for epoch in after) or any(
-            one >= two for one, two in itertools.pairwise(after)
-        ):
-            raise ValueError(
-                f"decay_epochs {self.decay_epochs!r}: rising whole numbers by commas, e.g. '7,14'"
-            )
-        return after
+        decay_after(self.decay_epochs)
 
     def learning_rate_in(self, epoch: int) -> float:
         """Return the learning rate of an epoch (the first is 1)."""
-        falls = sum(epoch > after for after in self.decay_after())
+        falls = sum(epoch > after for after in decay_after(self.decay_epochs))
         return self.learning_rate * self.decay_factor**falls

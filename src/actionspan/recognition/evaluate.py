@@ -1,0 +1,103 @@
+"""Class probabilities of clips: the mean over positions spread evenly over each."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from actionspan.networks.inputs import Inputs
+from actionspan.recognition.clip_store import ClipStore, Stream
+from actionspan.recognition.sampling import evaluation_samples, read_sample
+from actionspan.recognition.settings import RecognitionSettings
+
+Doubles = NDArray[np.float64]
+PICTURES = 40  # at once, or one clip's where it has more
+
+
+class Evaluator:
+    """Scores clips of a store with a network, perhaps on many ranks.
+
+    Args:
+        store: The clips.
+        stream: Which of their pictures.
+        settings: Input size and precision.
+        inputs: Of the network.
+        replica: Whose ranks take the clips in turn; None: this process alone.
+    """
+
+    def __init__(
+        self,
+        store: ClipStore,
+        stream: Stream,
+        settings: RecognitionSettings,
+        inputs: Inputs,
+        replica: Any = None,
+    ) -> None:
+        self.store, self.stream, self.settings = store, stream, settings
+        self.inputs, self.replica = inputs, replica
+
+    @torch.inference_mode()
+    def probabilities(self, model: nn.Module, clips: NDArray[np.int64], samples: int) -> Doubles:
+        """Return the mean probabilities over `samples` positions of each clip.
+
+        Ranks take whole batches in turn: no clip is repeated to fill one up, and the result is
+        the same to the bit on any number of ranks.
+
+        Args:
+            model: The network, the same on all ranks.
+            clips: (N,) places in the store.
+            samples: Positions of each clip.
+
+        Returns:
+            (N, classes).
+        """
+        model.eval()
+        each = max(1, PICTURES // samples)
+        batches = [clips[first : first + each] for first in range(0, len(clips), each)]
+        rank, size = (self.replica.rank, self.replica.size) if self.replica else (0, 1)
+        own = [
+            (number, self._batch(model, batches[number], samples))
+            for number in range(rank, len(batches), size)
+        ]
+        found = sum(self.replica.gather(own, "the probabilities"), []) if self.replica else own
+        found.sort(key=lambda one: one[0])
+        return np.concatenate([batch for _, batch in found])
+
+    def _batch(self, model: nn.Module, clips: NDArray[np.int64], samples: int) -> Doubles:
+        pictures = [
+            read_sample(self.store, self.stream, sample, self.settings.input_size)
+            for clip in clips.tolist()
+            for sample in evaluation_samples(self.store, clip, samples)
+        ]
+        images = self.inputs(torch.from_numpy(np.stack(pictures)))
+        with autocast(self.settings, self.inputs.device):
+            scores = model(images)
+        each = scores.float().softmax(1).double().cpu().numpy()
+        mean: Doubles = each.reshape(len(clips), samples, -1).mean(axis=1)
+        return mean
+
+
+def autocast(settings: RecognitionSettings, device: torch.device) -> torch.autocast:
+    """Return the context in which a network computes in the precision of the settings."""
+    half = settings.precision == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16 if half else None, enabled=half)
+
+
+def accuracy(probabilities: Doubles, labels: NDArray[np.int64]) -> float:
+    """Return the share of clips whose most probable class is theirs; NaN where there is none.
+
+    Args:
+        probabilities: (N, classes).
+        labels: (N,).
+    """
+    if not len(labels):
+        return float("nan")
+    return float((probabilities.argmax(axis=1) == labels).mean())
+
+
+def fused(streams: list[Doubles]) -> Doubles:
+    """Return the mean of the streams' probabilities (paper 003, section II)."""
+    mean: Doubles = np.mean(streams, axis=0)
+    return mean

@@ -1,0 +1,113 @@
+"""`actionspan recognition train`: one stream's classifier."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from actionspan.errors import InputError
+from actionspan.parallel.settings import ON_CPUS, ExchangeName, ParallelSettings, processes
+from actionspan.recognition.settings import RecognitionSettings
+from actionspan.settings import add_arguments, from_arguments
+
+OF_VARIANT = ("averaging_steps", "average_state")  # which stand in the settings of recognition
+
+
+def add_train(steps: Any) -> None:
+    """Add `train` to the stage's commands."""
+    step = steps.add_parser(
+        "train",
+        help="train the classifier of a stream",
+        description="Train the classifier of a stream by model averaging (AAVG) or another "
+        "exchange. Killed, it goes on where it was when run again.",
+    )
+    step.add_argument("--clips", type=Path, nargs="+", required=True, help="clip stores")
+    step.add_argument("--stream", choices=("rgb", "flow"), required=True, help="which pictures")
+    step.add_argument(
+        "--weights", type=Path, help="to start from: a checkpoint, or a name of torchvision's"
+    )
+    step.add_argument(
+        "--rgb-model", type=Path, help="model.pt of the RGB stream, from which flow starts"
+    )
+    step.add_argument(
+        "--exchange",
+        choices=ON_CPUS,
+        default="aavg",
+        help="how learners are joined; aavg averages models (default: aavg)",
+    )
+    step.add_argument(
+        "--learners",
+        type=int,
+        default=1,
+        help="P; started by `mpiexec -n P python -m mpi4py -m actionspan recognition train …`, or "
+        "by aavg in one process where that is all there is (default: 1)",
+    )
+    step.add_argument(
+        "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
+    )
+    step.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on from a checkpoint in the folder, if there is one (default: yes)",
+    )
+    step.add_argument(
+        "--out", type=Path, required=True, help="folder for model.pt, log.tsv and scores.json"
+    )
+    add_arguments(step, RecognitionSettings)
+    add_arguments(step, ParallelSettings, without=OF_VARIANT)
+    step.set_defaults(run=_train)
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    settings = from_arguments(RecognitionSettings, arguments)
+    parallel = from_arguments(
+        ParallelSettings,
+        arguments,
+        averaging_steps=settings.averaging_steps,
+        average_state=settings.is_on("average_state"),
+    )
+    from actionspan.allocator import keep_freed_memory
+    from actionspan.parallel.launch import world
+    from actionspan.parallel.launcher import launched
+
+    comm = world() if launched() > 1 else None
+    check_processes(arguments.exchange, arguments.learners, launched())
+    if arguments.threads < 1:
+        raise InputError(f"--threads {arguments.threads}: at least 1")
+    keep_freed_memory()
+    from actionspan.recognition.train import train
+
+    train(
+        arguments.clips,
+        arguments.stream,
+        settings,
+        arguments.out,
+        weights=arguments.weights,
+        rgb_model=arguments.rgb_model,
+        exchange=arguments.exchange,
+        learners=arguments.learners,
+        parallel=parallel,
+        comm=comm,
+        threads=arguments.threads,
+        continued=arguments.resume,
+    )
+    return 0
+
+
+def check_processes(exchange: ExchangeName, learners: int, started: int) -> None:
+    """Check that as many processes were started as the learners need.
+
+    Raises:
+        InputError: There are more, or fewer.
+    """
+    try:
+        count = processes(exchange, learners)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    alone = exchange == "aavg" and started == 1
+    if started != count and not alone:
+        raise InputError(
+            f"--exchange {exchange} --learners {learners}: {count} process"
+            f"{'es are' if count > 1 else ' is'} needed, {started} started: "
+            f"mpiexec -n {count} python -m mpi4py -m actionspan recognition train …"
+        )
