@@ -28,7 +28,9 @@ from temporal.conftest import Toy, write_toy
 from temporal.test_train import read_log, same_files
 
 AT_ONCE = 3  # jobs; most wait for a deadline most of their time
-EPOCHS = {"ring": 200, "ps": 80}  # of runs that are killed in the middle and started again
+AVERAGING = ("aavg", "aavg --no-average-state --averaging-steps 1")
+# of runs that are killed in the middle and started again
+EPOCHS = {"ring": 200, "ps": 80, **dict.fromkeys(AVERAGING, 80)}
 
 pytestmark = pytest.mark.skipif(not MPIRUN.exists(), reason=f"no {MPIRUN}; pip install mpich")
 
@@ -57,6 +59,7 @@ RAISES = [
     Case("raise@step:1:7", "ps", 1),
     Case("raise@step:0:7", "ps_async", 1),
     Case("raise@data:1:7", "ring"),
+    Case("raise@step:1:7", "aavg"),
 ]
 KILLS = [
     Case("kill@step:1:7", "ring"),
@@ -72,6 +75,7 @@ STALLS = {  # and what the others wait for
     Case("sleep@step:1:7", "mpi"): r"bucket 1 of [2-9] in step 7",
     Case("stop@step:1:7", "gloo"): r"bucket 1 of [2-9] in step 7",
     Case("sleep@data:1:7", "ring", 2, "--overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@step:1:8", "aavg"): "the models after step 8",
     Case("sleep@validation:0:3", "ring"): "the validation losses",
 }
 ENDED_BY_WATCHDOG = (STALLED, 9)  # 9: mpirun reports how it killed the others
@@ -82,6 +86,8 @@ MISTAKES = {
     Case("-", "ring", flags="--learning-rate 1e30"): "the training loss is nan in epoch 1; lower",
     Case("-", "ring", flags="--dropout 1"): "dropout 1.0: from 0 to below 1",
     Case("-", "mpi", flags="--wire float16"): "wire float16 with exchange mpi: it sends float32",
+    Case("-", "aavg", flags="--overlap"): "exchange aavg averages models in float32, between",
+    Case("-", "aavg", flags="--averaging-steps 0"): "averaging_steps 0: 1 at least, or -1 for",
     Case("-", "ring", more=1): "--exchange ring --ranks 2: 2 processes are needed, 3 started",
     Case("-", "none", 1, more=1): "--exchange none --ranks 1: 1 process is needed, 2 started",
 }
@@ -205,26 +211,30 @@ def test_a_job_that_was_stopped_as_a_whole_goes_on(toy, tmp_path):
 
 @pytest.fixture(scope="module")
 def undisturbed(toy: Toy, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a run that nothing happened to, by exchange; of the plain command."""
+    """The folder of a run that nothing happened to, by exchange and flags; of the plain command."""
 
     @cache
     def run(exchange: str) -> Path:
         folder = tmp_path_factory.mktemp("undisturbed")
-        words = training(toy, folder / "out", exchange, 2, epochs=EPOCHS[exchange])
-        done = Job(2 + (exchange in SERVED), words, folder / "log", None).end(120)
+        name, *flags = exchange.split()
+        words = training(toy, folder / "out", name, 2, *flags, epochs=EPOCHS[exchange])
+        done = Job(2 + (name in SERVED), words, folder / "log", None).end(120)
         assert done.status == 0, done.errors
         return folder / "out"
 
     return run
 
 
-@pytest.mark.parametrize(("exchange", "kills"), [("ring", 10), ("ps", 3)])
+@pytest.mark.parametrize(
+    ("exchange", "kills"), [("ring", 10), ("ps", 3), *((one, 3) for one in AVERAGING)]
+)
 def test_killed_at_random_moments_it_ends_with_the_same_bits(
     toy, tmp_path, undisturbed, exchange, kills
 ):
     out, chance = tmp_path / "out", random.Random(11)
-    words = training(toy, out, exchange, 2, epochs=EPOCHS[exchange])
-    n = 2 + (exchange in SERVED)
+    name, *flags = exchange.split()
+    words = training(toy, out, name, 2, *flags, epochs=EPOCHS[exchange])
+    n = 2 + (name in SERVED)
     victims = ["mpirun", "proxy", *["rank 0", "rank 1"] * kills][:kills]
     chance.shuffle(victims)
     for number, victim in enumerate(victims):

@@ -11,7 +11,12 @@ RANKS = (1, 2, 3, 4)
 INTERVALS = (1, 2, -1)
 AVERAGES = {1: 15, 2: 9, -1: 3}  # in three epochs of five steps, with one at the end of each
 AAVG = [f"aavg,k={k},whole={whole}" for k in INTERVALS for whole in (0, 1)]
+BY_TORCH = [f"periodic,k={k},whole=0" for k in (1, 2, -1)]
 BY_SGD = ["aavg,k=2,whole=0,optimiser=sgd", "aavg,k=2,whole=1,optimiser=sgd"]
+
+
+ON_RANKS = [(ranks, case) for ranks in RANKS for case in AAVG + BY_SGD]
+ON_RANKS += [(ranks, case) for ranks in (2, 3) for case in BY_TORCH]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +25,8 @@ def trained(mpirun):
 
     @cache
     def run(ranks: int) -> dict[str, dict]:
-        output = mpirun(ranks, CASES, *AAVG, *BY_SGD, timeout=120).stdout
+        cases = [case for on, case in ON_RANKS if on == ranks]
+        output = mpirun(ranks, CASES, *cases, timeout=120).stdout
         rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         return {row["case"]: row for row in rows}
 
@@ -42,16 +48,21 @@ def test_ranks_have_the_bits_of_learners_in_one_process(trained, ranks, case):
     assert row["averages"] == [AVERAGES[k]] * 2
 
 
-@pytest.mark.parametrize("case", AAVG + BY_SGD)
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("case", BY_TORCH)
+def test_halves_add_up_without_rounding_so_torch_averages_to_the_same_bits(trained, case):
+    row = trained(2)[case]
+    assert row["ranks"] == row["in_process"]
+    assert len(set(row["averages"])) == 1
+
+
+@pytest.mark.parametrize(("ranks", "case"), ON_RANKS)
 def test_a_stopped_run_goes_on_with_the_same_bits(trained, ranks, case):
     row = trained(ranks)[case]
     assert row["resumed"] == row["ranks"]
     assert row["sent"][0] == row["sent"][1]
 
 
-@pytest.mark.parametrize("case", AAVG + BY_SGD)
-@pytest.mark.parametrize("ranks", RANKS[1:])
+@pytest.mark.parametrize(("ranks", "case"), [one for one in ON_RANKS if one[0] > 1])
 def test_what_is_averaged_is_alike_and_the_rest_is_not(trained, ranks, case):
     made = trained(ranks)[case]["ranks"]
     whole = "whole=1" in case

@@ -16,6 +16,7 @@ from actionspan import __version__
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.parallel import ParallelSettings
+from actionspan.parallel.member import AloneReplica
 from actionspan.temporal import load_model
 from actionspan.temporal import train as train_module
 from actionspan.temporal.loss import EPSILON, boundary_loss
@@ -92,6 +93,36 @@ def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
     for key, parameter in run.model.named_parameters():
         step = settings.learning_rate * parameter.grad / (parameter.grad.abs() + 1e-8)
         torch.testing.assert_close(after[key], before[key] - step, rtol=1e-3, atol=2e-6)
+
+
+class Share(AloneReplica):
+    """The first rank of three, whose optimiser does nothing."""
+
+    def step(self):
+        pass
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums):
+    settings = replace(SMALL, dropout=0.0)
+    run = train_module.start_run("origin", 6, settings)
+    samples = read_samples(toy.features, toy.annotations, settings)
+    features, labels = (
+        torch.from_numpy(np.array(x[:6])).float() for x in (toy.array, samples.labels)
+    )
+    rows = slice(0, 2)
+    own, whole = labels[rows], labels if sums else None
+    expected = boundary_loss(run.model(features[rows]), own, whole).total
+    gradients = torch.autograd.grad(expected, list(run.model.parameters()))
+    replica = Share(run.optimiser)
+    replica.sums_gradients = sums
+    loss = train_module.training_step(run.model, replica, features[rows], labels, rows)
+    assert float(loss.total.detach()) == float(expected.detach())
+    for parameter, gradient in zip(run.model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+    if sums:
+        alone = boundary_loss(run.model(features[rows]), own).total
+        assert abs(float(alone.detach()) / float(expected.detach()) - 3) < 1
 
 
 @pytest.mark.parametrize("name", ["dense", "mtn"])

@@ -70,7 +70,7 @@ def average(learners: Sequence[Learner], total: Total, count: int, whole_state: 
         count: How many learners there are, P.
         whole_state: Whether to average all that training changes.
     """
-    parameters = [_parameters(learner.optimiser) for learner in learners]
+    parameters = [trained(learner.optimiser) for learner in learners]
     if not whole_state:
         _replace_by_mean(parameters, total, count)
         return
@@ -88,12 +88,13 @@ def average(learners: Sequence[Learner], total: Total, count: int, whole_state: 
     _average_buffers([learner.model for learner in learners], total, count)
 
 
-def _parameters(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+def trained(optimiser: torch.optim.Optimizer) -> list[nn.Parameter]:
+    """Return the parameters that an optimiser may change."""
     groups = optimiser.param_groups
     return [one for group in groups for one in group["params"] if one.requires_grad]
 
 
-def _state(optimiser: torch.optim.Optimizer, parameters: list[Tensor]) -> list[Tensor]:
+def _state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> list[Tensor]:
     """Return the tensors of the optimiser's state of these parameters, making what is not there."""
     group_of = {one: group for group in optimiser.param_groups for one in group["params"]}
     tensors = []
@@ -152,7 +153,7 @@ def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
     ]
 
 
-def _replace_by_mean(columns: list[list[Tensor]], total: Total, count: int) -> None:
+def _replace_by_mean(columns: Sequence[Sequence[Tensor]], total: Total, count: int) -> None:
     """Replace the tensors of each learner at hand by their means over all learners.
 
     Args:

@@ -49,7 +49,7 @@ def make_exchange(name: ExchangeName, comm: Any, settings: ParallelSettings) -> 
     """Return the synchronous exchange of a name.
 
     Args:
-        name: One of `EXCHANGES`, but `none`, `ps_async` and `aavg` have no gradients to sum.
+        name: One of `EXCHANGES` that sums gradients: not none, ps_async, aavg or periodic.
         comm: An mpi4py communicator that nobody else uses.
         settings: Wire type, threshold of `auto` and so on.
 

@@ -255,6 +255,10 @@ def make_replica(
         from actionspan.parallel.model_averaging import ModelAveraging
 
         return ModelAveraging(comm, model, optimiser, settings)
+    if name == "periodic":
+        from actionspan.parallel.torch_averaging import PeriodicAveraging
+
+        return PeriodicAveraging(comm, model, optimiser, settings)
     broadcast([*model.parameters(), *model.buffers()], comm)
     if name == "ps_async":
         from actionspan.parallel.async_server import AsyncReplica

@@ -18,6 +18,7 @@ ExchangeName = Literal[
     "gloo",
     "nccl",
     "aavg",
+    "periodic",
 ]
 EXCHANGES: tuple[ExchangeName, ...] = get_args(ExchangeName)
 ON_CPUS = tuple(
@@ -38,7 +39,7 @@ class ParallelSettings:
     auto_kib: int = option(64, "auto: smaller buckets by MPI_Allreduce, others by the ring")
     staleness: int = option(4, "ps_async: most updates that a gradient may be behind; 0: none")
     averaging_steps: int = option(
-        -1, "aavg: K, steps of each learner between two averages; -1: once an epoch"
+        -1, "aavg, periodic: K, steps of each learner between two averages; -1: once an epoch"
     )
     average_state: bool = option(
         True, "aavg: average optimiser state and buffers too; false: parameters alone"

@@ -12,7 +12,7 @@ from actionspan.errors import InputError, printable
 SINGLE = "none"
 # Communication that grows with the ranks, and communication that all ranks share.
 SERVER_EXCHANGES = ("ps", "ps_worker", "ps_async")
-RING_EXCHANGES = ("ring", "ps_sharded", "mpi", "gloo", "nccl", "auto", "aavg")
+RING_EXCHANGES = ("ring", "ps_sharded", "mpi", "gloo", "nccl", "auto", "aavg", "periodic")
 EXCHANGES = (*SERVER_EXCHANGES, *RING_EXCHANGES)
 
 PARTS = ("t1", "t2", "t3")

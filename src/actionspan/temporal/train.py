@@ -65,6 +65,8 @@ class Run:
     best_loss: float
     best_weights: dict[str, Tensor]
     rows: list[list[int | float]]
+    own: Any = None
+    """What `Replica.own_state` returned after the last epoch."""
 
     def state(self, run_digest: str) -> dict[str, Any]:
         """Return the checkpoint: all of the above."""
@@ -76,6 +78,7 @@ class Run:
             "best_loss": self.best_loss,
             "best_weights": self.best_weights,
             "rows": self.rows,
+            "own": self.own,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -84,6 +87,7 @@ class Run:
         self.optimiser.load_state_dict(state["optimiser"])
         self.epoch, self.best_loss = state["epoch"], state["best_loss"]
         self.best_weights, self.rows = state["best_weights"], state["rows"]
+        self.own = state.get("own")
 
 
 def start_run(name: ModelName, channels: int, settings: TemporalSettings) -> Run:
@@ -120,7 +124,7 @@ def training_step(
     rows: slice,
     soft: bool = False,
 ) -> BoundaryLoss | None:
-    """Update the model by one batch.
+    """Update the model by one batch, or by this rank's share of it where models are averaged.
 
     Args:
         model: The network.
@@ -131,12 +135,14 @@ def training_step(
         soft: Whether labels are soft.
 
     Returns:
-        This rank's part of the batch's loss before the update; None where its share is empty.
+        This rank's part of the batch's loss before the update (where models are averaged, the loss
+        of its share); None where its share is empty.
     """
     replica.optimiser.zero_grad()
     loss = None
     if len(features):
-        loss = boundary_loss(model(features), labels[rows], labels, soft)
+        whole = labels if replica.sums_gradients else None
+        loss = boundary_loss(model(features), labels[rows], whole, soft)
         loss.total.backward()  # type: ignore[no-untyped-call]
     replica.step()
     return loss
@@ -183,7 +189,8 @@ def train_epoch(
                 features = add_noise(features, settings, run.epoch + 1, first)
             loss = training_step(run.model, replica, features, labels, rows, soft)
             if loss is not None:
-                sums += len(labels) * np.array([float(part.detach()) for part in loss])
+                weight = len(labels) if replica.sums_gradients else len(features)
+                sums += weight * np.array([float(part.detach()) for part in loss])
             stopwatch.add("t1", begun + replica.seconds["exchange"] - exchanged)
     replica.synchronise()
     of_all = replica.gather(sums, f"the losses of epoch {run.epoch + 1}")
@@ -233,18 +240,20 @@ def run_epoch(
     training = train_epoch(run, replica, samples, settings, stopwatch)
     validating, waited = time.perf_counter(), replica.seconds["exchange"]
     size, soft = settings.batch_size, settings.smooth_labels > 0
-    validation = validate(run.model, samples, samples.validation, size, replica, soft)
-    stopwatch.add("validation", validating + replica.seconds["exchange"] - waited)
-    if not np.isfinite(training[0]):  # the same on all ranks
-        raise InputError(
-            f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
-            f"lower learning_rate, now {settings.learning_rate}"
-        )
-    best = settings.keep == "best" and len(samples.validation) > 0
-    if not best or not run.best_weights or validation[0] < run.best_loss:
-        run.best_loss = validation[0]
-        run.best_weights = copy.deepcopy(run.model.state_dict())
+    with replica.first_buffers():
+        validation = validate(run.model, samples, samples.validation, size, replica, soft)
+        stopwatch.add("validation", validating + replica.seconds["exchange"] - waited)
+        if not np.isfinite(training[0]):  # the same on all ranks
+            raise InputError(
+                f"the training loss is {training[0]} in epoch {run.epoch + 1}; "
+                f"lower learning_rate, now {settings.learning_rate}"
+            )
+        best = settings.keep == "best" and len(samples.validation) > 0
+        if not best or not run.best_weights or validation[0] < run.best_loss:
+            run.best_loss = validation[0]
+            run.best_weights = copy.deepcopy(run.model.state_dict())
     run.epoch += 1
+    run.own = replica.own_state()
     seconds = time.perf_counter() - begun
     rate = settings.learning_rate_in(run.epoch)
     run.rows.append([run.epoch, rate, *training, *validation, seconds])
@@ -331,6 +340,7 @@ def train(
                     run.restore(comm.bcast(run.state(run_digest) if rank == 0 else None, root=0))
             with waiting("the first weights"):
                 replica = _replica(exchange, run, parallel, comm)
+            replica.restore_own(run.own)
         if comm is not None:
             introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
