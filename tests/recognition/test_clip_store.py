@@ -72,7 +72,19 @@ def test_planes_do_not_run_into_each_other(tmp_path, make_positions):
     flow = ClipStore([tmp_path / "s.h5"]).read("flow", 0, 0)
     for channel in range(6):
         assert len(np.unique(flow[:, :, channel])) == 1
-    assert flow.min() >= 1  # JPEG makes a 0 of the 1 here
+
+
+def test_codes_are_never_0(tmp_path, make_positions):
+    """JPEG rings below 1 at sharp edges, and no code mirrors 0."""
+    planes = np.full((2, HEIGHT, WIDTH), 1, np.uint8)
+    planes[:, :, 3::16] = 255
+    clip = [make_positions(1)[0]._replace(planes=planes)]
+    settings = ClipSettings(height=HEIGHT, width=WIDTH, jpeg_quality=50)
+    with create_h5(tmp_path / "s.h5", "") as file:
+        write_clip(file.create_group("a"), clip, settings, label="x", subset="training", bound=1.0)
+        pictures = file["a/flow"][:]
+    assert cv2.imdecode(pictures, cv2.IMREAD_GRAYSCALE).min() == 0
+    assert ClipStore([tmp_path / "s.h5"]).read("flow", 0, 0).min() == 1
 
 
 def test_pictures_of_other_sizes_are_scaled_and_flow_keeps_its_length(tmp_path, rng):

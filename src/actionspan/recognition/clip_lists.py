@@ -20,7 +20,7 @@ from actionspan.errors import InputError, printable
 from actionspan.recognition.held_out import held_out_names
 from actionspan.recognition.split_files import read_splits
 
-SUBSETS = ("training", "validation", "testing")
+SUBSETS = ("training", "validation", "testing")  # as in the canonical tables
 FORMS = "expected CLASS/clip.avi, or training/CLASS/clip.avi and validation/CLASS/clip.avi"
 # UCF101 and UCF11 cut several clips out of one recording: v_Archery_g01_c02, v_biking_01_02
 GROUPED = re.compile(r"(v_.+_g?\d+)_c?\d+")
