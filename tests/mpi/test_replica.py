@@ -102,6 +102,22 @@ def test_the_bucket_size_decides_how_many_there_are(trained):
     assert sum(sizes) == whole[0] == 4 * (values + 11), "a value and a flag for each parameter"
 
 
+@pytest.mark.parametrize("case", ["ring", "ps_sharded", "ps", "ps_async,staleness=0"])
+def test_what_ranks_send_is_told(trained, case):
+    """Per step, of K bytes: ring and sharded server 2(n - 1)·K in all, a server 2n·K."""
+    made = trained(3)[0]
+    row = made[f"{case},optimiser=adam"]
+    sent = sum(report["sent_bytes"] for report in row["reports"])
+    whole = sum(made["ring,optimiser=adam"]["reports"][0]["bucket_bytes"])  # with 11 flags
+    if case == "ps_async,staleness=0":
+        flat = 4 * (len(row["weights"]) - 3 + 11)  # without the frozen ones, with flags
+        # each after 16 bytes of its version; at the end a worker says that it rests
+        assert sent == 50 * 2 * 3 * (flat + 16) + 3 * 16
+    else:
+        assert sent == 50 * (2 * 3 if case == "ps" else 2 * 2) * whole
+    assert "sent_bytes" not in made["mpi,optimiser=adam"]["reports"][0]
+
+
 @pytest.mark.parametrize("case", ["ring", "ps", "ps_async,staleness=0"])
 def test_buffers_are_those_of_the_first_worker(trained, case):
     batches = [16 if step % 3 < 2 else 14 for step in range(50)]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.communicator import as_buffer, tag_of, wait
+from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.member import Member, broadcast
 from actionspan.parallel.settings import ParallelSettings
 
@@ -49,7 +50,8 @@ class AsyncReplica(Member):
             raise ValueError("ps_async needs one rank for the server and one worker at least")
         if settings.wire != "float32" or settings.overlap:
             raise ValueError("exchange ps_async sends float32, after backward: no wire, no overlap")
-        super().__init__("ps_async", comm, model, optimiser, settings)
+        self._counting = CountingCommunicator(comm)
+        super().__init__("ps_async", self._counting, model, optimiser, settings)
         self.bound = settings.staleness
         self.staleness: Counter[int] = Counter()
         self._parameters = [one for one in model.parameters() if one.requires_grad]
@@ -104,10 +106,15 @@ class AsyncReplica(Member):
         self.seconds["exchange"] += time.perf_counter() - begun
 
     def report(self) -> dict[str, Any]:
-        """Return the server's histogram: how many gradients were how stale, in updates."""
+        """Return the bytes this rank sent in steps, and how stale the server's gradients were.
+
+        `staleness` counts gradients by their age in updates.
+        """
+        sent = {"sent_bytes": self._counting.total_sent()}
         if self.worker is not None:
-            return {}
-        return {"staleness": {str(age): self.staleness[age] for age in sorted(self.staleness)}}
+            return sent
+        ages = {str(age): self.staleness[age] for age in sorted(self.staleness)}
+        return {"staleness": ages, **sent}
 
     def close(self) -> None:
         """Stop watching."""

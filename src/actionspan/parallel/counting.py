@@ -24,6 +24,10 @@ class CountingCommunicator:
         self.comm = comm
         self.reset()
 
+    def total_sent(self) -> int:
+        """Return the bytes sent to all peers in all phases."""
+        return sum(self.sent_bytes.values())
+
     def reset(self) -> None:
         """Set all counts to zero."""
         self.sent_bytes: Counter[tuple[int, str]] = Counter()

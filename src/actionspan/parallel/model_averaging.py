@@ -168,7 +168,7 @@ class ModelAveraging(AveragingReplica):
     @property
     def sent_bytes(self) -> int:
         """Return how many bytes this rank has sent in averages."""
-        return sum(self._ring.sent_bytes.values())
+        return self._ring.total_sent()
 
     def report(self) -> dict[str, Any]:
         """Return how often models were averaged and how many bytes this rank sent for it."""

@@ -24,6 +24,7 @@ from torch import nn
 
 from actionspan.parallel.buckets import GradientBuckets
 from actionspan.parallel.communicator import PHASES, tag_of
+from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.member import AloneReplica, Member, broadcast
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
@@ -116,7 +117,8 @@ class SynchronousReplica(Member):
         settings: ParallelSettings,
     ) -> None:
         super().__init__(name, comm, model, optimiser, settings)
-        self._of_exchange = comm.Dup()
+        self._of_exchange = CountingCommunicator(comm.Dup())
+        self._counts = name in ("ring", "ps", "ps_worker", "ps_sharded")  # not what libraries send
         self.exchange = make_exchange(name, self._of_exchange, settings)
         self._error: BaseException | None = None
         self._done = threading.Event()
@@ -158,8 +160,9 @@ class SynchronousReplica(Member):
         self.seconds["exchange"] += time.perf_counter() - begun
 
     def report(self) -> dict[str, Any]:
-        """Return the sizes of the buckets in bytes."""
-        return {"bucket_bytes": [bucket.flat.nbytes for bucket in self._gradients.buckets]}
+        """Return the sizes of the buckets and, but for libraries, what this rank sent: bytes."""
+        sent = {"sent_bytes": self._of_exchange.total_sent()} if self._counts else {}
+        return {"bucket_bytes": [one.flat.nbytes for one in self._gradients.buckets], **sent}
 
     def close(self) -> None:
         """End the threads and take the hooks off."""

@@ -44,7 +44,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "--exchange",
         choices=ON_CPUS,
         default="none",
-        help="how ranks exchange gradients; all but none are started by "
+        help="how ranks exchange gradients or models; all but none are started by "
         "`mpiexec -n N python -m mpi4py -m actionspan temporal train …` (default: none)",
     )
     step.add_argument(
