@@ -21,6 +21,9 @@ include: "workflow/rules/common.smk"
 
 wildcard_constraints:
     shard=one_of(SHARDS),
+    clip_shard=one_of(CLIP_SHARDS),
+    stream=one_of(STREAMS),
+    learning=Learning.PATTERN,
     model=seeded(KNOWN_MODELS),
     baseline=seeded(BASELINES),
     method=seeded([*KNOWN_MODELS, *BASELINES]),
@@ -35,6 +38,7 @@ wildcard_constraints:
 
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
+include: "workflow/rules/recognition.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"

@@ -23,6 +23,8 @@ from actionspan.proposals.settings import (
     RankingSettings,
     SuppressionSettings,
 )
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
 from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -32,6 +34,8 @@ SECTIONS: dict[str, type[Any]] = {
     "demo": DemoSettings,
     "video.frames": FrameSettings,
     "video.flow": FlowSettings,
+    "recognition.store": ClipSettings,
+    "recognition.training": RecognitionSettings,
     "features.encoders": EncoderSettings,
     "features.external": ExternalSettings,
     "features.rescale": RescaleSettings,
@@ -63,6 +67,16 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
         "videos_per_shard": {"anyOf": [{"const": "auto"}, _COUNT]},
     },
     "video": {"processes": _COUNT},
+    "recognition": {
+        "clips": {**_TEXT_OR_NULL, "description": "folder of trimmed clips by class"},
+        "splits": {**_TEXT_OR_NULL, "description": "folder of their split files"},
+        "split": _COUNT,
+        "weights": {**_TEXT_OR_NULL, "description": "what the networks start from"},
+        "exchange": {"enum": list(ON_CPUS)},
+        "learners": _COUNT,
+        "in_process": {"type": "boolean"},
+        "threads": _COUNT,
+    },
     "features.external": {
         "folder": {**_TEXT_OR_NULL, "description": "folder of feature files, one a video"}
     },
@@ -129,15 +143,29 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         for key in section.split("."):
             values = values[key]
         if section == "features.encoders" and config["features"]["source"] != "external":
-            values = {**values, "source": config["features"]["source"]}
+            source = "pooled" if trains_classifiers(config) else config["features"]["source"]
+            values = {**values, "source": source}
         try:
             from_mapping(settings, values)
         except ValueError as error:
             raise InputError(f"{name}: {section}: {error}") from None
-    try:
-        processes(config["temporal"]["exchange"], config["temporal"]["ranks"])
-    except ValueError as error:
-        raise InputError(f"{name}: temporal: {error}") from None
+    for stage, key in (("temporal", "ranks"), ("recognition", "learners")):
+        try:
+            processes(config[stage]["exchange"], config[stage][key])
+        except ValueError as error:
+            raise InputError(f"{name}: {stage}: {error}") from None
+    if trains_classifiers(config) and config["features"]["encoders"]["flow_gain"] != 1:
+        raise InputError(
+            f"{name}: features.encoders.flow_gain: must be 1 with features.source: scores, as the "
+            "classifiers are trained with it"
+        )
+
+
+def trains_classifiers(config: Mapping[str, Any]) -> bool:
+    """Return whether features are the scores of classifiers that the workflow trains itself."""
+    encoders = config["features"]["encoders"]
+    given = encoders["rgb_weights"] or encoders["flow_weights"] or encoders["rgb_encoder"] == "i3d"
+    return config["features"]["source"] == "scores" and not given
 
 
 def _section(root: dict[str, Any], name: str) -> dict[str, Any]:

@@ -17,7 +17,11 @@ from actionspan.dataset.demo_names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, processes
-from actionspan.schema import check_settings
+from actionspan.recognition.clip_lists import list_clips
+from actionspan.recognition.experiments import Learning
+from actionspan.recognition.settings import RecognitionSettings
+from actionspan.schema import check_settings, trains_classifiers
+from actionspan.settings import from_mapping
 from actionspan.sources import source_files
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 
@@ -80,11 +84,25 @@ def checked_shards(name):
     return shards
 
 
+def checked_clips():
+    """Return {clip id: path} of the trimmed clips for recognition, if there are any."""
+    recognition = config["recognition"]
+    if recognition["clips"] is None:
+        return {}
+    splits = recognition["splits"] and Path(recognition["splits"])
+    fraction = recognition["store"]["validation_fraction"]
+    clips = list_clips(
+        Path(recognition["clips"]), splits, recognition["split"], fraction
+    )
+    return {clip.clip_id: str(clip.path) for clip in clips}
+
+
 CONFIG_NAME = " + ".join(os.path.relpath(path) for path in workflow.configfiles)
 try:
     PATHS = checked_videos(CONFIG_NAME)
     VIDEOS = list(PATHS)
     SHARD_VIDEOS = checked_shards(CONFIG_NAME)
+    CLIPS = checked_clips()
 except InputError as error:
     sys.exit(str(error))
 
@@ -101,6 +119,18 @@ BASELINES = [
     if not (EXTERNAL and name == "difference")
 ]
 DEMO = config["dataset"]["videos"] == "demo"
+TRIMMED = config["recognition"]["clips"] is not None
+CLIP_SHARDS = assign_shards(CLIPS, "auto") if TRIMMED else SHARD_VIDEOS
+STREAMS = ["rgb", "flow"]
+TRAINED_SCORES = trains_classifiers(config)
+# Classifiers see L flows at once, whatever pooled features have.
+FRAMES = dict(config["video"]["frames"])
+ENCODERS = dict(config["features"]["encoders"])
+if TRAINED_SCORES:
+    FRAMES["stack"] = config["recognition"]["store"]["stack"]
+    for _stream in STREAMS:
+        ENCODERS[f"{_stream}_encoder"] = config["recognition"]["training"]["network"]
+        ENCODERS[f"{_stream}_weights"] = f"results/recognition/{_stream}/model.pt"
 # The rows of the paper's ablation, whichever models a plain run has.
 ABLATION = ["origin", "se", "dense", "mtn"]
 LOSS_MODELS = ["origin", "cnn2", "cnn4", "mtn"]
@@ -186,7 +216,7 @@ def features_in_words():
     if EXTERNAL:
         folder = Path(config["features"]["external"]["folder"])
         return f"features from the folder {folder.resolve().name}"
-    encoders, flow = config["features"]["encoders"], config["video"]["flow"]
+    encoders, flow = ENCODERS, config["video"]["flow"]
     streams = []
     for stream, source in ("rgb", "RGB"), ("flow", f"{flow['algorithm']} flow"):
         weights = encoders[f"{stream}_weights"]
@@ -337,11 +367,11 @@ def wanted_bundles():
 def bundle_settings():
     """Return the settings that `actionspan propose` needs to repeat the stages on a new video."""
     return {
-        "frames": config["video"]["frames"],
+        "frames": FRAMES,
         "flow": config["video"]["flow"],
         "encoders": {
             "source": config["features"]["source"],
-            **config["features"]["encoders"],
+            **ENCODERS,
         },
         "prediction": config["temporal"]["prediction"],
         "candidates": config["proposals"]["candidates"],
@@ -355,3 +385,72 @@ def passed_over():
     if DEMO or config["dataset"]["videos"] is None:
         return {}
     return left_out(Path(config["dataset"]["videos"]))
+
+
+def clip_files():
+    """Return the trimmed clips and the files that divide them into subsets."""
+    splits = config["recognition"]["splits"]
+    lists = sorted(map(str, Path(splits).glob("*.txt"))) if splits else []
+    return [*CLIPS.values(), *lists]
+
+
+def shard_clip_files(wildcards):
+    return [CLIPS[clip] for clip in CLIP_SHARDS[wildcards.clip_shard]]
+
+
+def learning_of(wildcards):
+    """Return how this classifier is trained: as configured, or as its run is named."""
+    section = config["recognition"]
+    if "learning" in wildcards.keys():
+        return Learning.of_name(wildcards.learning)
+    steps = section["training"]["averaging_steps"]
+    return Learning(section["exchange"], steps, section["learners"])
+
+
+def learner_settings(wildcards):
+    learning = learning_of(wildcards)
+    return learning.applied(config["recognition"]["training"])
+
+
+def learner_processes(wildcards):
+    """Return how many processes train together; in_process puts averaged learners into one."""
+    learning = learning_of(wildcards)
+    if config["recognition"]["in_process"] and learning.exchange == "aavg":
+        return 1
+    return processes(learning.exchange, learning.learners)
+
+
+def learner_threads(wildcards):
+    return learner_processes(wildcards) * config["recognition"]["threads"]
+
+
+def learner_memory(wildcards):
+    return 1000 + 3000 * learning_of(wildcards).learners
+
+
+def learner_launch(wildcards):
+    count = learner_processes(wildcards)
+    return f"{config['mpi']['launcher']} -n {count}" if count > 1 else ""
+
+
+def learner_flags(wildcards):
+    learning = learning_of(wildcards)
+    parallel = {
+        key: value
+        for key, value in config["temporal"]["parallel"].items()
+        if key not in ("averaging_steps", "average_state", "overlap", "wire")
+    }
+    return (
+        f"--exchange={learning.exchange} --learners={learning.learners}"
+        f" {flags(parallel)} {flags(learner_settings(wildcards))}"
+    )
+
+
+def rgb_classifier(wildcards):
+    """Return the RGB network that flow starts from, of the same run."""
+    settings = from_mapping(RecognitionSettings, learner_settings(wildcards))
+    if wildcards.stream != "flow" or not settings.is_on("transfer"):
+        return []
+    if "learning" in wildcards.keys():
+        return f"results/recognition/runs/{wildcards.learning}/rgb/model.pt"
+    return "results/recognition/rgb/model.pt"

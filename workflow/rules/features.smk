@@ -6,8 +6,8 @@ rule features_extract:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
         weights=weights_files(
-            config["features"]["encoders"]["rgb_weights"],
-            config["features"]["encoders"]["flow_weights"],
+            ENCODERS["rgb_weights"],
+            ENCODERS["flow_weights"],
         ),
         code=source_files("actionspan.features.extract"),
     output:
@@ -26,7 +26,7 @@ rule features_extract:
         gpu=0,
     params:
         source=config["features"]["source"],
-        settings=flags(config["features"]["encoders"]),
+        settings=flags(ENCODERS),
     shell:
         "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
         " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"

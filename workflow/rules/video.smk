@@ -19,7 +19,7 @@ rule video_frames:
         runtime=240,
         gpu=0,
     params:
-        settings=flags(config["video"]["frames"]),
+        settings=flags(FRAMES),
     shell:
         "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
         " --out {output} > {log} 2>&1"
