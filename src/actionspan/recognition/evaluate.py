@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from actionspan.networks.inputs import Inputs
+from actionspan.recognition.batches import clip_batches
 from actionspan.recognition.clip_store import ClipStore, Stream
-from actionspan.recognition.sampling import evaluation_samples, read_sample
+from actionspan.recognition.sampling import evaluation_samples
 from actionspan.recognition.settings import RecognitionSettings
 
 Doubles = NDArray[np.float64]
@@ -57,25 +58,30 @@ class Evaluator:
         each = max(1, PICTURES // samples)
         batches = [clips[first : first + each] for first in range(0, len(clips), each)]
         rank, size = (self.replica.rank, self.replica.size) if self.replica else (0, 1)
+        numbers = range(rank, len(batches), size)
+        seen = (
+            [
+                sample
+                for clip in batches[number].tolist()
+                for sample in evaluation_samples(self.store, clip, samples)
+            ]
+            for number in numbers
+        )
+        read = clip_batches(self.store, self.stream, seen, self.settings.input_size)
         own = [
-            (number, self._batch(model, batches[number], samples))
-            for number in range(rank, len(batches), size)
+            (number, self._mean(model, pictures, samples))
+            for number, (pictures, _) in zip(numbers, read, strict=True)
         ]
         found = sum(self.replica.gather(own, "the probabilities"), []) if self.replica else own
         found.sort(key=lambda one: one[0])
         return np.concatenate([batch for _, batch in found])
 
-    def _batch(self, model: nn.Module, clips: NDArray[np.int64], samples: int) -> Doubles:
-        pictures = [
-            read_sample(self.store, self.stream, sample, self.settings.input_size)
-            for clip in clips.tolist()
-            for sample in evaluation_samples(self.store, clip, samples)
-        ]
-        images = self.inputs(torch.from_numpy(np.stack(pictures)))
+    def _mean(self, model: nn.Module, pictures: NDArray[np.uint8], samples: int) -> Doubles:
+        images = self.inputs(torch.from_numpy(pictures))
         with autocast(self.settings, self.inputs.device):
             scores = model(images)
         each = scores.float().softmax(1).double().cpu().numpy()
-        mean: Doubles = each.reshape(len(clips), samples, -1).mean(axis=1)
+        mean: Doubles = each.reshape(len(each) // samples, samples, -1).mean(axis=1)
         return mean
 
 
