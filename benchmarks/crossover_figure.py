@@ -12,10 +12,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure
 from actionspan.parallel.calibration import Row
 from actionspan.parallel.simulated import Costs
 from actionspan.parallel.simulated_rounds import simulated_seconds
+from actionspan.style import COLOURS, INK, QUIET, house_style, save_figure
 
 NAMES = {
     "ring": "ring",

@@ -14,8 +14,8 @@ from actionspan.evaluation.curves import (
     read_curves,
     write_curves,
 )
-from actionspan.evaluation.style import spread_labels
 from actionspan.evaluation.timeline import _clock, _lanes, draw_timeline
+from actionspan.style import spread_labels
 
 
 def record(method, level):

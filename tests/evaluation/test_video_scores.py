@@ -8,7 +8,6 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
-from actionspan.evaluation.resampling import seed_scores
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.evaluation.video_scores import (
     ACTIVITYNET_METRICS,
@@ -17,6 +16,7 @@ from actionspan.evaluation.video_scores import (
     name_and_seed,
     read_video_scores,
 )
+from actionspan.resampling import seed_scores
 from actionspan.storage import write_tsv
 from evaluation.scores import COLUMNS, write_scores
 

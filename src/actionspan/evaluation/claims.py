@@ -9,10 +9,10 @@ import numpy as np
 
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.published import THUMOS14, TableName, published_value
-from actionspan.evaluation.resampling import interval, seeds_half_width
 from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.evaluation.tables import heading, resample, why_not
 from actionspan.evaluation.video_scores import VideoScores
+from actionspan.resampling import interval, seeds_half_width
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

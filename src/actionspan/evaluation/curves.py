@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import InputError
-from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.evaluation.summary import Record
 from actionspan.storage import read_tsv, write_tsv
+from actionspan.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 
 CURVE_COLUMNS = ("method", "kind", "x", "y")
 AR_AGAINST_AN = "AR vs AN"

@@ -11,9 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import Floats
-from actionspan.evaluation.style import COLOURS, house_style, save_figure, spread_labels
 from actionspan.evaluation.video_scores import by_method
 from actionspan.storage import read_tsv, write_tsv
+from actionspan.style import COLOURS, house_style, save_figure, spread_labels
 
 LOSS_COLUMNS = (
     "model",

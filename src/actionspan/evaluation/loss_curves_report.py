@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from actionspan.evaluation.activitynet import Floats
-from actionspan.evaluation.resampling import seeds_half_width
+from actionspan.resampling import seeds_half_width
 
 
 def losses_markdown(

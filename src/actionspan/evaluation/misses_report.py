@@ -16,8 +16,8 @@ from actionspan.evaluation.misses import (
     Outcomes,
     break_down,
 )
-from actionspan.evaluation.style import INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.storage import atomic_path, write_tsv
+from actionspan.style import INK, QUIET, house_style, save_figure, spread_labels
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
 TABLE_COLUMNS = (

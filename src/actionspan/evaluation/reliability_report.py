@@ -16,8 +16,8 @@ from actionspan.evaluation.reliability import (
     score_bins,
     summarize,
 )
-from actionspan.evaluation.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.storage import atomic_path, write_tsv
+from actionspan.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 
 COLUMNS = (
     *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),

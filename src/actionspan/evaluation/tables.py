@@ -8,15 +8,15 @@ import numpy as np
 
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.published import TABLES, PublishedRow, TableName
-from actionspan.evaluation.resampling import (
+from actionspan.evaluation.summary import EvaluationSettings
+from actionspan.evaluation.video_scores import VideoScores
+from actionspan.resampling import (
     draw_videos,
     interval,
     resampled_scores,
     seed_scores,
     seeds_half_width,
 )
-from actionspan.evaluation.summary import EvaluationSettings
-from actionspan.evaluation.video_scores import VideoScores
 
 TOO_FEW = "too few proposals"
 TOO_MANY = "too many proposals"

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike, NDArray
 
 from actionspan.dataset.tables import Instance
-from actionspan.evaluation.style import INK, QUIET, RULE, house_style, save_figure
+from actionspan.style import INK, QUIET, RULE, house_style, save_figure
 
 SHOWN_PROPOSALS = 15
 START, END, ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import InputError
-from actionspan.evaluation.style import (
+from actionspan.scaling.table import EXCHANGES, SINGLE, Run
+from actionspan.style import (
     COLOURS,
     INK,
     QUIET,
@@ -18,7 +19,6 @@ from actionspan.evaluation.style import (
     save_figure,
     spread_labels,
 )
-from actionspan.scaling.table import EXCHANGES, SINGLE, Run
 
 Ratios = Mapping[str, Mapping[int, Sequence[float]]]
 """By exchange (`none` among them) and number of ranks, the speed ratio of each run."""

@@ -14,8 +14,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.evaluation.activitynet import Floats, Integers
 from actionspan.student import student_quantile
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def draw_videos(videos: int, resamples: int, seed: int) -> Integers:
