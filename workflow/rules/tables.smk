@@ -52,7 +52,9 @@ rule tables_claims:
         ),
         logs=training_logs(LOSS_MODELS),
         code=source_files(
-            "actionspan.evaluation.claims_report", "actionspan.evaluation.loss_curves"
+            "actionspan.evaluation.claims",
+            "actionspan.evaluation.claims_report",
+            "actionspan.evaluation.loss_curves",
         ),
     output:
         tsv="results/evaluation/claims.tsv",

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from actionspan.evaluation.summary import EvaluationSettings
 from actionspan.evaluation.tables import heading, resample, why_not
 from actionspan.evaluation.video_scores import VideoScores
 from actionspan.resampling import interval, seeds_half_width
+from actionspan.verdicts import NOT_TESTABLE, Finding, Verdict, judge
 
-Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 LOSS = "lowest validation loss"
 # tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
 SAME_TRAININGS = frozenset({"tag", "origin"})
@@ -32,23 +30,6 @@ class Claim:
     table: TableName | None
     """Where its numbers are printed; None: they are drawn in figure 10, a loss."""
     metrics: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A claim by one measure on our data; a positive difference speaks for the claim.
-
-    Numbers are in percent (points) or, for `LOSS`, of the loss; NaN where there is none.
-    """
-
-    claim: Claim
-    metric: str
-    difference: float
-    low: float
-    high: float
-    published: float | None
-    verdict: Verdict
-    why: str
 
 
 def _table(table: TableName, better: str, worse: str, text: str, *metrics: str) -> Claim:
@@ -86,41 +67,12 @@ CLAIMS = (
 )
 
 
-def judge(low: float, high: float, published: float | None, digits: int = 2) -> tuple[Verdict, str]:
-    """Return the verdict on a claim and one sentence why.
-
-    A claim says which of two is better, not by how much: the verdict is on the sign alone.
-
-    Args:
-        low: Lower end of the interval of the difference; above 0 speaks for the claim.
-        high: Its upper end, at least `low`.
-        published: The paper's difference; None where it prints none.
-        digits: Decimals of numbers in the sentence.
-    """
-    if low > 0:
-        return "reproduced", "The interval lies above 0."
-    if high < 0:
-        return "not reproduced", "The interval lies below 0: here the order is the other way round."
-    if low == high:  # of 0: few videos, all missed or all found by both
-        return (
-            "not testable on this data",
-            "Both are equal in every resample: these data have nothing to tell them apart by.",
-        )
-    if published is None:
-        why = "The interval holds 0."
-    elif low <= published <= high:
-        why = f"The interval holds both 0 and the published {published:+.{digits}f}."
-    else:
-        why = f"The interval holds 0; the published {published:+.{digits}f} lies outside it."
-    return "not testable on this data", why
-
-
 def judge_claims(
     scores: Mapping[str, VideoScores],
     losses: Mapping[str, Floats],
     settings: EvaluationSettings,
 ) -> list[Finding]:
-    """Return a finding for each measure of each claim.
+    """Return a finding for each measure of each claim, in percent (points) or of the loss.
 
     Args:
         scores: The scores by video of each method; at least one.
@@ -218,29 +170,30 @@ def _finding(
     high: float,
     digits: int,
 ) -> Finding:
-    published = published_difference(claim, metric)
-    verdict, why = judge(low, high, published, digits)
-    return Finding(
-        claim=claim,
-        metric=metric,
-        difference=difference,
-        low=low,
-        high=high,
-        published=published,
-        verdict=verdict,
-        why=why,
-    )
+    verdict, why = judge(low, high, published_difference(claim, metric), digits)
+    return _told(claim, metric, (difference, low, high), verdict, why)
 
 
 def _unknown(claim: Claim, metric: str, why: str) -> Finding:
     none = float("nan")
+    return _told(claim, metric, (none, none, none), NOT_TESTABLE, why)
+
+
+def _told(
+    claim: Claim, metric: str, numbers: tuple[float, float, float], verdict: Verdict, why: str
+) -> Finding:
+    difference, low, high = numbers
     return Finding(
-        claim=claim,
-        metric=metric,
-        difference=none,
-        low=none,
-        high=none,
+        claim=claim.text,
+        source=claim.source,
+        measure=metric.replace("thumos14_", "THUMOS14 "),
+        better=claim.better,
+        worse=claim.worse,
+        difference=difference,
+        low=low,
+        high=high,
         published=published_difference(claim, metric),
-        verdict="not testable on this data",
+        verdict=verdict,
         why=why,
+        digits=4 if metric == LOSS else 2,
     )

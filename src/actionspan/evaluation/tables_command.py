@@ -89,10 +89,11 @@ def run_table(arguments: argparse.Namespace) -> int:
 def run_claims(arguments: argparse.Namespace) -> int:
     """Write the verdicts as TSV and Markdown."""
     from actionspan.evaluation.claims import judge_claims
-    from actionspan.evaluation.claims_report import CLAIM_COLUMNS, claim_cells, claims_markdown
+    from actionspan.evaluation.claims_report import findings_markdown
     from actionspan.evaluation.loss_curves import read_losses
     from actionspan.evaluation.tables import MeasuredOn, measured_words
     from actionspan.evaluation.video_scores import read_video_scores
+    from actionspan.verdicts import CLAIM_COLUMNS, claim_cells
 
     settings = from_arguments(EvaluationSettings, arguments)
     scores = read_video_scores(arguments.videos)
@@ -103,7 +104,7 @@ def run_claims(arguments: argparse.Namespace) -> int:
     write_tsv(arguments.out_tsv, CLAIM_COLUMNS, claim_cells(findings))
     words = measured_words(scores, measured, settings)
     with atomic_path(arguments.out_markdown) as partial:
-        partial.write_text(claims_markdown(findings, words), encoding="utf-8")
+        partial.write_text(findings_markdown(findings, words), encoding="utf-8")
     return 0
 
 
