@@ -200,6 +200,16 @@ def test_variances_keep_their_digits_where_the_printed_form_loses_them(offset, p
     assert ((printed - exact).abs() / exact).max() > 0.1
 
 
+def test_the_mean_of_whole_numbers_is_rounded():
+    learners = learners_after(3, 1, OPTIMISERS["plain"])
+    for learner, seen, flag in zip(learners, (1, 3, 4), (True, False, False), strict=True):
+        learner.model.seen.fill_(seen)
+        learner.model.register_buffer("flag", torch.tensor(flag))
+    average(learners, ring_sum, 3, whole_state=True)
+    assert [int(one.model.seen) for one in learners] == [3, 3, 3]
+    assert [bool(one.model.flag) for one in learners] == [False] * 3
+
+
 def test_half_precision_models_are_averaged_in_float32():
     models = [nn.Linear(4, 3).to(torch.bfloat16) for _ in range(3)]
     learners = [Learner(one, torch.optim.SGD(one.parameters())) for one in models]
@@ -308,6 +318,7 @@ def test_own_state_is_what_a_checkpoint_of_the_first_learner_lacks(whole):
     for one in optimisers:
         one.load_state_dict(copy.deepcopy(optimiser.state_dict()))
     again = InProcessAveraging(models, optimisers, settings)
+    given = copy.deepcopy(own)
     again.restore_own(own)
     for step in range(5, 10):
         train_one(again, step)
@@ -317,7 +328,16 @@ def test_own_state_is_what_a_checkpoint_of_the_first_learner_lacks(whole):
         states = [state_tensors(x) for x in (one, two)]
         assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
     if not whole:  # what was given back is a copy: the state can be used again
-        assert not torch.equal(own[1]["buffers"][0], again.learners[1].model.norm.running_mean)
+        states = own[1]["optimiser"]["state"], given[1]["optimiser"]["state"]
+        assert all(
+            torch.equal(states[0][number][key], states[1][number][key])
+            for number in states[0]
+            for key in states[0][number]
+        )
+        first = min(states[0])
+        now = state_tensors(again.learners[1])[first, "exp_avg"]
+        assert not torch.equal(states[0][first]["exp_avg"], now)
+        assert all(map(torch.equal, own[1]["buffers"], given[1]["buffers"]))
 
 
 def test_models_and_optimisers_must_match():
