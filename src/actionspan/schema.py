@@ -24,6 +24,7 @@ from actionspan.proposals.settings import (
     SuppressionSettings,
 )
 from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.experiment_settings import ExperimentSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
 from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
@@ -36,6 +37,7 @@ SECTIONS: dict[str, type[Any]] = {
     "video.flow": FlowSettings,
     "recognition.store": ClipSettings,
     "recognition.training": RecognitionSettings,
+    "recognition.experiments": ExperimentSettings,
     "features.encoders": EncoderSettings,
     "features.external": ExternalSettings,
     "features.rescale": RescaleSettings,

@@ -7,7 +7,7 @@ the ring, with another learning rate.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
@@ -66,13 +66,30 @@ class Learning:
         )
 
     @property
+    def method(self) -> str:
+        """Return what the name begins with: the variant of AAVG, or the exchange."""
+        return str(self.variant if self.exchange == "aavg" else self.exchange)
+
+    @property
+    def way(self) -> str:
+        """Return the method and how often it averages, e.g. aavg1-k4."""
+        return f"{self.method}-{'epoch' if self.interval == -1 else f'k{self.interval}'}"
+
+    @property
     def name(self) -> str:
         """Return the name of the run."""
-        method = self.variant if self.exchange == "aavg" else self.exchange
-        interval = "epoch" if self.interval == -1 else f"k{self.interval}"
         rate = f"-lr{self.learning_rate}" if self.learning_rate else ""
         seed = f"-seed{self.seed}" if self.seed > 1 else ""
-        return f"{method}-{interval}-{self.learners}{rate}{seed}"
+        return f"{self.way}-{self.learners}{rate}{seed}"
+
+    def trained_as(self, stream: str) -> "Learning":
+        """Return the run that trains this one's network of a stream.
+
+        AAVG4 is AAVG3 but for where flow starts, so their RGB networks are the same to the bit.
+        """
+        if stream == "rgb" and self.method == "aavg4":
+            return replace(self, variant="aavg3")
+        return self
 
     def applied(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings of recognition as this run has them."""
