@@ -99,15 +99,15 @@ def draw_sweep(path: Path, sweep: Mapping[str, Mapping[str, list[list[float]]]])
 
 
 def _draw(axes: Axes, methods: Mapping[str, list[list[float]]]) -> None:
+    rates = sorted({row[0] for rows in methods.values() for row in rows})
+    axes.set_xlim(rates[0] / 1.5, rates[-1] * 1.5)
     for number, (method, rows) in enumerate(methods.items()):
         rate, mean, low, high = np.array(rows).T
         bars = [mean - low, high - mean]
-        # an epoch without validation clips has no accuracy: nothing is drawn there
+        # NaN, where there are no validation clips, draws nothing
         axes.errorbar(
             rate, mean, bars, label=method, color=COLOURS[number], marker="o", markersize=4
         )
-    rates = sorted({row[0] for rows in methods.values() for row in rows})
-    axes.set_xlim(rates[0] / 1.5, rates[-1] * 1.5)
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
 
