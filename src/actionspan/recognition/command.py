@@ -1,4 +1,4 @@
-"""`actionspan recognition`: clips, their lists and stores, and the training of classifiers."""
+"""`actionspan recognition`: clips, the training of classifiers on them, and its experiments."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.experiments_command import add_experiments
 from actionspan.recognition.train_command import add_train
 from actionspan.settings import add_arguments, from_arguments
 from actionspan.video.settings import FlowSettings
@@ -19,6 +20,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     _add_clips(steps)
     _add_segments(steps)
     add_train(steps)
+    add_experiments(steps)
 
 
 def _add_list(steps: Any) -> None:
