@@ -59,30 +59,35 @@ class Evaluator:
         batches = [clips[first : first + each] for first in range(0, len(clips), each)]
         rank, size = (self.replica.rank, self.replica.size) if self.replica else (0, 1)
         numbers = range(rank, len(batches), size)
-        seen = (
+        samples_of = [
             [
                 sample
                 for clip in batches[number].tolist()
                 for sample in evaluation_samples(self.store, clip, samples)
             ]
             for number in numbers
-        )
-        read = clip_batches(self.store, self.stream, seen, self.settings.input_size)
-        own = [
-            (number, self._mean(model, pictures, samples))
-            for number, (pictures, _) in zip(numbers, read, strict=True)
         ]
+        # a short clip repeats its positions, which need be computed once only
+        distinct = [list(dict.fromkeys(each)) for each in samples_of]
+        read = clip_batches(self.store, self.stream, iter(distinct), self.settings.input_size)
+        own = []
+        for number, wanted, known, (pictures, _) in zip(
+            numbers, samples_of, distinct, read, strict=True
+        ):
+            scored = dict(zip(known, self._score(model, pictures), strict=True))
+            each_sample = np.stack([scored[sample] for sample in wanted])
+            shape = len(batches[number]), samples, -1
+            own.append((number, each_sample.reshape(shape).mean(axis=1)))
         found = sum(self.replica.gather(own, "the probabilities"), []) if self.replica else own
         found.sort(key=lambda one: one[0])
         return np.concatenate([batch for _, batch in found])
 
-    def _mean(self, model: nn.Module, pictures: NDArray[np.uint8], samples: int) -> Doubles:
+    def _score(self, model: nn.Module, pictures: NDArray[np.uint8]) -> Doubles:
         images = self.inputs(torch.from_numpy(pictures))
         with autocast(self.settings, self.inputs.device):
             scores = model(images)
-        each = scores.float().softmax(1).double().cpu().numpy()
-        mean: Doubles = each.reshape(len(each) // samples, samples, -1).mean(axis=1)
-        return mean
+        each: Doubles = scores.float().softmax(1).double().cpu().numpy()
+        return each
 
 
 def autocast(settings: RecognitionSettings, device: torch.device) -> torch.autocast:

@@ -58,6 +58,8 @@ def carry_over(settings: RecognitionSettings, channels: int, classes: int, rgb: 
         InputError: It is no such model, or of another network or other classes.
     """
     content = read_classifier(rgb)
+    if content["stream"] != "rgb":
+        raise InputError(f"{rgb}: a network of {content['stream']}; flow starts from one of rgb")
     if (content["network"], len(content["classes"])) != (settings.network, classes):
         raise InputError(
             f"{rgb}: a {content['network']} of {len(content['classes'])} classes, but the flow "

@@ -60,8 +60,9 @@ class RecognitionSettings:
     seed: int = option(1, "seed of the order, the samples of clips, dropout and new layers")
 
     def __post_init__(self) -> None:
-        counts = ("input_size", "epochs", "batch_size", "validation_samples", "final_samples")
-        for name, least in (*((name, 1) for name in counts), ("input_size", 32)):
+        counts = ("epochs", "batch_size", "validation_samples", "final_samples")
+        # networks shrink 32-fold, and batch norm needs two values of a batch of one picture
+        for name, least in (*((name, 1) for name in counts), ("input_size", 64)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} {getattr(self, name)}: at least {least}")
         if self.batch_cap < self.batch_size:

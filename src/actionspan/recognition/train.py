@@ -72,6 +72,7 @@ class Run:
     best_accuracy: float = -1.0
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     rows: list[list[int | float]] = field(default_factory=list)
+    traffic_before: tuple[int, int] = (0, 0)  # of processes that were killed
 
     def state(self, run_digest: str) -> dict[str, Any]:
         """Return the checkpoint; every rank calls it after `synchronise`."""
@@ -96,6 +97,8 @@ class Run:
         self.batch.restore(state["batch"])
         self.epoch, self.best_accuracy = state["epoch"], state["best_accuracy"]
         self.best_weights, self.rows = state["best_weights"], state["rows"]
+        last = dict(zip(LOG_COLUMNS, self.rows[-1], strict=True))
+        self.traffic_before = int(last["averages"]), int(last["sent_bytes"])
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def run_epoch(run: Run, task: Task, evaluator: Evaluator) -> None:
             run.epoch * len(task.training),
             loss,
             found,
-            *traffic(run.team),
+            *traffic(run),
             seconds,
             waited,
             exchanged,
@@ -193,15 +196,16 @@ def run_epoch(run: Run, task: Task, evaluator: Evaluator) -> None:
     )
 
 
-def traffic(team: Team) -> tuple[int, int]:
+def traffic(run: Run) -> tuple[int, int]:
     """Return how often models were averaged, and the bytes that all ranks have sent.
 
-    Both count from the start of this process. Bytes are counted where our own code sends them:
-    exchanges inside a library (mpi, gloo, periodic) count as 0.
+    Bytes are counted where our own code sends them: those of exchanges inside a library (mpi, gloo,
+    periodic) are not known and count as 0.
     """
-    report = team.replica.report()
-    sent = team.replica.gather(int(report.get("sent_bytes", 0)), "the bytes that were sent")
-    return int(report.get("averages", 0)), sum(sent)
+    report = run.team.replica.report()
+    sent = run.team.replica.gather(int(report.get("sent_bytes", 0)), "the bytes that were sent")
+    averages, before = run.traffic_before
+    return averages + int(report.get("averages", 0)), before + sum(sent)
 
 
 def resume(run: Run, checkpoint: Path, run_digest: str) -> dict[str, Any] | None:

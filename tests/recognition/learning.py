@@ -1,0 +1,58 @@
+"""A tiny task that classifiers can learn: what is dark, grey or bright, still or moving."""
+
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.recognition.settings import RecognitionSettings
+from actionspan.storage import create_h5
+
+STACK = 2
+LEVELS = {"bright": 200, "dark": 50, "background": 120}
+TINY = {
+    "network": "resnet18",
+    "pretrained": False,
+    "input_size": 64,
+    "epochs": 3,
+    "batch_size": 2,
+    "learning_rate": 0.001,
+    "validation_samples": 2,
+    "final_samples": 3,
+}
+
+
+def tiny(**changed: object) -> RecognitionSettings:
+    return RecognitionSettings(**{**TINY, **changed})
+
+
+def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = STACK) -> Path:
+    """Write so many clips of each class and subset."""
+    settings = ClipSettings(height=32, width=48, stack=stack)
+    with create_h5(path, "test") as file:
+        for subset, count in (("training", training), ("validation", validation)):
+            for label, level in LEVELS.items():
+                for number in range(count):
+                    random = np.random.default_rng((level, number, count))
+                    positions = [
+                        Position(
+                            noisy(random, level, 32, 48, 3),
+                            noisy(random, level, 2 * stack, 32, 48),
+                            float(second),
+                        )
+                        for second in range(2 + number)
+                    ]
+                    write_clip(
+                        file.create_group(f"{subset}.{label}.{number}"),
+                        positions,
+                        settings,
+                        label=label,
+                        subset=subset,
+                        bound=20.0,
+                    )
+    return path
+
+
+def noisy(random: np.random.Generator, level: int, *shape: int) -> np.ndarray:
+    return (level + random.integers(-30, 31, shape)).astype(np.uint8)
