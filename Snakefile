@@ -2,6 +2,7 @@
 #   snakemake --cores 2                                    everything in `rule all`
 #   snakemake --cores 2 results/evaluation/mtn.json        one file
 #   snakemake --cores 2 tables                             the papers' tables, over several seeds
+#   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
@@ -24,6 +25,7 @@ wildcard_constraints:
     clip_shard=one_of(CLIP_SHARDS),
     stream=one_of(STREAMS),
     learning=Learning.PATTERN,
+    figure=one_of(curve_figures()),
     model=seeded(KNOWN_MODELS),
     baseline=seeded(BASELINES),
     method=seeded([*KNOWN_MODELS, *BASELINES]),
@@ -39,6 +41,7 @@ wildcard_constraints:
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
 include: "workflow/rules/recognition.smk"
+include: "workflow/rules/recognition_figures.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"

@@ -18,6 +18,14 @@ from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, processes
 from actionspan.recognition.clip_lists import list_clips
+from actionspan.recognition.comparisons import (
+    COMPARISONS,
+    compared_runs,
+    curve_figures,
+    rate_runs,
+    run_paths,
+)
+from actionspan.recognition.experiment_settings import ExperimentSettings
 from actionspan.recognition.experiments import Learning
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.schema import check_settings, trains_classifiers
@@ -452,5 +460,64 @@ def rgb_classifier(wildcards):
     if wildcards.stream != "flow" or not settings.is_on("transfer"):
         return []
     if "learning" in wildcards.keys():
-        return f"results/recognition/runs/{wildcards.learning}/rgb/model.pt"
+        run = learning_of(wildcards).trained_as("rgb").name
+        return f"results/recognition/runs/{run}/rgb/model.pt"
     return "results/recognition/rgb/model.pt"
+
+
+def experiments():
+    """Return the settings of paper 003's experiments, and how many learners train together."""
+    section = config["recognition"]
+    return from_mapping(ExperimentSettings, section["experiments"]), section["learners"]
+
+
+def figure_logs(wildcards):
+    """Return the logs of all seeds of the runs in a figure of accuracy over epochs."""
+    settings, learners = experiments()
+    comparison, _, stream = wildcards.figure.rpartition("_")
+    runs = COMPARISONS[comparison].runs(settings, learners)
+    return run_paths(runs, [stream], settings.seeds, "log.tsv")
+
+
+def rate_logs(wildcards):
+    """Return the logs of the sweep of the learning rate."""
+    settings, learners = experiments()
+    configured = config["recognition"]["training"]["learning_rate"]
+    runs = rate_runs(settings, learners, configured)
+    return run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
+
+
+def compared(file):
+    """Return a file of all seeds and streams of all runs that are compared."""
+    settings, learners = experiments()
+    return run_paths(compared_runs(settings, learners), STREAMS, settings.seeds, file)
+
+
+def table_scores(wildcards):
+    """Return the scores of AAVG1 to AAVG4."""
+    settings, learners = experiments()
+    runs = [
+        run
+        for run in compared_runs(settings, learners)
+        if run.exchange == "aavg" and run.interval == -1
+    ]
+    return run_paths(runs, STREAMS, settings.seeds, "scores.json")
+
+
+def classifiers_in_words():
+    """Return how classifiers are trained, and on what, for captions."""
+    section, training = config["recognition"], config["recognition"]["training"]
+    data = data_in_words()
+    if TRIMMED:
+        folder = Path(section["clips"]).resolve()
+        data = f"the clips of {'/'.join(folder.parts[-2:])}"
+    start = "public weights" if training["pretrained"] else "random weights"
+    if section["weights"]:
+        start = f"the weights {Path(section['weights']).name}"
+    count = section["learners"]
+    return (
+        f"{training['network']} from {start}, {training['optimiser']} at"
+        f" {training['learning_rate']:g}, {count} learner{'s' if count > 1 else ''},"
+        f" {training['epochs']} epochs, batches of {training['batch_size']} a learner at the"
+        f" start, on {data}"
+    )
