@@ -3,21 +3,8 @@
 import json
 from pathlib import Path
 
+from actionspan.recognition.train import LOG_COLUMNS
 from actionspan.storage import write_tsv
-
-COLUMNS = (
-    "epoch",
-    "batch_size",
-    "learning_rate",
-    "samples",
-    "training_loss",
-    "validation_accuracy",
-    "averages",
-    "sent_bytes",
-    "seconds",
-    "waiting_seconds",
-    "communication_seconds",
-)
 
 
 def write_log(folder: Path, run: str, stream: str, accuracies, **columns) -> Path:
@@ -34,10 +21,10 @@ def write_log(folder: Path, run: str, stream: str, accuracies, **columns) -> Pat
         **columns,
     }
     rows = [
-        [values.get(column, [0] * len(accuracies))[epoch] for column in COLUMNS]
+        [values.get(column, [0] * len(accuracies))[epoch] for column in LOG_COLUMNS]
         for epoch in range(len(accuracies))
     ]
-    write_tsv(path, COLUMNS, rows)
+    write_tsv(path, LOG_COLUMNS, rows)
     return path
 
 

@@ -77,7 +77,7 @@ COMPARISONS: Mapping[str, Comparison] = {
         numbers={"rgb": "figure 9", "flow": "figure 9"},
     ),
     "peers": Comparison(
-        title="AAVG and other ways to train together",
+        title="AAVG and its peers",
         labels={
             "aavg3": "AAVG3",
             "ring": "gradients, ring",
