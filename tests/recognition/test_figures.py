@@ -223,10 +223,12 @@ def test_traffic_is_the_mean_of_epochs_and_seeds(tmp_path):
         for name, exchanged in zip(named("aavg1-k4-2", 2), ([0.0, 0.4], [0.4, 0.8]), strict=True)
     ]
     unsent = {"sent_bytes": [0, 0], "communication_seconds": [0.0, 0.0], "averages": [0, 0]}
-    logs.append(write_log(tmp_path, "periodic-epoch-2", "flow", [0.5, 0.5], **unsent))
+    timed = unsent | {"communication_seconds": [0.1, 0.1]}
+    logs.append(write_log(tmp_path, "periodic-epoch-2", "flow", [0.5, 0.5], **timed))
+    logs.append(write_log(tmp_path, "aavg4-epoch-2", "flow", [0.5, 0.5], **unsent))
     logs.append(write_log(tmp_path, "none-k1-1", "flow", [0.5, 0.5], **unsent))
     assert run(tmp_path, "traffic", logs=logs) == 0
-    mine, periodic, alone = read_tsv(tmp_path / "out.tsv")
+    mine, periodic, in_process, alone = read_tsv(tmp_path / "out.tsv")
     assert {key: mine[key] for key in list(mine)[:9]} == {
         "run": "aavg1-k4-2",
         "stream": "rgb",
@@ -241,6 +243,12 @@ def test_traffic_is_the_mean_of_epochs_and_seeds(tmp_path):
     assert mine["communication_percent_low"] == "0.00"  # no share is below 0
     assert mine["communication_percent_high"] == f"{2 + T95:.2f}"
     assert (periodic["sent_mb_per_epoch"], periodic["communication_percent_low"]) == ("", "")
+    assert periodic["communication_percent"] == "1.00"
+    assert set(list(in_process.values())[7:]) == {""}
+    assert (alone["communication_percent"], alone["communication_seconds_per_epoch"]) == (
+        "0.00",
+        "0.000",
+    )
     assert alone["sent_mb_per_epoch"] == "0.000"
     table = cells(tmp_path / "out.md")
     assert table[2][-1] == f"2.00 [0.00, {2 + T95:.2f}]"

@@ -74,7 +74,8 @@ def traffic_cells(logs: Mapping[Of, RunLogs], confidence: float) -> list[list[st
     for (name, stream), run in logs.items():
         of = traffic_of(run)
         share, low, high = float(of.shares.mean()), "", ""
-        if len(of.shares) > 1:
+        timed = of.communication > 0 or of.megabytes is not None
+        if timed and len(of.shares) > 1:
             half = seeds_half_width([of.shares], confidence)
             low, high = f"{max(share - half, 0):.2f}", f"{min(share + half, 100):.2f}"
         megabytes = "" if of.megabytes is None else f"{of.megabytes:.3f}"
@@ -87,8 +88,8 @@ def traffic_cells(logs: Mapping[Of, RunLogs], confidence: float) -> list[list[st
                 f"{of.averages:.2f}",
                 megabytes,
                 f"{of.seconds:.2f}",
-                f"{of.communication:.3f}",
-                f"{share:.2f}",
+                f"{of.communication:.3f}" if timed else "",
+                f"{share:.2f}" if timed else "",
                 low,
                 high,
             ]
@@ -108,8 +109,9 @@ def traffic_markdown(logs: Mapping[Of, RunLogs], measured: str, confidence: floa
         "What the exchanges between learners cost; means over epochs and seeds.",
         f"{measured}.",
         "MB: 10⁶ bytes that all ranks together sent in an epoch; empty where nothing was counted: "
-        "a library sends, or the learners are in one process. Seconds are of the first rank, in "
-        "training alone; those of exchanges include waiting for a later rank. In brackets the "
+        "a library sends, or the learners are in one process, which has no seconds of exchanges "
+        "either. Seconds are of the first rank, in training alone; those of exchanges include "
+        "waiting for a later rank. In brackets the "
         f"{100 * confidence:.4g} % interval over seeds (Student's t); one seed has none.",
         "",
         "| run | stream | learners | seeds | averages | MB | seconds | of exchanges | share, % |",
