@@ -192,7 +192,6 @@ def test_null_is_named_among_the_choices(tmp_path):
         ("video.flow.bound", 0, "my.yaml: video.flow: bound is 0: "),
         ("demo.shortest_seconds", 1, "my.yaml: demo: shortest_seconds is 1; "),
         ("temporal.training.decay_epochs", "7;14", "my.yaml: temporal.training: decay_epochs "),
-        ("features.source", "scores", "my.yaml: features.encoders: source is scores: rgb_weights"),
         ("evaluation.protocol.confidence", 1.0, "my.yaml: evaluation.protocol: confidence"),
         ("proposals.suppression.epsilon", float("nan"), "my.yaml: proposals.suppression: epsilon"),
         ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights is none: "),
@@ -209,3 +208,14 @@ def test_a_value_that_fits_the_schema_but_not_its_settings_is_one_line(key, valu
 
 def test_external_features_need_no_encoder():
     check_settings(with_value("features.source", "external"), "my.yaml")
+
+
+def test_scores_are_of_classifiers_that_are_given_or_trained_here():
+    config = with_value("features.source", "scores")
+    check_settings(config, "my.yaml")
+    config["features"]["encoders"]["flow_gain"] = 2.0
+    with pytest.raises(InputError, match=r"my.yaml: features.encoders.flow_gain: must be 1"):
+        check_settings(config, "my.yaml")
+    config["features"]["encoders"].update(flow_gain=1.0, rgb_weights="trained.pt")
+    with pytest.raises(InputError, match="source is scores: flow_weights must name"):
+        check_settings(config, "my.yaml")
