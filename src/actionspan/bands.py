@@ -1,6 +1,6 @@
 """Curves over epochs: a line for each mean, named at its end, in a band of its seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +9,40 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from actionspan.errors import InputError
 from actionspan.resampling import Floats
+from actionspan.storage import read_tsv
 from actionspan.style import COLOURS, house_style, save_figure, spread_labels
 
 Band = tuple[Floats, Floats, Floats, Floats]
 """(E,) epochs, mean, lowest and highest value of the seeds."""
+
+
+def read_bands(path: Path, columns: Sequence[str]) -> dict[str, Band]:
+    """Read curves from a table.
+
+    Args:
+        path: The table; its first column is the name of the curve, its last three are mean, lowest
+            and highest value, and one is `epoch`.
+        columns: All of its columns.
+
+    Raises:
+        InputError: The file is missing, a row is not of this table or there is none.
+    """
+    points: dict[str, list[list[float]]] = {}
+    for number, row in enumerate(read_tsv(path), start=2):
+        try:
+            point = [float(row[column]) for column in ("epoch", *columns[-3:])]
+            points.setdefault(row[columns[0]], []).append(point)
+        except (KeyError, ValueError):
+            raise InputError(f"{path}: row {number}: not a row of {', '.join(columns)}") from None
+    if not points:
+        raise InputError(f"{path}: no row")
+    curves = {}
+    for name, rows in points.items():
+        epochs, mean, low, high = np.array(rows).T
+        curves[name] = epochs, mean, low, high
+    return curves
 
 
 def draw_curves(path: Path, curves: Mapping[str, Band], title: str, missing: str) -> None:

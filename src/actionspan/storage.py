@@ -19,6 +19,7 @@ import h5py
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.text_files import read_utf8
 
 NO_ROOM = {
     errno.ENOSPC: "the disk is full",
@@ -107,14 +108,9 @@ def read_json(path: Path) -> Any:
     Raises:
         InputError: The file is missing, is not UTF-8 or is not JSON.
     """
+    text = read_utf8(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:

@@ -12,7 +12,7 @@ from actionspan.recognition.batches import clip_batches, epoch_steps, training_b
 from actionspan.recognition.sampling import evaluation_samples, read_sample, training_sample
 from actionspan.recognition.settings import RecognitionSettings
 
-SETTINGS = RecognitionSettings(input_size=32, seed=5)
+SETTINGS = RecognitionSettings(input_size=64, seed=5)
 
 
 def readers_left():
@@ -67,7 +67,7 @@ def test_each_learner_sees_its_share(store, stream, readers):
     labels = np.concatenate([labels for _, parts in found for _, labels in parts])
     for place, clip in enumerate(order.tolist()):
         sample = training_sample(store, clip, 5, 9, place)
-        np.testing.assert_array_equal(images[place], read_sample(store, stream, sample, 32))
+        np.testing.assert_array_equal(images[place], read_sample(store, stream, sample, 64))
         assert labels[place] == store.clips[clip].label
 
 

@@ -1,6 +1,7 @@
 """Ground truth and proposals as people keep them in files, read into arrays by video."""
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from actionspan.dataset.records import Reading, Record, to_number
 from actionspan.errors import InputError
 from actionspan.evaluation.rows import Floats, check_rows
 from actionspan.storage import read_json
+from actionspan.text_files import read_utf8
 
 ALL_SUBSETS = "all"
 TABLES = (".csv", ".tsv")
@@ -157,12 +159,8 @@ def _read_subsets(path: Path, video_info: Path | None) -> dict[str, str]:
             f"or --subset {ALL_SUBSETS} to take all its videos"
         )
     try:
-        with table.open(newline="", encoding="utf-8-sig") as file:
-            return {row["video"]: row["subset"] for row in csv.DictReader(file)}
-    except FileNotFoundError:
-        raise InputError(f"{table}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{table}: not UTF-8 text (byte {error.start})") from None
+        rows = csv.DictReader(io.StringIO(read_utf8(table), newline=""))
+        return {row["video"]: row["subset"] for row in rows}
     except KeyError as error:
         raise InputError(f"{table}: no column {error}; it needs 'video' and 'subset'") from None
 

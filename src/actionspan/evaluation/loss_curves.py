@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.bands import Band, draw_curves
+from actionspan.bands import Band, draw_curves, read_bands
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import Floats
 from actionspan.evaluation.video_scores import by_method
@@ -83,22 +83,7 @@ def read_loss_curves(path: Path) -> dict[str, Band]:
     Raises:
         InputError: The file is missing, a row is not of this table or there is none.
     """
-    points: dict[str, list[list[float]]] = {}
-    for number, row in enumerate(read_tsv(path), start=2):
-        try:
-            point = [float(row[column]) for column in ("epoch", *LOSS_COLUMNS[3:])]
-            points.setdefault(row["model"], []).append(point)
-        except (KeyError, ValueError):
-            raise InputError(
-                f"{path}: row {number}: not a row of {', '.join(LOSS_COLUMNS)}"
-            ) from None
-    if not points:
-        raise InputError(f"{path}: no row")
-    curves = {}
-    for model, rows in points.items():
-        epochs, mean, low, high = np.array(rows).T
-        curves[model] = epochs, mean, low, high
-    return curves
+    return read_bands(path, LOSS_COLUMNS)
 
 
 def draw_loss_curves(path: Path, curves: Mapping[str, Band]) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from actionspan.arrays_only import load_arrays
 from actionspan.errors import InputError
+from actionspan.text_files import read_utf8
 
 Floats = NDArray[np.float32]
 
@@ -83,10 +84,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
 
 
 def _read_csv(path: Path) -> NDArray[Any]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    lines = read_utf8(path).split("\n")
     rows: list[NDArray[np.float64]] = []
     for number, line in enumerate(lines, start=1):
         cells = line.strip().split(",")

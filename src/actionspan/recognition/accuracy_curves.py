@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.bands import Band, draw_curves
+from actionspan.bands import Band, draw_curves, read_bands
 from actionspan.errors import InputError
 from actionspan.recognition.comparisons import COMPARISONS, STREAM_NAMES
 from actionspan.recognition.run_files import Of, RunLogs
 from actionspan.resampling import Floats, seeds_half_width
-from actionspan.storage import read_tsv, write_tsv
+from actionspan.storage import write_tsv
 
 CURVE_COLUMNS = (
     "curve",
@@ -65,21 +65,7 @@ def read_curves(path: Path) -> dict[str, Band]:
     Raises:
         InputError: The file is missing, a row is not of this table or there is none.
     """
-    points: dict[str, list[list[float]]] = {}
-    for number, row in enumerate(read_tsv(path), start=2):
-        try:
-            point = [float(row[column]) for column in ("epoch", *CURVE_COLUMNS[5:])]
-            points.setdefault(row["curve"], []).append(point)
-        except (KeyError, ValueError):
-            columns = ", ".join(CURVE_COLUMNS)
-            raise InputError(f"{path}: row {number}: not a row of {columns}") from None
-    if not points:
-        raise InputError(f"{path}: no row")
-    curves = {}
-    for label, rows in points.items():
-        epochs, mean, low, high = np.array(rows).T
-        curves[label] = epochs, mean, low, high
-    return curves
+    return read_bands(path, CURVE_COLUMNS)
 
 
 def draw_accuracy(path: Path, figure: str, curves: Mapping[str, Band]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actionspan.errors import InputError
+from actionspan.text_files import read_utf8
 
 EXPECTED = (
     "expected trainlist0{0}.txt and testlist0{0}.txt of UCF101, or {{class}}_test_split{0}.txt of "
@@ -97,14 +98,6 @@ def _add(entries: Entries, label: str, name: str, entry: Entry) -> None:
 
 def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield where each line of words is, and its words."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(read_utf8(path).splitlines(), start=1):
         if words := line.split():
             yield f"{path}: row {number}", words

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
+from actionspan.text_files import read_utf8
 
 SINGLE = "none"
 # Communication that grows with the ranks, and communication that all ranks share.
@@ -75,14 +76,7 @@ def read_times(path: Path) -> list[Run]:
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """Return the number (from 1) and the cells of each line that is not blank."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    text = read_utf8(path)
     header = text.lstrip().split("\n", 1)[0]
     separator = "," if "," in header and "\t" not in header else "\t"
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
