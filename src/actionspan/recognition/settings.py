@@ -46,7 +46,7 @@ class RecognitionSettings:
     batch_growth: float = option(2.0, "b2: by this factor")
     batch_cap: int = option(576, "largest batch of a learner", unit="clips")
     optimiser: Literal["adam", "sgd"] = option("adam", "adam, or sgd with momentum 0.9")
-    learning_rate: float = option(0.0001, "step size of the optimiser")
+    learning_rate: float = option(0.0003, "step size of the optimiser")
     decay_epochs: str = option("", "epochs after which the learning rate falls, by commas")
     decay_factor: float = option(0.1, "what the learning rate is multiplied by at each of them")
     weight_decay: float = option(0.0, "L2 penalty")
