@@ -10,7 +10,7 @@ import yaml
 from actionspan.cli import main
 from actionspan.config import check_config
 from actionspan.errors import InputError
-from actionspan.schema import SECTIONS, build_schema, check_settings
+from actionspan.schema import SECTIONS, build_schema, check_settings, encoders_of
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
@@ -216,6 +216,34 @@ def test_scores_are_of_classifiers_that_are_given_or_trained_here():
     config["features"]["encoders"]["flow_gain"] = 2.0
     with pytest.raises(InputError, match=r"my.yaml: features.encoders.flow_gain: must be 1"):
         check_settings(config, "my.yaml")
-    config["features"]["encoders"].update(flow_gain=1.0, rgb_weights="trained.pt")
+    config["features"]["encoders"].update(flow_gain=1.0, flow_histogram=True)
+    with pytest.raises(InputError, match=r"my.yaml: features.encoders: .*a flow histogram"):
+        check_settings(config, "my.yaml")
+    config["features"]["encoders"].update(flow_histogram=False, rgb_weights="trained.pt")
     with pytest.raises(InputError, match="source is scores: flow_weights must name"):
+        check_settings(config, "my.yaml")
+
+
+def test_trained_classifiers_are_used_as_they_were_trained():
+    config = with_value("features.source", "scores")
+    config["recognition"]["training"].update(network="resnet18", input_size=112, pretrained=False)
+    encoders = encoders_of(config)
+    assert encoders["input_size"] == 112
+    assert encoders["flow_encoder"] == "resnet18"
+    assert encoders["rgb_weights"] == "results/recognition/rgb/model.pt"
+    config["features"]["source"] = "pooled"
+    assert encoders_of(config) == config["features"]["encoders"]
+
+
+@pytest.mark.parametrize(
+    ("training", "weights", "message"),
+    [
+        ({"network": "resnet50"}, None, "weights: no weights come with resnet50; give a checkp"),
+        ({"pretrained": False}, "mine.pt", "weights: mine.pt is not used with .*pretrained: fal"),
+    ],
+)
+def test_what_classifiers_start_from_is_checked_before_anything_is_made(training, weights, message):
+    config = with_value("recognition.weights", weights)
+    config["recognition"]["training"].update(training)
+    with pytest.raises(InputError, match="my.yaml: recognition." + message):
         check_settings(config, "my.yaml")

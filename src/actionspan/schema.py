@@ -145,8 +145,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         for key in section.split("."):
             values = values[key]
         if section == "features.encoders" and config["features"]["source"] != "external":
-            source = "pooled" if trains_classifiers(config) else config["features"]["source"]
-            values = {**values, "source": source}
+            values = {**encoders_of(config), "source": config["features"]["source"]}
         try:
             from_mapping(settings, values)
         except ValueError as error:
@@ -156,6 +155,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
             processes(config[stage]["exchange"], config[stage][key])
         except ValueError as error:
             raise InputError(f"{name}: {stage}: {error}") from None
+    _check_start(config["recognition"], name)
     if trains_classifiers(config) and config["features"]["encoders"]["flow_gain"] != 1:
         raise InputError(
             f"{name}: features.encoders.flow_gain: must be 1 with features.source: scores, as the "
@@ -168,6 +168,34 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
     encoders = config["features"]["encoders"]
     given = encoders["rgb_weights"] or encoders["flow_weights"] or encoders["rgb_encoder"] == "i3d"
     return config["features"]["source"] == "scores" and not given
+
+
+def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return features.encoders; of classifiers that the workflow trains, as they are trained."""
+    encoders = dict(config["features"]["encoders"])
+    if trains_classifiers(config):
+        training = config["recognition"]["training"]
+        for stream in ("rgb", "flow"):
+            encoders[f"{stream}_encoder"] = training["network"]
+            encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
+        encoders["input_size"] = training["input_size"]
+    return encoders
+
+
+def _check_start(recognition: Mapping[str, Any], name: str) -> None:
+    """Check that classifiers have weights to start from where they want them, and there alone."""
+    training, weights = recognition["training"], recognition["weights"]
+    network = training["network"]
+    if weights and not training["pretrained"]:
+        raise InputError(
+            f"{name}: recognition.weights: {weights} is not used with "
+            "recognition.training.pretrained: false; leave out one of them"
+        )
+    if training["pretrained"] and not weights and network != "efficientnet_lite0":
+        raise InputError(
+            f"{name}: recognition.weights: no weights come with {network}; give a checkpoint or, "
+            "for resnets, a name of torchvision's, or set recognition.training.pretrained: false"
+        )
 
 
 def _section(root: dict[str, Any], name: str) -> dict[str, Any]:

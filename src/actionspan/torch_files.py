@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,16 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.storage import atomic_path
+
+# What torch.load raises for files that are none of its own, or not whole, beside OSError.
+UNREADABLE = (
+    pickle.UnpicklingError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    LookupError,
+    struct.error,
+)
 
 
 def write_torch(path: Path, content: Mapping[str, Any]) -> None:
@@ -30,5 +41,5 @@ def read_torch(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError):
+    except (*UNREADABLE, OSError):
         raise InputError(f"{path}: not a whole file of torch.save; delete it, run again") from None

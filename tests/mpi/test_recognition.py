@@ -1,5 +1,7 @@
 """Classifiers trained on ranks: the bits of learners in one process, for every variant of AAVG."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,18 @@ def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
     assert done.returncode == 2
     assert "--exchange aavg --learners 3: 3 processes are needed, 2 started" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("exchange", ["ring", "periodic"])
+def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
+    words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]
+    words += ["--exchange", exchange, "--epochs=1", "--variant=aavg1", "--input-size=64"]
+    words += ["--network=resnet18", "--no-pretrained"]
+    done = subprocess.run(
+        [sys.executable, "-m", "actionspan", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/model.pt").exists()

@@ -49,6 +49,13 @@ def test_it_never_shrinks_nor_passes_the_cap_and_goes_on_from_its_state(seen, si
         assert batch.best == max(seen[: number + 1])
 
 
+def test_the_smallest_batch_grows_by_the_smallest_factor():
+    batch = AdaptiveBatch(1, growth=1.05)
+    for accuracy in (0.9, 0.1, 0.1):
+        batch.update(accuracy)
+    assert batch.size == 3
+
+
 def test_growth_1_is_a_constant_batch():
     batch = AdaptiveBatch(24, growth=1)
     for accuracy in (0.9, 0.1, 0.2):

@@ -79,3 +79,16 @@ def test_the_silent_rank_is_the_one_that_is_named(capsys):
     assert (
         "rank 1 did not come to the exchange of bucket 3 of 4 in step 7" in capsys.readouterr().err
     )
+
+
+def test_a_block_may_have_more_patience_than_others():
+    wire = Wire(speakers=[])
+    watchdog = Watchdog(wire, seconds=0.2)
+    try:
+        with watchdog.waiting("the models", patience=1.0):
+            time.sleep(0.5)
+            assert not wire.ended
+            until(lambda: wire.ended)
+    finally:
+        watchdog.close()
+    assert set(wire.ended) == {STALLED}

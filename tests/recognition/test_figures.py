@@ -10,7 +10,6 @@ from actionspan.errors import InputError
 from actionspan.recognition.accuracy_curves import read_curves
 from actionspan.recognition.learning_rates import read_sweep
 from actionspan.recognition.run_files import by_way, read_logs
-from actionspan.recognition.traffic import each_epoch
 from actionspan.storage import read_tsv
 from recognition.runs import named, write_log
 
@@ -192,20 +191,6 @@ def test_a_bad_table_is_named(tmp_path, text):
     for read in (read_sweep, read_curves):
         with pytest.raises(InputError, match=r"table.tsv: (row 2: not a row of|no row)"):
             read(path)
-
-
-@pytest.mark.parametrize(
-    ("cumulative", "each"),
-    [
-        ([5, 10, 15], [5, 5, 5]),
-        ([8, 12, 13], [8, 4, 1]),
-        ([5, 5, 10], [5, 5, 5]),  # resumed after the first epoch
-        ([5, 10, 5], [5, 5, 5]),  # after the second
-        ([0, 0, 0], [0, 0, 0]),
-    ],
-)
-def test_counters_that_start_anew(cumulative, each):
-    assert each_epoch(np.array([cumulative, cumulative], float)).tolist() == [each, each]
 
 
 def test_traffic_is_the_mean_of_epochs_and_seeds(tmp_path):

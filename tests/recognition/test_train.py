@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import h5py
 import pytest
 import torch
 
@@ -192,8 +193,12 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     with pytest.raises(InputError, match=r"none.pt: no such file"):
         learn(stream="flow", rgb=tmp_path / "none.pt")
     other = learn("other", network="resnet34", epochs=1) / "model.pt"
-    with pytest.raises(InputError, match=r"a resnet34 of 3 classes, but the flow network is a res"):
+    with pytest.raises(InputError, match=r"a resnet34, but the flow network is a resnet18"):
         learn(stream="flow", rgb=other)
+    named = torch.load(learn("rgb", epochs=1) / "model.pt", weights_only=True)
+    torch.save({**named, "classes": ["a", "b", "c"]}, tmp_path / "named.pt")
+    with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
+        learn(stream="flow", rgb=tmp_path / "named.pt")
     flow = learn("flow", stream="flow", variant="aavg3", epochs=1) / "model.pt"
     with pytest.raises(InputError, match="a network of flow; flow starts from one of rgb"):
         learn(stream="flow", rgb=flow)
@@ -201,3 +206,31 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
         learn(learning_rate=1e30, epochs=1)
     with pytest.raises(InputError, match="resnet18: no weights come with it; give a checkpoint"):
         learn(pretrained=True)
+    with pytest.raises(InputError, match=r"mine.pt: not used with pretrained false; leave out"):
+        train([clips], "rgb", tiny(), tmp_path / "out", weights=tmp_path / "mine.pt")
+
+
+@pytest.mark.parametrize(
+    "content", [b"video,label", b"a: 1", bytes(range(256)) * 9, b"\x80\x02\x8a"]
+)
+def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
+    path = tmp_path / "model.pt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"model.pt: not a whole file of torch.save"):
+        learn(stream="flow", rgb=path)
+    with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
+        train([clips], "rgb", tiny(pretrained=True), tmp_path / "out", weights=path)
+
+
+def test_classes_without_training_clips_are_named(tmp_path, capsys):
+    clips = write_task(tmp_path / "clips.h5", training=2, validation=1)
+    with h5py.File(clips, "a") as file:
+        for name in [name for name in file if name.startswith("training.dark")]:
+            del file[name]
+    train([clips], "rgb", tiny(epochs=1), tmp_path / "out")
+    assert "no training clip of class 'dark'" in capsys.readouterr().err
+    with h5py.File(clips, "a") as file:
+        for name in [name for name in file if "bright" not in name]:
+            del file[name]
+    with pytest.raises(InputError, match=r"clips.h5: one class, 'bright'; a classifier needs two"):
+        train([clips], "rgb", tiny(), tmp_path / "out")

@@ -28,7 +28,7 @@ from actionspan.recognition.comparisons import (
 from actionspan.recognition.experiment_settings import ExperimentSettings
 from actionspan.recognition.experiments import Learning
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.schema import check_settings, trains_classifiers
+from actionspan.schema import check_settings, encoders_of, trains_classifiers
 from actionspan.settings import from_mapping
 from actionspan.sources import source_files
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
@@ -102,7 +102,7 @@ def checked_clips():
     clips = list_clips(
         Path(recognition["clips"]), splits, recognition["split"], fraction
     )
-    return {clip.clip_id: str(clip.path) for clip in clips}
+    return {clip.clip_id: clip for clip in clips}
 
 
 CONFIG_NAME = " + ".join(os.path.relpath(path) for path in workflow.configfiles)
@@ -133,12 +133,9 @@ STREAMS = ["rgb", "flow"]
 TRAINED_SCORES = trains_classifiers(config)
 # Classifiers see L flows at once, whatever pooled features have.
 FRAMES = dict(config["video"]["frames"])
-ENCODERS = dict(config["features"]["encoders"])
+ENCODERS = encoders_of(config)
 if TRAINED_SCORES:
     FRAMES["stack"] = config["recognition"]["store"]["stack"]
-    for _stream in STREAMS:
-        ENCODERS[f"{_stream}_encoder"] = config["recognition"]["training"]["network"]
-        ENCODERS[f"{_stream}_weights"] = f"results/recognition/{_stream}/model.pt"
 # The rows of the paper's ablation, whichever models a plain run has.
 ABLATION = ["origin", "se", "dense", "mtn"]
 LOSS_MODELS = ["origin", "cnn2", "cnn4", "mtn"]
@@ -399,11 +396,15 @@ def clip_files():
     """Return the trimmed clips and the files that divide them into subsets."""
     splits = config["recognition"]["splits"]
     lists = sorted(map(str, Path(splits).glob("*.txt"))) if splits else []
-    return [*CLIPS.values(), *lists]
+    return [*(str(clip.path) for clip in CLIPS.values()), *lists]
+
+
+def shard_clips(wildcards):
+    return [CLIPS[clip] for clip in CLIP_SHARDS[wildcards.clip_shard]]
 
 
 def shard_clip_files(wildcards):
-    return [CLIPS[clip] for clip in CLIP_SHARDS[wildcards.clip_shard]]
+    return [str(clip.path) for clip in shard_clips(wildcards)]
 
 
 def learning_of(wildcards):
@@ -433,7 +434,10 @@ def learner_threads(wildcards):
 
 
 def learner_memory(wildcards):
-    return 1000 + 3000 * learning_of(wildcards).learners
+    """Return MB: of libraries, and of what a network of the default's size keeps of the largest batch."""
+    training = config["recognition"]["training"]
+    batch = 80 * training["batch_cap"] * (training["input_size"] / 224) ** 2
+    return 1000 + round(1500 + batch) * learning_of(wildcards).learners
 
 
 def learner_launch(wildcards):
@@ -442,15 +446,14 @@ def learner_launch(wildcards):
 
 
 def learner_flags(wildcards):
+    """Return how learners are joined; of temporal.parallel only what such an exchange looks at."""
     learning = learning_of(wildcards)
-    parallel = {
-        key: value
-        for key, value in config["temporal"]["parallel"].items()
-        if key not in ("averaging_steps", "average_state", "overlap", "wire")
-    }
+    keys = ["stall_seconds", "cuda_aware"]
+    if learning.exchange not in ("none", "aavg", "periodic"):
+        keys += ["bucket_kib", "auto_kib", "staleness"]
     return (
         f"--exchange={learning.exchange} --learners={learning.learners}"
-        f" {flags(parallel)} {flags(learner_settings(wildcards))}"
+        f" {flags(config['temporal']['parallel'], *keys)} {flags(learner_settings(wildcards))}"
     )
 
 

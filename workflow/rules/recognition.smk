@@ -20,14 +20,15 @@ if TRIMMED:
         params:
             clips=shlex.quote(config["recognition"]["clips"]),
             splits=flags(config["recognition"], "splits", "split"),
-            settings=flags(config["recognition"]["store"]),
+            settings=flags(config["recognition"]["store"], "validation_fraction"),
         shell:
             "python -m actionspan recognition list --clips {params.clips} {params.splits}"
             " {params.settings} --out {output} > {log} 2>&1"
 
     rule recognition_clips:
         input:
-            table="results/recognition/clips.tsv",
+            # the rows of other shards are none of this one's business: its own are below
+            table=ancient("results/recognition/clips.tsv"),
             files=shard_clip_files,
             weights=weights_files(config["video"]["flow"]["weights"]),
             code=source_files("actionspan.recognition.trimmed_clips"),
@@ -48,7 +49,17 @@ if TRIMMED:
             clips=lambda wildcards: " ".join(
                 shlex.quote(name) for name in CLIP_SHARDS[wildcards.clip_shard]
             ),
-            settings=flags(config["recognition"]["store"]),
+            rows=lambda wildcards: [
+                f"{clip.label} {clip.subset}" for clip in shard_clips(wildcards)
+            ],
+            settings=flags(
+                config["recognition"]["store"],
+                "stack",
+                "snippet_frames",
+                "height",
+                "width",
+                "jpeg_quality",
+            ),
             flow=flags(config["video"]["flow"]),
         shell:
             "python -m actionspan recognition clips --list {input.table} --shard-clips {params.clips}"
@@ -77,7 +88,16 @@ else:
             runtime=120,
             gpu=0,
         params:
-            settings=flags(config["recognition"]["store"]),
+            settings=flags(
+                config["recognition"]["store"],
+                "height",
+                "width",
+                "jpeg_quality",
+                "background",
+                "background_margin",
+                "background_ratio",
+                "validation_fraction",
+            ),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
@@ -131,3 +151,25 @@ use rule recognition_train as recognition_experiment with:
         "results/logs/recognition_train/{learning}/{stream}.log",
     benchmark:
         "results/benchmarks/recognition_train/{learning}/{stream}.tsv"
+
+
+rule recognition_accuracy:
+    input:
+        rgb="results/recognition/rgb/scores.json",
+        flow="results/recognition/flow/scores.json",
+        code=source_files("actionspan.recognition.two_stream"),
+    output:
+        tsv="results/recognition/accuracy.tsv",
+        markdown="results/recognition/accuracy.md",
+    log:
+        "results/logs/recognition_accuracy.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=10,
+        gpu=0,
+    shell:
+        "python -m actionspan recognition accuracy --rgb {input.rgb} --flow {input.flow}"
+        " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"

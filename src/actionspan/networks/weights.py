@@ -1,7 +1,6 @@
 """Loading of checkpoints: by path, from a package, or by torchvision's names."""
 
 import importlib.util
-import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
+from actionspan.torch_files import UNREADABLE
 
 State = dict[str, Tensor]
 
@@ -54,7 +54,7 @@ def _load_file(path: Path) -> State:
             raise InputError(f"{path}: not a safetensors file: {error}") from None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError):
+    except UNREADABLE:
         raise InputError(
             f"{path}: not a checkpoint that loads safely (torch.load with weights_only=True); "
             f"save its state_dict alone"

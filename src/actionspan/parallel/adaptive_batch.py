@@ -39,7 +39,7 @@ class AdaptiveBatch:
         if math.isnan(accuracy):
             raise ValueError("the validation accuracy is no number")
         if accuracy < self.best * self.margin:
-            self.size = min(self.cap, int(self.size * self.growth))
+            self.size = min(self.cap, math.ceil(self.size * self.growth))
         self.best = max(self.best, accuracy)
 
     def state(self) -> dict[str, float]:

@@ -29,6 +29,11 @@ def launched() -> int:
     return _number(RANKS, 1)
 
 
+def is_rank() -> bool:
+    """Return whether a launcher started this process, be it alone."""
+    return any(name in os.environ for name in (*RANKS, *RANK))
+
+
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
     return _number(LOCAL_RANKS, 1) > cores()

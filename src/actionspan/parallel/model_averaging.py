@@ -55,6 +55,7 @@ class AveragingReplica(Member, ABC):
         super().__init__(name, comm.Dup(), model, optimiser, settings)
         self.whole_state = settings.average_state
         self._interval = Interval(settings.averaging_steps)
+        self._averaged_at = time.monotonic()
 
     @property
     def averages(self) -> int:
@@ -127,8 +128,11 @@ class AveragingReplica(Member, ABC):
 
     def _average(self) -> None:
         begun = time.perf_counter()
-        with self.watchdog.waiting(f"the models after step {self._steps}"):
+        # learners that meet rarely may drift apart by more than a deadline of exchanges
+        own = time.monotonic() - self._averaged_at
+        with self.watchdog.waiting(f"the models after step {self._steps}", patience=own):
             self._exchange()
+        self._averaged_at = time.monotonic()
         self._interval.averaged()
         taken = time.perf_counter() - begun
         self.seconds["exchange"] += taken

@@ -36,16 +36,22 @@ class Watchdog:
     def __init__(self, comm: Any, seconds: float) -> None:
         self.comm, self.seconds = comm, seconds
         self.period = min(0.5, seconds / 10)
-        self._waiting: tuple[float, str] | None = None
+        self._waiting: tuple[float, str, float] | None = None  # since when, for what, how long
         self._stop = threading.Event()
         self._sends: list[Any] = []
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Watch a block that waits for other ranks; `what` says for what, e.g. its bucket."""
-        before, self._waiting = self._waiting, (time.monotonic(), what)
+    def waiting(self, what: str, patience: float = 0.0) -> Iterator[None]:
+        """Watch a block that waits for other ranks.
+
+        Args:
+            what: For what, e.g. its bucket.
+            patience: The deadline in seconds where it is above the watchdog's own.
+        """
+        seconds = max(self.seconds, patience)
+        before, self._waiting = self._waiting, (time.monotonic(), what, seconds)
         try:
             yield
         finally:
@@ -72,10 +78,10 @@ class Watchdog:
             if current is None:
                 continue
             others_wait = any(looked - when < self._recent for when in heard.values())
-            if waited < self.seconds / 2 and not others_wait:
+            if waited < current[2] / 2 and not others_wait:
                 continue
             self._tell()
-            if waited >= self.seconds:
+            if waited >= current[2]:
                 now = time.monotonic()
                 others = set(range(self.comm.Get_size())) - {self.comm.Get_rank()}
                 waiting = {rank for rank in others if now - heard.get(rank, -1e9) < self._recent}

@@ -1,4 +1,4 @@
-"""The batches of an epoch: drawn, decoded and cut on as many threads as the machine spares.
+"""The batches of an epoch: drawn, decoded and cut ahead of time, on one thread or several.
 
 OpenCV decodes and scales without holding Python's lock, so readers work side by side, beside the
 network too. What a batch holds depends on neither their number nor the ranks'.

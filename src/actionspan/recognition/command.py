@@ -20,6 +20,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     _add_clips(steps)
     _add_segments(steps)
     add_train(steps)
+    _add_accuracy(steps)
     add_experiments(steps)
 
 
@@ -64,6 +65,16 @@ def _add_segments(steps: Any) -> None:
     _add_processes_and_out(step)
     add_arguments(step, ClipSettings)
     step.set_defaults(run=_run_segments)
+
+
+def _add_accuracy(steps: Any) -> None:
+    help_line = "accuracy of both streams and of their mean, by class"
+    step = steps.add_parser("accuracy", help=help_line, description=help_line)
+    for stream in ("rgb", "flow"):
+        step.add_argument(f"--{stream}", type=Path, required=True, help=f"{stream}/scores.json")
+    step.add_argument("--out-tsv", type=Path, required=True, help="table to write")
+    step.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
+    step.set_defaults(run=_run_accuracy)
 
 
 def _add_processes_and_out(step: argparse.ArgumentParser) -> None:
@@ -121,6 +132,17 @@ def _run_segments(arguments: argparse.Namespace) -> int:
         settings,
         processes,
     )
+    return 0
+
+
+def _run_accuracy(arguments: argparse.Namespace) -> int:
+    from actionspan.recognition.two_stream import ACCURACY_COLUMNS, accuracy_markdown, accuracy_rows
+    from actionspan.storage import atomic_path, write_tsv
+
+    rows = accuracy_rows(arguments.rgb, arguments.flow)
+    write_tsv(arguments.out_tsv, ACCURACY_COLUMNS, rows)
+    with atomic_path(arguments.out_markdown) as partial:
+        partial.write_text(accuracy_markdown(rows), encoding="utf-8")
     return 0
 
 

@@ -26,6 +26,7 @@ class Evaluator:
         settings: Input size and precision.
         inputs: Of the network.
         replica: Whose ranks take the clips in turn; None: this process alone.
+        readers: Threads that decode.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class Evaluator:
         settings: RecognitionSettings,
         inputs: Inputs,
         replica: Any = None,
+        readers: int = 1,
     ) -> None:
         self.store, self.stream, self.settings = store, stream, settings
-        self.inputs, self.replica = inputs, replica
+        self.inputs, self.replica, self.readers = inputs, replica, readers
 
     @torch.inference_mode()
     def probabilities(self, model: nn.Module, clips: NDArray[np.int64], samples: int) -> Doubles:
@@ -69,7 +71,8 @@ class Evaluator:
         ]
         # a short clip repeats its positions, which need be computed once only
         distinct = [list(dict.fromkeys(each)) for each in samples_of]
-        read = clip_batches(self.store, self.stream, iter(distinct), self.settings.input_size)
+        size = self.settings.input_size
+        read = clip_batches(self.store, self.stream, iter(distinct), size, self.readers)
         own = []
         for number, wanted, known, (pictures, _) in zip(
             numbers, samples_of, distinct, read, strict=True

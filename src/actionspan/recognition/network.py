@@ -1,6 +1,6 @@
 """A classifier of one stream: an image network with a new last layer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,10 @@ def build_classifier(
         weights: A checkpoint, or a name of torchvision's; None: those that come as a package.
 
     Raises:
-        InputError: There are no such weights.
+        InputError: There are no such weights, or there are but none are wanted.
     """
+    if weights is not None and not settings.pretrained:
+        raise InputError(f"{weights}: not used with pretrained false; leave out one of them")
     seed_torch(settings.seed)
     known = architecture(settings.network)
     network = known.build(channels, classes)
@@ -45,13 +47,15 @@ def build_classifier(
     return _filled(network, {**state, **new}, known.first, str(weights or settings.network))
 
 
-def carry_over(settings: RecognitionSettings, channels: int, classes: int, rgb: Path) -> nn.Module:
+def carry_over(
+    settings: RecognitionSettings, channels: int, classes: Sequence[str], rgb: Path
+) -> nn.Module:
     """Return a network of flow that starts from the trained one of RGB, last layer and all.
 
     Args:
         settings: Of the flow network.
         channels: Its input planes.
-        classes: Its outputs.
+        classes: The names of its outputs.
         rgb: model.pt of the RGB network.
 
     Raises:
@@ -60,14 +64,19 @@ def carry_over(settings: RecognitionSettings, channels: int, classes: int, rgb: 
     content = read_classifier(rgb)
     if content["stream"] != "rgb":
         raise InputError(f"{rgb}: a network of {content['stream']}; flow starts from one of rgb")
-    if (content["network"], len(content["classes"])) != (settings.network, classes):
+    if content["network"] != settings.network:
         raise InputError(
-            f"{rgb}: a {content['network']} of {len(content['classes'])} classes, but the flow "
-            f"network is a {settings.network} of {classes}; train both alike"
+            f"{rgb}: a {content['network']}, but the flow network is a {settings.network}; train "
+            "both alike"
+        )
+    if content["classes"] != list(classes):
+        raise InputError(
+            f"{rgb}: its classes are {', '.join(content['classes'])}, but those of the clips are "
+            f"{', '.join(classes)}; train both on the same clips"
         )
     known = architecture(settings.network)
     return _filled(
-        known.build(channels, classes), dict(content["state_dict"]), known.first, str(rgb)
+        known.build(channels, len(classes)), dict(content["state_dict"]), known.first, str(rgb)
     )
 
 

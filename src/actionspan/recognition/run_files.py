@@ -126,7 +126,7 @@ def read_scores(paths: Iterable[Path]) -> dict[Of, RunScores]:
     for of, files in _by_run(paths, "scores.json").items():
         planes = []
         for path in files.values():
-            content = _scores(path)
+            content = read_classifier_scores(path)
             first = first or (path, content)
             for key in ("classes", "clips", "labels", "samples"):
                 if content[key] != first[1][key]:
@@ -146,7 +146,12 @@ def read_scores(paths: Iterable[Path]) -> dict[Of, RunScores]:
     return scores
 
 
-def _scores(path: Path) -> dict[str, Any]:
+def read_classifier_scores(path: Path) -> dict[str, Any]:
+    """Read one scores.json, with `probabilities` as a (clips, classes) array.
+
+    Raises:
+        InputError: The file is missing or is no such scores.
+    """
     content = read_json(path)
     try:
         clips, classes = len(content["clips"]), len(content["classes"])

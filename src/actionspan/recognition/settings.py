@@ -44,7 +44,9 @@ class RecognitionSettings:
         1.0, "b1: the batch grows when the accuracy is below b1 times the best"
     )
     batch_growth: float = option(2.0, "b2: by this factor")
-    batch_cap: int = option(576, "largest batch of a learner", unit="clips")
+    batch_cap: int = option(
+        64, "largest batch of a learner; memory grows with it (paper: 576)", unit="clips"
+    )
     optimiser: Literal["adam", "sgd"] = option("adam", "adam, or sgd with momentum 0.9")
     learning_rate: float = option(0.0003, "step size of the optimiser")
     decay_epochs: str = option("", "epochs after which the learning rate falls, by commas")

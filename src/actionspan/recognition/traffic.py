@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from actionspan.recognition.comparisons import STREAM_NAMES
 from actionspan.recognition.run_files import Of, RunLogs
 from actionspan.resampling import Floats, seeds_half_width
@@ -43,29 +41,23 @@ class Traffic:
     shares: Floats
 
 
-def each_epoch(cumulative: Floats) -> Floats:
-    """Return what was counted in each epoch, of counters that a resumed training starts anew.
-
-    Args:
-        cumulative: (S, E) counted since the process started.
-    """
-    before = np.concatenate([np.zeros((len(cumulative), 1)), cumulative[:, :-1]], axis=1)
-    # what an epoch adds is above 0 where anything is counted: no rise means a new start
-    return np.where(cumulative > before, cumulative - before, cumulative)
-
-
 def traffic_of(run: RunLogs) -> Traffic:
     """Return what the exchanges of a run cost."""
-    sent = float(each_epoch(run.columns["sent_bytes"]).mean()) / 1e6
+    sent = _an_epoch(run.columns["sent_bytes"]) / 1e6
     seconds, exchanged = run.columns["seconds"], run.columns["communication_seconds"]
     counted = sent > 0 or run.learning.learners == 1
     return Traffic(
-        averages=float(each_epoch(run.columns["averages"]).mean()),
+        averages=_an_epoch(run.columns["averages"]),
         megabytes=sent if counted else None,
         seconds=float(seconds.mean()),
         communication=float(exchanged.mean()),
         shares=100 * exchanged.sum(axis=1) / seconds.sum(axis=1),
     )
+
+
+def _an_epoch(so_far: Floats) -> float:
+    """Return the mean of an epoch over (S, E) counts since the first."""
+    return float((so_far[:, -1] / so_far.shape[1]).mean())
 
 
 def traffic_cells(logs: Mapping[Of, RunLogs], confidence: float) -> list[list[str]]:

@@ -111,6 +111,7 @@ class Task:
     inputs: Inputs
     training: Any  # places of clips in the store
     validation: Any
+    readers: int  # threads that decode; cores that the network computes on are not for them
 
     @property
     def labels(self) -> Any:
@@ -128,7 +129,9 @@ def train_epoch(run: Run, task: Task) -> tuple[float, float]:
         model.train()
     order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
     steps = epoch_steps(len(order), run.batch.size * team.replica.workers)
-    data = training_batches(task.store, task.stream, order, steps, team.shares, settings, epoch)
+    data = training_batches(
+        task.store, task.stream, order, steps, team.shares, settings, epoch, task.readers
+    )
     losses, waited = 0.0, 0.0
     numbers = team.numbers()
     with contextlib.closing(prefetched(data)) as ready:
@@ -265,7 +268,7 @@ def train(
         raise InputError("--rgb-model is missing: transfer needs model.pt of the RGB stream")
 
     def prepare() -> tuple[Task, nn.Module]:
-        return read_task(clips, stream, settings, learners, weights, carried, rank == 0)
+        return read_task(clips, stream, settings, learners, weights, carried, threads, rank == 0)
 
     with deterministic(threads):
         with watched(comm, PREPARATION * parallel.stall_seconds) as waiting:
@@ -289,7 +292,7 @@ def train(
             state = comm.bcast(state, root=0)
         if state is not None:
             run.restore(state)
-        evaluator = Evaluator(task.store, stream, settings, task.inputs, team.replica)
+        evaluator = Evaluator(task.store, stream, settings, task.inputs, team.replica, task.readers)
         left = range(run.epoch, settings.epochs)
         shown = progress(left, f"training {stream}", len(left), unit="epoch") if not rank else left
         for _ in shown:
@@ -310,6 +313,7 @@ def read_task(
     learners: int,
     weights: Path | None,
     carried: Path | None,
+    threads: int,
     speaks: bool,
 ) -> tuple[Task, nn.Module]:
     """Open the clips and build the network to start from.
@@ -324,16 +328,26 @@ def read_task(
         raise InputError(
             f"{names}: {len(training)} training clips for {learners} learners; each needs one"
         )
-    if speaks and not len(validation):
-        print(f"{names}: no validation clip; the last epoch is kept", file=sys.stderr)
-    channels, classes = store.channels[stream], len(store.classes)
+    if len(store.classes) < 2:
+        raise InputError(
+            f"{names}: one class, {store.classes[0]!r}; a classifier needs two or more"
+        )
+    if speaks:
+        seen = {store.clips[clip].label for clip in training.tolist()}
+        for label, name in enumerate(store.classes):
+            if label not in seen:
+                print(f"{names}: no training clip of class {name!r}", file=sys.stderr)
+        if not len(validation):
+            print(f"{names}: no validation clip; the last epoch is kept", file=sys.stderr)
+    channels = store.channels[stream]
     if carried is not None:
-        model = carry_over(settings, channels, classes, carried)
+        model = carry_over(settings, channels, store.classes, carried)
     else:
-        model = build_classifier(settings, channels, classes, weights)
+        model = build_classifier(settings, channels, len(store.classes), weights)
     device = choose_device(settings.device)
     inputs = Inputs(architecture(settings.network), channels, device)
-    return Task(store, stream, settings, inputs, training, validation), model
+    readers = threads if device.type == "cuda" else 1
+    return Task(store, stream, settings, inputs, training, validation, readers), model
 
 
 def finish(

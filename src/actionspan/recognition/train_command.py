@@ -68,10 +68,14 @@ def _train(arguments: argparse.Namespace) -> int:
     )
     from actionspan.allocator import keep_freed_memory
     from actionspan.parallel.launch import world
-    from actionspan.parallel.launcher import launched
+    from actionspan.parallel.launcher import is_rank
 
-    comm = world() if launched() > 1 else None
-    check_processes(arguments.exchange, arguments.learners, launched())
+    # MPI first, so that the first rank to find a mistake ends the job
+    comm = world() if is_rank() or arguments.exchange not in ("none", "aavg") else None
+    started = comm.Get_size() if comm is not None else 1
+    check_processes(arguments.exchange, arguments.learners, started)
+    if started == 1 and arguments.exchange in ("none", "aavg"):
+        comm = None  # all learners are in this process
     if arguments.threads < 1:
         raise InputError(f"--threads {arguments.threads}: at least 1")
     keep_freed_memory()
