@@ -41,7 +41,7 @@ def test_from_a_folder_to_shards(folder, tmp_path, capsys):
     shards = [tmp_path / "0000.h5", tmp_path / "0001.h5"]
     flags = ["--stack", "2", "--bound", "12", *SIZE]
     for out, chosen in zip(shards, (ids[::2], ids[1::2]), strict=True):
-        words = ["--list", str(table), "--shard-clips", *chosen, "--out", str(out), *flags]
+        words = ["--clips", str(folder), "--shard-clips", *chosen, "--out", str(out), *flags]
         assert main(["recognition", "clips", *words]) == 0
     assert "rejected sit.v_sit_g02_c01" in capsys.readouterr().err
     store = ClipStore(shards)
@@ -49,7 +49,7 @@ def test_from_a_folder_to_shards(folder, tmp_path, capsys):
     assert (store.classes, store.bound, store.channels["flow"]) == (["run", "sit"], 12.0, 4)
     assert [read_number(store.read("rgb", 0, k)) for k in range(2)] == [4, 12]
     whole = tmp_path / "whole.h5"
-    words = ["--list", str(table), "--out", str(whole), *flags, "--processes", "2"]
+    words = ["--clips", str(folder), "--out", str(whole), *flags, "--processes", "2"]
     assert main(["recognition", "clips", *words]) == 0
     assert ClipStore([whole]).fingerprint == store.fingerprint
 
@@ -94,17 +94,18 @@ def test_a_listed_split(folder, tmp_path):
         (["list", "--clips", "gone"], "gone: not a folder of clips"),
         (["list", "--clips", "gone", "--split", "0"], "--split 0: 1 or more"),
         (["list", "--clips", "x", "--validation-fraction", "1"], "validation_fraction is 1.0"),
-        (["clips", "--list", "gone.tsv"], "gone.tsv: no such file"),
-        (["clips", "--list", "l.tsv", "--shard-clips", "b"], "--shard-clips b: no such clip in l"),
-        (["clips", "--list", "l.tsv", "--height", "100"], "height is 100: a multiple of 8"),
-        (["clips", "--list", "l.tsv", "--bound", "0"], "bound is 0.0"),
-        (["clips", "--list", "l.tsv", "--processes", "0"], "--processes: 0"),
+        (["clips", "--clips", "gone"], "gone: not a folder of clips"),
+        (["clips", "--clips", "l", "--shard-clips", "b"], "--shard-clips b: no such clip in l"),
+        (["clips", "--clips", "l", "--height", "100"], "height is 100: a multiple of 8"),
+        (["clips", "--clips", "l", "--bound", "0"], "bound is 0.0"),
+        (["clips", "--clips", "l", "--processes", "0"], "--processes: 0"),
         (["segments", "--frames", "f", "--flow", "g", "--annotations", "gone"], "gone: no such"),
     ],
 )
 def test_mistakes_are_one_line(arguments, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "l.tsv").write_text("clip_id\tpath\tlabel\tsubset\na\tb\tc\ttraining\n")
+    (tmp_path / "l/run").mkdir(parents=True)
+    (tmp_path / "l/run/a.mp4").touch()
     assert main(["recognition", *arguments, "--out", "x"]) == 2
     errors = capsys.readouterr().err
     assert words in errors

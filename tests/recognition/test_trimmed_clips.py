@@ -9,7 +9,7 @@ from actionspan.recognition import trimmed_clips
 from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
-from actionspan.recognition.trimmed_clips import read_clip_list, store_clips, write_clip_list
+from actionspan.recognition.trimmed_clips import store_clips
 from actionspan.video.flow import compute_flow
 from actionspan.video.frames import snippets
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -98,35 +98,6 @@ def test_a_missing_algorithm_is_one_error(clips, tmp_path):
     missing = FlowSettings(algorithm="raft", weights=tmp_path / "gone.pth")
     with pytest.raises(InputError, match="gone.pth: No such file"):
         store_clips(clips, tmp_path / "s.h5", SMALL, missing)
-
-
-def test_a_list_is_read_as_it_was_written(clips, tmp_path):
-    odd = TrimmedClip("a b.#1 'x'", tmp_path / "a b" / "#1 'x'.avi", "a b", "validation")
-    write_clip_list(tmp_path / "clips.tsv", [*clips, odd])
-    assert read_clip_list(tmp_path / "clips.tsv") == [*clips, odd]
-
-
-HEADER = "clip_id\tpath\tlabel\tsubset\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("clip_id\tpath\n", None),
-        ("clip_id\tpath\na\tb\n", "the columns are clip_id, path, not clip_id, path, label, sub"),
-        (f"{HEADER}a\tb\tc\ttraining\na\td\tc\ttraining\n", "row 3: clip_id 'a' is empty, holds"),
-        (f"{HEADER}a/b\tb\tc\ttraining\n", "row 2: clip_id 'a/b'"),
-        (f"{HEADER}a\tb\tc\ttrain\n", "row 2: subset 'train' is none of training, validation"),
-        (f"{HEADER}a\tb\t\ttraining\n", "row 2: path or label is empty"),
-    ],
-)
-def test_mistakes_in_a_list_name_the_row(tmp_path, text, words):
-    (tmp_path / "clips.tsv").write_text(text)
-    if words is None:
-        assert read_clip_list(tmp_path / "clips.tsv") == []
-        return
-    with pytest.raises(InputError, match=f"clips.tsv: .*{words}"):
-        read_clip_list(tmp_path / "clips.tsv")
 
 
 def test_real_clips_are_stored(shared_data, tmp_path):

@@ -113,6 +113,9 @@ def test_trimmed_clips_by_class_train_learners_in_one_process(tmp_path):
     assert not (tmp_path / "results/video").exists()
     log = "".join(path.read_text() for path in (tmp_path / "results/logs").rglob("*.log"))
     assert "broken" in log
+    shards = len(list((tmp_path / "results/recognition/clips").glob("*.h5")))
+    shutil.copy(tmp_path / "clips/walk/v_0.mp4", tmp_path / "clips/walk/v_new.mp4")
+    assert 0 < project.planned(*targets, config=config)["recognition_clips"] < shards
     config["recognition"] = {**recognition, "clips": "nowhere"}
     done = project.snakemake(*targets, config=config)
     assert done.returncode != 0

@@ -93,7 +93,7 @@ def checked_shards(name):
 
 
 def checked_clips():
-    """Return {clip id: path} of the trimmed clips for recognition, if there are any."""
+    """Return the trimmed clips for recognition by id, if there are any."""
     recognition = config["recognition"]
     if recognition["clips"] is None:
         return {}

@@ -2,6 +2,12 @@
 
 if TRIMMED:
 
+    CLIP_FOLDER = (
+        flags(config["recognition"], "clips", "splits", "split")
+        + " "
+        + flags(config["recognition"]["store"], "validation_fraction")
+    )
+
     rule recognition_list:
         input:
             files=clip_files(),
@@ -18,17 +24,12 @@ if TRIMMED:
             runtime=30,
             gpu=0,
         params:
-            clips=shlex.quote(config["recognition"]["clips"]),
-            splits=flags(config["recognition"], "splits", "split"),
-            settings=flags(config["recognition"]["store"], "validation_fraction"),
+            folder=CLIP_FOLDER,
         shell:
-            "python -m actionspan recognition list --clips {params.clips} {params.splits}"
-            " {params.settings} --out {output} > {log} 2>&1"
+            "python -m actionspan recognition list {params.folder} --out {output} > {log} 2>&1"
 
     rule recognition_clips:
         input:
-            # the rows of other shards are none of this one's business: its own are below
-            table=ancient("results/recognition/clips.tsv"),
             files=shard_clip_files,
             weights=weights_files(config["video"]["flow"]["weights"]),
             code=source_files("actionspan.recognition.trimmed_clips"),
@@ -46,9 +47,11 @@ if TRIMMED:
             runtime=480,
             gpu=0,
         params:
+            folder=CLIP_FOLDER,
             clips=lambda wildcards: " ".join(
                 shlex.quote(name) for name in CLIP_SHARDS[wildcards.clip_shard]
             ),
+            # class and subset of a clip may change where its file does not
             rows=lambda wildcards: [
                 f"{clip.label} {clip.subset}" for clip in shard_clips(wildcards)
             ],
@@ -62,7 +65,7 @@ if TRIMMED:
             ),
             flow=flags(config["video"]["flow"]),
         shell:
-            "python -m actionspan recognition clips --list {input.table} --shard-clips {params.clips}"
+            "python -m actionspan recognition clips {params.folder} --shard-clips {params.clips}"
             " {params.settings} {params.flow} --processes {threads} --out {output} > {log} 2>&1"
 
 else:
@@ -108,6 +111,7 @@ rule recognition_train:
         clips=expand(
             "results/recognition/clips/{clip_shard}.h5", clip_shard=CLIP_SHARDS
         ),
+        listed="results/recognition/clips.tsv" if TRIMMED else [],
         rgb=rgb_classifier,
         weights=weights_files(config["recognition"]["weights"]),
         code=source_files("actionspan.recognition.train_command"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.recognition.clip_lists import TrimmedClip, files_left_out, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.experiments_command import add_experiments
 from actionspan.recognition.train_command import add_train
@@ -27,14 +28,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 def _add_list(steps: Any) -> None:
     help_line = "list the trimmed clips of a folder with their classes and subsets"
     step = steps.add_parser("list", help=help_line, description=help_line)
-    step.add_argument(
-        "--clips",
-        type=Path,
-        required=True,
-        help="folder with CLASS/clip.avi, or training/CLASS/… and validation/CLASS/…",
-    )
-    step.add_argument("--splits", type=Path, help="folder of UCF101's or HMDB51's split files")
-    step.add_argument("--split", type=int, default=1, help="which of the splits (default: 1)")
+    _add_folder(step)
     step.add_argument("--out", type=Path, required=True, help="table to write, clips.tsv")
     add_arguments(step, ClipSettings)
     step.set_defaults(run=_run_list)
@@ -43,17 +37,28 @@ def _add_list(steps: Any) -> None:
 def _add_clips(steps: Any) -> None:
     help_line = "decode trimmed clips once, compute their flow and store both"
     step = steps.add_parser("clips", help=help_line, description=help_line)
-    step.add_argument("--list", type=Path, required=True, help="clips.tsv of `recognition list`")
+    _add_folder(step)
     step.add_argument(
         "--shard-clips",
         nargs="+",
         metavar="ID",
-        help="ids of the clips of this shard (default: all of the list)",
+        help="ids of the clips of this shard, as `recognition list` shows them (default: all)",
     )
     _add_processes_and_out(step)
     add_arguments(step, ClipSettings)
     add_arguments(step, FlowSettings)
     step.set_defaults(run=_run_clips)
+
+
+def _add_folder(step: argparse.ArgumentParser) -> None:
+    step.add_argument(
+        "--clips",
+        type=Path,
+        required=True,
+        help="folder with CLASS/clip.avi, or training/CLASS/… and validation/CLASS/…",
+    )
+    step.add_argument("--splits", type=Path, help="folder of UCF101's or HMDB51's split files")
+    step.add_argument("--split", type=int, default=1, help="which of the splits (default: 1)")
 
 
 def _add_segments(steps: Any) -> None:
@@ -86,30 +91,33 @@ def _add_processes_and_out(step: argparse.ArgumentParser) -> None:
 
 def _run_list(arguments: argparse.Namespace) -> int:
     settings = from_arguments(ClipSettings, arguments)
-    if arguments.split < 1:
-        raise InputError(f"--split {arguments.split}: 1 or more")
-    from actionspan.recognition.clip_lists import files_left_out, list_clips
+    clips = _listed(arguments, settings)
     from actionspan.recognition.trimmed_clips import write_clip_list
 
-    folder = arguments.clips
-    clips = list_clips(folder, arguments.splits, arguments.split, settings.validation_fraction)
-    for file, reason in files_left_out(folder).items():
+    for file, reason in files_left_out(arguments.clips).items():
         print(f"left out {file}: {reason}", file=sys.stderr)
     write_clip_list(arguments.out, clips)
     return 0
+
+
+def _listed(arguments: argparse.Namespace, settings: ClipSettings) -> list[TrimmedClip]:
+    if arguments.split < 1:
+        raise InputError(f"--split {arguments.split}: 1 or more")
+    fraction = settings.validation_fraction
+    return list_clips(arguments.clips, arguments.splits, arguments.split, fraction)
 
 
 def _run_clips(arguments: argparse.Namespace) -> int:
     settings = from_arguments(ClipSettings, arguments)
     flow = from_arguments(FlowSettings, arguments)
     processes = _processes(arguments)
-    from actionspan.recognition.trimmed_clips import read_clip_list, store_clips
+    from actionspan.recognition.trimmed_clips import store_clips
 
-    clips = {clip.clip_id: clip for clip in read_clip_list(arguments.list)}
+    clips = {clip.clip_id: clip for clip in _listed(arguments, settings)}
     chosen = list(clips) if arguments.shard_clips is None else arguments.shard_clips
     for clip_id in chosen:
         if clip_id not in clips:
-            raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.list}")
+            raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.clips}")
     if flow.algorithm == "raft":
         import torch
 

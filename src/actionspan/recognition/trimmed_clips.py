@@ -11,13 +11,12 @@ from typing import NamedTuple
 import cv2
 import h5py
 
-from actionspan.dataset.tables import SUBSETS
 from actionspan.errors import InputError
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.shards import map_videos
-from actionspan.storage import digest, read_tsv, write_tsv
+from actionspan.storage import digest, write_tsv
 from actionspan.video.flow import compute_flow, estimator, weights_digest
 from actionspan.video.frames import snippets
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -34,32 +33,6 @@ class _Source(NamedTuple):
 def write_clip_list(path: Path, clips: Sequence[TrimmedClip]) -> None:
     """Write clips as a table."""
     write_tsv(path, TrimmedClip._fields, clips)
-
-
-def read_clip_list(path: Path) -> list[TrimmedClip]:
-    """Read a table that `write_clip_list` wrote.
-
-    Raises:
-        InputError: The file is missing, or a row is not a clip.
-    """
-    clips: dict[str, TrimmedClip] = {}
-    for row, cells in enumerate(read_tsv(path), start=2):
-        if set(cells) != set(TrimmedClip._fields):
-            columns = ", ".join(TrimmedClip._fields)
-            raise InputError(f"{path}: the columns are {', '.join(cells)}, not {columns}")
-        clip_id, subset = cells["clip_id"], cells["subset"]
-        if not clip_id or "/" in clip_id or clip_id in clips:
-            raise InputError(
-                f"{path}: row {row}: clip_id {clip_id!r} is empty, holds a / or stands there twice"
-            )
-        if subset not in SUBSETS:
-            raise InputError(
-                f"{path}: row {row}: subset {subset!r} is none of {', '.join(SUBSETS)}"
-            )
-        if not cells["label"] or not cells["path"]:
-            raise InputError(f"{path}: row {row}: path or label is empty")
-        clips[clip_id] = TrimmedClip(clip_id, Path(cells["path"]), cells["label"], subset)
-    return list(clips.values())
 
 
 def store_clips(
