@@ -103,8 +103,13 @@ def test_averaging_after_each_step_is_summing_gradients(clips, on_ranks, tmp_pat
 def test_peers_train_too(on_ranks, tmp_path, exchange, more):
     flags = ["--stream=rgb", "--variant=aavg1", "--epochs=6"]
     out = on_ranks(2, tmp_path / "out", *flags, exchange=exchange, more=more)
-    losses = [float(row["training_loss"]) for row in read_tsv(out / "log.tsv")]
+    rows = read_tsv(out / "log.tsv")
+    losses = [float(row["training_loss"]) for row in rows]
     assert losses[-1] < losses[0]
+    spent, exchanged = (
+        sum(float(row[f"{name}seconds"]) for row in rows) for name in ("", "communication_")
+    )
+    assert exchanged < 0.95 * spent  # a learner's: a server does nothing but wait
 
 
 def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):

@@ -102,7 +102,7 @@ def traffic_markdown(logs: Mapping[Of, RunLogs], measured: str, confidence: floa
         f"{measured}.",
         "MB: 10⁶ bytes that all ranks together sent in an epoch; empty where nothing was counted: "
         "a library sends, or the learners are in one process, which has no seconds of exchanges "
-        "either. Seconds are of the first rank, in training alone; those of exchanges include "
+        "either. Seconds are of the first learner, in training alone; those of exchanges include "
         "waiting for a later rank. In brackets the "
         f"{100 * confidence:.4g} % interval over seeds (Student's t); one seed has none.",
         "",

@@ -169,7 +169,8 @@ def run_epoch(run: Run, task: Task, evaluator: Evaluator) -> None:
             f"the training loss is {loss} in epoch {run.epoch + 1}; "
             f"lower learning_rate, now {settings.learning_rate}"
         )
-    seconds, exchanged = time.perf_counter() - begun, replica.seconds["exchange"] - before
+    exchanged = replica.seconds["exchange"] - before
+    seconds = of_first_learner(run.team, (time.perf_counter() - begun, waited, exchanged))
     found = float("nan")
     with replica.first_buffers():
         if len(task.validation):
@@ -192,11 +193,19 @@ def run_epoch(run: Run, task: Task, evaluator: Evaluator) -> None:
             loss,
             found,
             *traffic(run),
-            seconds,
-            waited,
-            exchanged,
+            *seconds,
         ]
     )
+
+
+def of_first_learner(team: Team, values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the values of the first learner's process: a server has none, and waits all the time.
+
+    Every rank calls it.
+    """
+    learns = any(number is not None for number in team.numbers())
+    every = team.replica.gather(values if learns else None, "the seconds of the learners")
+    return next(one for one in every if one is not None)
 
 
 def traffic(run: Run) -> tuple[int, int]:
