@@ -14,7 +14,7 @@ class ExperimentSettings:
 
     seeds: int = option(3, "trainings of each way of joining learners")
     intervals: str = option("1,2,4,8", "values of K by commas; an average an epoch is beside them")
-    learning_rates: str = option("0.0001,0.0003,0.001", "rates that are tried, by commas")
+    learning_rates: str = option("0.0003,0.001,0.003", "rates that are tried, by commas")
     rate_seeds: int = option(1, "trainings with each of these rates")
     confidence: float = option(0.95, "of the intervals, in (0, 1)")
     resamples: int = option(1000, "bootstrap resamples of the validation clips")

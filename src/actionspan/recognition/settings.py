@@ -48,7 +48,7 @@ class RecognitionSettings:
         64, "largest batch of a learner; memory grows with it (paper: 576)", unit="clips"
     )
     optimiser: Literal["adam", "sgd"] = option("adam", "adam, or sgd with momentum 0.9")
-    learning_rate: float = option(0.0003, "step size of the optimiser")
+    learning_rate: float = option(0.001, "step size of the optimiser")
     decay_epochs: str = option("", "epochs after which the learning rate falls, by commas")
     decay_factor: float = option(0.1, "what the learning rate is multiplied by at each of them")
     weight_decay: float = option(0.0, "L2 penalty")
