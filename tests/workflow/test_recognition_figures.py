@@ -25,7 +25,7 @@ RUNS = {  # of two seeds, by the accuracy of their last epoch
     "ps_async-k1-2": 0.5,
 }
 FEW = {"seeds": 2, "intervals": "1,4", "learning_rates": "0.0001,0.0003", "resamples": 50}
-CONFIG = {"recognition": {"experiments": FEW}}
+CONFIG = {"recognition": {"experiments": FEW, "training": {"learning_rate": 0.0001}}}
 
 
 @pytest.fixture(scope="module")
