@@ -105,3 +105,24 @@ def test_another_wire_and_overlap_are_refused(mpirun, case):
     done = mpirun(2, CASES, case, check=False)
     assert done.returncode != 0
     assert "ValueError: exchange aavg averages models in float32, between steps" in done.stderr
+
+
+LATE = """
+import time, torch
+from actionspan.parallel import ModelAveraging, ParallelSettings
+from actionspan.parallel.launch import world
+comm = world()
+model = torch.nn.Linear(2, 1)
+optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+replica = ModelAveraging(comm, model, optimiser, ParallelSettings(stall_seconds=2))
+time.sleep(6 + 4 * comm.Get_rank())
+model(torch.ones(1, 2)).sum().backward()
+replica.step()
+replica.synchronise()
+replica.close()
+"""
+
+
+def test_learners_may_come_later_than_a_stall_by_as_long_as_they_worked(mpirun):
+    """Rank 0 works 6 s, and rank 1 comes 4 s after it: longer than the 2 s of a stall."""
+    assert mpirun(2, ["-c", LATE]).returncode == 0
