@@ -16,10 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from actionspan.parallel.calibration import FITTED_RANKS, Row, calibrate, errors
-from actionspan.parallel.simulated import Costs
-from actionspan.parallel.simulated_rounds import ALGORITHMS, simulated_seconds
-from actionspan.storage import read_tsv, write_tsv
+from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.papers.ring.calibration import FITTED_RANKS, Row, calibrate, errors
+from actionspan.papers.ring.simulated import Costs
+from actionspan.papers.ring.simulated_rounds import ALGORITHMS, simulated_seconds
 from crossover_figure import draw
 
 COMPARED = ("ring", "ps", "ps_sharded", "mpi")

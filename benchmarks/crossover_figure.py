@@ -12,10 +12,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from actionspan.parallel.calibration import Row
-from actionspan.parallel.simulated import Costs
-from actionspan.parallel.simulated_rounds import simulated_seconds
-from actionspan.style import COLOURS, INK, QUIET, house_style, save_figure
+from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure
+from actionspan.papers.ring.calibration import Row
+from actionspan.papers.ring.simulated import Costs
+from actionspan.papers.ring.simulated_rounds import simulated_seconds
 
 NAMES = {
     "ring": "ring",

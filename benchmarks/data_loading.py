@@ -24,15 +24,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from actionspan.deterministic import deterministic
 from actionspan.features.store import open_features
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.prefetch import prefetched
+from actionspan.running.determinism import deterministic
+from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.timing import Stopwatch
-from actionspan.temporal.train import Run, start_run, training_step
+from actionspan.temporal.training import Run, start_run, training_step
 
 CACHES = ("warm", "cold") if hasattr(os, "posix_fadvise") else ("warm",)
 READINGS = ("plain", "prefetched")

@@ -23,8 +23,8 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.features.collect import MOTION, STREAMS
-from actionspan.shards import shard_videos
-from actionspan.storage import create_h5, open_h5
+from actionspan.files.storage import create_h5, open_h5
+from actionspan.running.parts import shard_videos
 
 Array = NDArray[np.floating]
 

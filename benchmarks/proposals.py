@@ -20,9 +20,9 @@ import h5py
 import numpy as np
 import torch
 
+from actionspan.files.storage import create_h5
 from actionspan.proposals import bsp_features, generate_candidates, soft_nms
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
-from actionspan.storage import create_h5
 
 PARTS = ("PGM", "BSP", "PEM", "Soft-NMS")
 

@@ -34,8 +34,8 @@ import yaml
 
 from accuracy import ROOT, call, changed_config, flags, run_model
 from actionspan.errors import InputError
-from actionspan.pool import worker_pool
-from actionspan.storage import digest
+from actionspan.files.storage import digest
+from actionspan.running.pool import worker_pool
 from folds import (
     Fold,
     Footage,

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from actionspan.storage import read_tsv
+from actionspan.files.storage import read_tsv
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import torch
 
-from actionspan.allocator import keep_freed_memory
 from actionspan.parallel.launch import world
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ParallelSettings
+from actionspan.running.allocator import keep_freed_memory
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.train import start_run, training_step
+from actionspan.temporal.training import start_run, training_step
 
 EXCHANGES = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
 CHANNELS, STEPS = 256, 100

@@ -159,7 +159,7 @@ def raising(monkeypatch, error: BaseException | type[BaseException]) -> list[str
         raise error
 
     monkeypatch.setattr(
-        "actionspan.schema.add_parsers", lambda parser: parser.set_defaults(run=run)
+        "actionspan.plan.schema.add_parsers", lambda parser: parser.set_defaults(run=run)
     )
     return ["schema"]
 
@@ -196,7 +196,7 @@ def test_an_error_of_the_program_keeps_its_traceback(monkeypatch):
 def test_a_status_is_passed_on(monkeypatch):
     for given, expected in ((None, 0), (0, 0), (1, 1)):
         monkeypatch.setattr(
-            "actionspan.schema.add_parsers",
+            "actionspan.plan.schema.add_parsers",
             lambda parser, given=given: parser.set_defaults(run=lambda arguments: given),
         )
         assert main(["schema"]) == expected
@@ -216,7 +216,7 @@ def test_a_closed_pipe_is_no_error():
 def test_only_the_module_of_the_command_is_imported():
     code = (
         "import sys\nfrom actionspan.cli import main\nmain(['schema'])\n"
-        "assert 'actionspan.propose' not in sys.modules\n"
+        "assert 'actionspan.propose.command' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.schema import SECTIONS
+from actionspan.plan.schema import SECTIONS
 from actionspan.settings import add_arguments, from_arguments, from_mapping, option
 
 

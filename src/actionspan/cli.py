@@ -24,8 +24,8 @@ COMMANDS = {
     "scaling": ("actionspan.scaling.command", "training time over ranks: table, models, figures"),
     "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
     "fit-timing": ("actionspan.scaling.fit_timing", "fit the time models to a table of run times"),
-    "schema": ("actionspan.schema", "print the schema of config.yaml"),
-    "propose": ("actionspan.propose", "proposals for videos, without the workflow"),
+    "schema": ("actionspan.plan.schema", "print the schema of config.yaml"),
+    "propose": ("actionspan.propose.command", "proposals for videos, without the workflow"),
 }
 
 

@@ -7,15 +7,15 @@ import pytest
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import (
+from actionspan.evaluation.recall_curves import (
     AR_AGAINST_AN,
     RECALL_AGAINST_TIOU,
     draw_curves,
     read_curves,
     write_curves,
 )
-from actionspan.evaluation.timeline import _clock, _lanes, draw_timeline
-from actionspan.style import spread_labels
+from actionspan.evaluation.timeline_figure import _clock, _lanes, draw_timeline
+from actionspan.files.figures import spread_labels
 
 
 def record(method, level):

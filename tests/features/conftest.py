@@ -13,7 +13,7 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
-from actionspan.storage import create_h5
+from actionspan.files.storage import create_h5
 
 SEED = 7
 

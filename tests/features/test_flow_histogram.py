@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionspan.features.flow_histogram import FEATURES, flow_histogram, flow_histograms
-from actionspan.video.flow import CODES, quantise
+from actionspan.video.optical_flow import CODES, quantise
 
 BOUND = 20.0
 HEIGHT, WIDTH = 96, 144

@@ -45,7 +45,7 @@ PLACES = {
 def put_in_place(fault: str) -> None:
     """Put the fault in its place, if it is this rank's."""
     from actionspan.parallel.launch import world
-    from actionspan.temporal import train as train_module
+    from actionspan.temporal import training as train_module
 
     where, rank, count = fault.split(":")
     deed, place = where.split("@")

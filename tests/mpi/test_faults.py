@@ -20,12 +20,12 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
+from actionspan.files.storage import create_h5, write_json, write_tsv
 from actionspan.parallel.watchdog import STALLED
-from actionspan.storage import create_h5, write_json, write_tsv
-from actionspan.temporal.train import CHECKPOINT
+from actionspan.temporal.training import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
-from temporal.test_train import read_log, same_files
+from temporal.test_training import read_log, same_files
 
 AT_ONCE = 3  # jobs; most wait for a deadline most of their time
 AVERAGING = ("aavg", "aavg --no-average-state --averaging-steps 1")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.recognition import train as module
+from actionspan.recognition import training as module
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.recognition.train import train
-from actionspan.storage import read_tsv
+from actionspan.recognition.training import train
 from recognition.learning import TINY, write_task
 
 FILES = ("model.pt", "scores.json")

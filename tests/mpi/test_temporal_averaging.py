@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from temporal.conftest import Toy, write_toy
-from temporal.test_train import read_log
+from temporal.test_training import read_log
 
 EPOCHS = 4
 

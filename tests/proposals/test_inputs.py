@@ -9,7 +9,6 @@ import torch
 from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations
 from actionspan.proposals import ProposalEvaluator
-from actionspan.proposals.candidates import Candidates
 from actionspan.proposals.evaluator import (
     evaluator_from_state,
     evaluator_state,
@@ -18,6 +17,7 @@ from actionspan.proposals.evaluator import (
 )
 from actionspan.proposals.examples import examples_of
 from actionspan.proposals.inputs import boundary_inputs
+from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
 from actionspan.proposals.training import Examples, train_evaluator

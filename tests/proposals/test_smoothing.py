@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.proposals.candidates import generate_candidates
+from actionspan.proposals.pgm import generate_candidates
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.proposals.smoothing import smooth_boundaries
 

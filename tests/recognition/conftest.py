@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.clip_writing import Position, write_clip
-from actionspan.storage import create_h5
 
 HEIGHT, WIDTH, STACK = 32, 48, 2
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.storage import create_h5
 
 STACK = 2
 LEVELS = {"bright": 200, "dark": 50, "background": 120}

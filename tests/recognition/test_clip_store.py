@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.clip_writing import Position, scaled, write_clip
-from actionspan.storage import create_h5
 from recognition.conftest import HEIGHT, STACK, WIDTH
 
 CLIPS = [

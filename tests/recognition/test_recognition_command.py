@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from actionspan.cli import main
-from actionspan.dataset.probe import probe_video
 from actionspan.dataset.tables import (
     SHARD_COLUMNS,
     Annotation,
@@ -14,6 +13,7 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
+from actionspan.dataset.video_facts import probe_video
 from actionspan.recognition.clip_store import ClipStore
 from video.numbered import encode, read_number
 

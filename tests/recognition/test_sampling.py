@@ -18,7 +18,7 @@ from actionspan.recognition.sampling import (
     read_sample,
     training_sample,
 )
-from actionspan.video.flow import compute_flow, dequantise, quantise
+from actionspan.video.optical_flow import compute_flow, dequantise, quantise
 from actionspan.video.settings import FlowSettings
 from recognition.conftest import HEIGHT, WIDTH
 

@@ -10,9 +10,9 @@ from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.trimmed_clips import store_clips
-from actionspan.video.flow import compute_flow
-from actionspan.video.frames import snippets
+from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.snippets import snippets
 from video.numbered import encode, read_number
 
 # the stored size is the videos' own: pictures are compared without scaling

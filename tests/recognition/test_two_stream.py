@@ -3,8 +3,8 @@
 import pytest
 
 from actionspan.cli import main
-from actionspan.storage import read_tsv
-from recognition.runs import write_scores
+from actionspan.files.storage import read_tsv
+from papers.aavg.runs import write_scores
 
 
 def run(folder, rgb, flow):

@@ -9,7 +9,7 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.scaling import fit_times
 from actionspan.scaling.fit_figure import _short, _values, curve_with_band, draw_fit, read_model
-from actionspan.scaling.speedup import (
+from actionspan.scaling.speed_ratios import (
     draw_speedup,
     exchange_colour,
     numbers_apart,

@@ -12,7 +12,7 @@ from actionspan.errors import InputError
 from actionspan.features.windows import cut_windows, window_starts
 from actionspan.temporal.labels import boundary_labels
 from actionspan.temporal.model_file import load_model
-from actionspan.temporal.predict import predict_probabilities
+from actionspan.temporal.prediction import predict_probabilities
 from actionspan.temporal.probabilities import (
     read_probabilities,
     video_probabilities,

@@ -9,10 +9,10 @@ from torchvision.models.optical_flow import raft_small
 
 from actionspan.errors import InputError
 from actionspan.networks.names import NO_MOTION
-from actionspan.video.flow import compute_flow, dequantise, flow_of_shard
+from actionspan.video.optical_flow import compute_flow, dequantise, flow_of_shard
 from actionspan.video.raft import load_raft, torchvision_name
 from actionspan.video.settings import FlowSettings
-from video.test_flow import moved, warp_errors
+from video.test_optical_flow import moved, warp_errors
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def test_frames_smaller_than_its_grid_are_padded(weights):
 
 
 def test_it_explains_real_motion(weights, shared_data):
-    from actionspan.video.frames import snippets
     from actionspan.video.settings import FrameSettings
+    from actionspan.video.snippets import snippets
 
     clip = shared_data / "decode_cases" / "mma_demo.mp4"
     gray = np.stack(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
-from actionspan.dataset.probe import probe_video
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
+from actionspan.dataset.video_facts import probe_video
 from video.numbered import encode
 
 

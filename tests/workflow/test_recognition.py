@@ -10,7 +10,7 @@ import pytest
 import torch
 import yaml
 
-from actionspan.dataset.demo import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import yaml
 
-from actionspan.dataset.demo import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
 from actionspan.features.windows import window_starts
-from actionspan.video.frames import snippet_count
+from actionspan.video.snippets import snippet_count
 from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow

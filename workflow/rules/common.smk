@@ -12,25 +12,25 @@ ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
-from actionspan.config import check_config
-from actionspan.dataset.demo_names import demo_video_names
+from actionspan.plan.config import check_config
+from actionspan.demo.names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, processes
 from actionspan.recognition.clip_lists import list_clips
-from actionspan.recognition.comparisons import (
+from actionspan.papers.aavg.comparisons import (
     COMPARISONS,
     compared_runs,
     curve_figures,
     rate_runs,
     run_paths,
 )
-from actionspan.recognition.experiment_settings import ExperimentSettings
-from actionspan.recognition.experiments import Learning
+from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.aavg.learnings import Learning
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.schema import check_settings, encoders_of, trains_classifiers
+from actionspan.plan.schema import check_settings, encoders_of, trains_classifiers
 from actionspan.settings import from_mapping
-from actionspan.sources import source_files
+from actionspan.plan.sources import source_files
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 
 

@@ -3,7 +3,7 @@
 
 rule dataset_demo:
     input:
-        code=source_files("actionspan.dataset.demo"),
+        code=source_files("actionspan.demo.data_set"),
     output:
         videos=(list(PATHS.values()) if DEMO else "results/dataset/demo/none.mp4"),
         annotations="results/dataset/demo/annotations.json",
@@ -28,7 +28,7 @@ rule dataset_demo:
 rule dataset_probe:
     input:
         videos=shard_videos,
-        code=source_files("actionspan.dataset.probe", "actionspan.dataset.rejections"),
+        code=source_files("actionspan.dataset.video_facts", "actionspan.dataset.rejections"),
     output:
         "results/dataset/shards/{shard}.txt",
     log:
@@ -52,7 +52,7 @@ rule dataset_index:
         shards=expand("results/dataset/shards/{shard}.txt", shard=SHARDS),
         annotations=annotation_files(ANNOTATIONS),
         video_info=config["dataset"]["video_info"] or [],
-        code=source_files("actionspan.dataset.index", "actionspan.dataset.rejections"),
+        code=source_files("actionspan.dataset.matching", "actionspan.dataset.rejections"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",

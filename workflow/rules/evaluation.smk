@@ -40,7 +40,7 @@ rule evaluation_evaluate:
         proposals="results/proposals/{method}/proposals.json",
         annotations="results/dataset/annotations.json",
         videos="results/dataset/videos.tsv",
-        code=source_files("actionspan.evaluation.evaluate"),
+        code=source_files("actionspan.evaluation.scoring"),
     output:
         record="results/evaluation/{method}.json",
         videos="results/evaluation/videos/{method}.tsv",
@@ -70,7 +70,7 @@ rule evaluation_summary:
         evaluations=expand(
             "results/evaluation/{method}.json", method=MODELS + BASELINES
         ),
-        code=source_files("actionspan.evaluation.summary"),
+        code=source_files("actionspan.evaluation.records"),
     output:
         json="results/evaluation/summary.json",
         tsv="results/evaluation/summary.tsv",
@@ -95,7 +95,7 @@ rule evaluation_curves:
         evaluations=expand(
             "results/evaluation/{method}.json", method=MODELS + BASELINES
         ),
-        code=source_files("actionspan.evaluation.curves"),
+        code=source_files("actionspan.evaluation.recall_curves"),
     output:
         "results/evaluation/recall_curves.tsv",
     log:
@@ -115,7 +115,7 @@ rule evaluation_curves:
 rule evaluation_plot_curves:
     input:
         table="results/evaluation/recall_curves.tsv",
-        code=source_files("actionspan.evaluation.curves"),
+        code=source_files("actionspan.evaluation.recall_curves"),
     output:
         "results/evaluation/recall_curves.{suffix,svg|png}",
     log:
@@ -137,7 +137,7 @@ rule evaluation_timeline:
         proposals="results/proposals/{model}/proposals.json",
         annotations="results/dataset/annotations.json",
         code=source_files(
-            "actionspan.evaluation.timeline", "actionspan.evaluation.files"
+            "actionspan.evaluation.timeline_figure", "actionspan.evaluation.files"
         ),
     output:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",

@@ -9,7 +9,7 @@ rule features_extract:
             ENCODERS["rgb_weights"],
             ENCODERS["flow_weights"],
         ),
-        code=source_files("actionspan.features.extract"),
+        code=source_files("actionspan.features.extraction"),
     output:
         "results/features/shards/{shard}.h5",
     log:
@@ -36,7 +36,7 @@ rule features_external:
     input:
         videos="results/dataset/videos.tsv",
         files=external_files(),
-        code=source_files("actionspan.features.external"),
+        code=source_files("actionspan.features.importing"),
     output:
         "results/features/shards/external.h5",
     log:

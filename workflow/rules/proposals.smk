@@ -87,7 +87,7 @@ rule proposals_generate:
 rule proposals_chapters:
     input:
         proposals="results/proposals/{model}/proposals.json",
-        code=source_files("actionspan.proposals.chapters"),
+        code=source_files("actionspan.proposals.webvtt"),
     output:
         expand("results/proposals/{{model}}/chapters/{video}.vtt", video=VIDEOS),
     log:
@@ -112,7 +112,7 @@ rule proposals_bundle:
         features="results/features/features.h5",
         temporal=f"results/temporal/{{model}}/{RUN}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
-        code=source_files("actionspan.proposals.bundle"),
+        code=source_files("actionspan.proposals.model_bundle"),
     output:
         "results/proposals/{model}/model.pt",
     log:

@@ -22,7 +22,7 @@ rule recognition_figures:
 rule recognition_curves:
     input:
         logs=figure_logs,
-        code=source_files("actionspan.recognition.accuracy_curves"),
+        code=source_files("actionspan.papers.aavg.accuracy_curves"),
     output:
         tsv="results/recognition/{figure}.tsv",
         markdown="results/recognition/{figure}.md",
@@ -47,7 +47,7 @@ rule recognition_curves:
 rule recognition_plot_curves:
     input:
         table="results/recognition/{figure}.tsv",
-        code=source_files("actionspan.recognition.accuracy_curves"),
+        code=source_files("actionspan.papers.aavg.accuracy_curves"),
     output:
         "results/recognition/{figure}.{suffix,svg|png}",
     log:
@@ -67,7 +67,7 @@ rule recognition_plot_curves:
 rule recognition_rates:
     input:
         logs=rate_logs,
-        code=source_files("actionspan.recognition.learning_rates"),
+        code=source_files("actionspan.papers.aavg.learning_rates"),
     output:
         tsv="results/recognition/learning_rates.tsv",
         markdown="results/recognition/learning_rates.md",
@@ -92,7 +92,7 @@ rule recognition_rates:
 rule recognition_plot_rates:
     input:
         table="results/recognition/learning_rates.tsv",
-        code=source_files("actionspan.recognition.learning_rates"),
+        code=source_files("actionspan.papers.aavg.learning_rates"),
     output:
         "results/recognition/learning_rates.{suffix,svg|png}",
     log:
@@ -112,7 +112,7 @@ rule recognition_plot_rates:
 rule recognition_table:
     input:
         scores=table_scores,
-        code=source_files("actionspan.recognition.table"),
+        code=source_files("actionspan.papers.aavg.table1"),
     output:
         tsv="results/recognition/table1.tsv",
         markdown="results/recognition/table1.md",
@@ -137,7 +137,7 @@ rule recognition_table:
 rule recognition_traffic:
     input:
         logs=lambda wildcards: compared("log.tsv"),
-        code=source_files("actionspan.recognition.traffic"),
+        code=source_files("actionspan.papers.aavg.exchanged"),
     output:
         tsv="results/recognition/traffic.tsv",
         markdown="results/recognition/traffic.md",
@@ -164,7 +164,7 @@ rule recognition_claims:
         logs=lambda wildcards: compared("log.tsv"),
         scores=lambda wildcards: compared("scores.json"),
         code=source_files(
-            "actionspan.recognition.claims", "actionspan.recognition.table"
+            "actionspan.papers.aavg.comparisons_judged", "actionspan.papers.aavg.table1"
         ),
     output:
         tsv="results/recognition/claims.tsv",

@@ -6,7 +6,7 @@ rule scaling_run:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.temporal.train", "actionspan.temporal.command"),
+        code=source_files("actionspan.temporal.training", "actionspan.temporal.command"),
     output:
         timing="results/scaling/runs/{run}/{repeat}/timing.json",
         log="results/scaling/runs/{run}/{repeat}/log.tsv",
@@ -80,7 +80,7 @@ rule scaling_fit:
 rule scaling_plot_speedup:
     input:
         times="results/scaling/times.tsv",
-        code=source_files("actionspan.scaling.speedup"),
+        code=source_files("actionspan.scaling.speed_ratios"),
     output:
         "results/scaling/speedup.{suffix,svg|png}",
     log:

@@ -21,7 +21,7 @@ rule tables_table:
         videos=lambda wildcards: video_scores(
             (ABLATION if wildcards.table == "table3" else MODELS) + BASELINES
         ),
-        code=source_files("actionspan.evaluation.tables"),
+        code=source_files("actionspan.papers.mtn.tables"),
     output:
         tsv="results/evaluation/{table,table[123]}.tsv",
         markdown="results/evaluation/{table,table[123]}.md",
@@ -52,9 +52,9 @@ rule tables_claims:
         ),
         logs=training_logs(LOSS_MODELS),
         code=source_files(
-            "actionspan.evaluation.claims",
-            "actionspan.evaluation.claims_report",
-            "actionspan.evaluation.loss_curves",
+            "actionspan.papers.mtn.judged",
+            "actionspan.papers.mtn.claims_report",
+            "actionspan.papers.mtn.validation_losses",
         ),
     output:
         tsv="results/evaluation/claims.tsv",
@@ -83,8 +83,8 @@ rule tables_loss_curves:
     input:
         logs=training_logs(LOSS_MODELS),
         code=source_files(
-            "actionspan.evaluation.loss_curves",
-            "actionspan.evaluation.loss_curves_report",
+            "actionspan.papers.mtn.validation_losses",
+            "actionspan.papers.mtn.loss_curves_report",
         ),
     output:
         tsv="results/evaluation/loss_curves.tsv",
@@ -111,7 +111,7 @@ rule tables_loss_curves:
 rule tables_plot_loss:
     input:
         table="results/evaluation/loss_curves.tsv",
-        code=source_files("actionspan.evaluation.loss_curves"),
+        code=source_files("actionspan.papers.mtn.validation_losses"),
     output:
         "results/evaluation/loss_curves.{suffix,svg|png}",
     log:

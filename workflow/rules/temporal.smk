@@ -5,7 +5,7 @@ rule temporal_train:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.temporal.train", "actionspan.temporal.command"),
+        code=source_files("actionspan.temporal.training", "actionspan.temporal.command"),
     output:
         model="results/temporal/{model}/{run}/model.pt",
         log="results/temporal/{model}/{run}/log.tsv",
@@ -42,7 +42,7 @@ rule temporal_predict:
     input:
         model="results/temporal/{model}/{run}/model.pt",
         features="results/features/features.h5",
-        code=source_files("actionspan.temporal.predict"),
+        code=source_files("actionspan.temporal.prediction"),
     output:
         "results/temporal/{model}/{run}/probabilities.h5",
     log:

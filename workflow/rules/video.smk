@@ -4,7 +4,7 @@
 rule video_frames:
     input:
         shard="results/dataset/shards/{shard}.txt",
-        code=source_files("actionspan.video.frames"),
+        code=source_files("actionspan.video.snippets"),
     output:
         temp("results/video/frames/{shard}.h5"),
     log:
@@ -29,7 +29,7 @@ rule video_flow:
     input:
         frames="results/video/frames/{shard}.h5",
         weights=weights_files(config["video"]["flow"]["weights"]),
-        code=source_files("actionspan.video.flow"),
+        code=source_files("actionspan.video.optical_flow"),
     output:
         temp("results/video/flow/{shard}.h5"),
     log:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.dataset.index import (
+from actionspan.dataset.matching import (
     IndexSettings,
     describe,
     index_annotations,
@@ -24,7 +24,7 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.errors import InputError
-from actionspan.progress import progress
+from actionspan.running.progress import progress
 from actionspan.settings import add_arguments, from_arguments, option
 
 
@@ -45,7 +45,7 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_demo(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from actionspan.dataset.demo_plan import DemoSettings
+    from actionspan.demo.scenario import DemoSettings
 
     text = "render the embedded data set: videos and annotations.json"
     step = steps.add_parser("demo", help=text, description=text)
@@ -101,7 +101,7 @@ def _add_index(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def _add_simulate(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from actionspan.dataset.simulate import SimulateSettings
+    from actionspan.dataset.simulated import SimulateSettings
 
     text = "simulated features.h5 with segments of real annotations, for tests of speed"
     step = steps.add_parser("simulate", help=text, description=text)
@@ -128,7 +128,7 @@ def _add_simulate(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run_demo(arguments: argparse.Namespace) -> int:
     """Render the embedded data set."""
-    from actionspan.dataset.demo import DemoSettings, render_demo
+    from actionspan.demo.data_set import DemoSettings, render_demo
 
     if arguments.processes < 1:
         raise InputError(f"processes: {arguments.processes} is not at least 1")
@@ -138,7 +138,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
 
 def run_probe(arguments: argparse.Namespace) -> int:
     """Probe the videos of one shard."""
-    from actionspan.dataset.probe import probe_video
+    from actionspan.dataset.video_facts import probe_video
 
     settings = from_arguments(ProbeSettings, arguments)
     probed = [
@@ -178,7 +178,7 @@ def run_index(arguments: argparse.Namespace) -> int:
 
 def run_simulate(arguments: argparse.Namespace) -> int:
     """Write simulated features and their annotations."""
-    from actionspan.dataset.simulate import SimulateSettings, simulate
+    from actionspan.dataset.simulated import SimulateSettings, simulate
 
     simulate(
         arguments.annotations,

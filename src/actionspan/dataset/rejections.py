@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
-from actionspan.storage import write_tsv
+from actionspan.files.storage import write_tsv
 
 OnBadInput = Literal["skip", "fail"]
 SHOWN = 5

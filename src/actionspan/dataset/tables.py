@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from actionspan.errors import InputError
-from actionspan.storage import read_json, read_tsv, write_json, write_tsv
+from actionspan.files.storage import read_json, read_tsv, write_json, write_tsv
 
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)

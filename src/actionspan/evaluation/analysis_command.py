@@ -8,7 +8,7 @@ from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import read_proposals
 from actionspan.evaluation.rows import Floats
-from actionspan.storage import atomic_path
+from actionspan.files.storage import atomic_path
 
 
 def add_parsers(steps: "argparse._SubParsersAction[Any]") -> None:
@@ -60,8 +60,8 @@ def _read_inputs(arguments: argparse.Namespace) -> tuple[list[Annotation], dict[
 
 def run_misses(arguments: argparse.Namespace) -> int:
     """Write which instances are missed, as two tables, a page and a figure."""
-    from actionspan.evaluation.misses import instance_outcomes
     from actionspan.evaluation.misses_report import write_reports
+    from actionspan.evaluation.outcomes import instance_outcomes
 
     videos, proposals = _read_inputs(arguments)
     try:
@@ -82,8 +82,8 @@ def run_misses(arguments: argparse.Namespace) -> int:
 
 def run_reliability(arguments: argparse.Namespace) -> int:
     """Write how good the proposals of each score are, as a table, a page and a figure."""
-    from actionspan.evaluation.reliability import scored_proposals
     from actionspan.evaluation.reliability_report import write_reports
+    from actionspan.evaluation.score_quality import scored_proposals
 
     videos, proposals = _read_inputs(arguments)
     try:

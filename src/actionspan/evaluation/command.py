@@ -8,19 +8,20 @@ import numpy as np
 
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
-from actionspan.evaluation import analysis_command, tables_command
-from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
+from actionspan.evaluation import analysis_command
 from actionspan.evaluation.files import read_proposals
-from actionspan.evaluation.summary import (
+from actionspan.evaluation.records import (
     EvaluationSettings,
     read_records,
     summarize,
     summary_markdown,
     summary_rows,
 )
+from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
+from actionspan.files.storage import atomic_path, write_json, write_tsv
+from actionspan.papers.mtn import command as tables_command
 from actionspan.proposals.writing import result_rows, write_proposals
 from actionspan.settings import add_arguments, from_arguments
-from actionspan.storage import atomic_path, write_json, write_tsv
 from actionspan.temporal.probabilities import video_probabilities
 
 
@@ -184,7 +185,7 @@ def run_summary(arguments: argparse.Namespace) -> int:
 
 def run_curves(arguments: argparse.Namespace) -> int:
     """Write the table of recall curves."""
-    from actionspan.evaluation.curves import write_curves
+    from actionspan.evaluation.recall_curves import write_curves
 
     write_curves(arguments.out_table, read_records(arguments.evaluations))
     return 0
@@ -192,7 +193,7 @@ def run_curves(arguments: argparse.Namespace) -> int:
 
 def run_plot_curves(arguments: argparse.Namespace) -> int:
     """Draw the recall curves from their table."""
-    from actionspan.evaluation.curves import draw_curves, read_curves
+    from actionspan.evaluation.recall_curves import draw_curves, read_curves
 
     draw_curves(arguments.out, read_curves(arguments.table))
     return 0
@@ -200,7 +201,7 @@ def run_plot_curves(arguments: argparse.Namespace) -> int:
 
 def run_timeline(arguments: argparse.Namespace) -> int:
     """Draw one video's timeline; one that was left out of the data set has an empty figure."""
-    from actionspan.evaluation.timeline import draw_timeline
+    from actionspan.evaluation.timeline_figure import draw_timeline
 
     video_id = arguments.video
     known = {video.video_id: video for video in read_annotations(arguments.annotations)}

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from actionspan.dataset.annotation_files import read_annotation_file, read_text
-from actionspan.dataset.annotation_tables import read_video_info
-from actionspan.dataset.records import Reading, Record, to_number
+from actionspan.dataset.formats.reading import read_annotation_file, read_text
+from actionspan.dataset.formats.records import Reading, Record, to_number
+from actionspan.dataset.formats.tables import read_video_info
 from actionspan.errors import InputError
 from actionspan.evaluation.rows import Floats, check_rows
-from actionspan.storage import read_json
-from actionspan.text_files import read_utf8
+from actionspan.files.storage import read_json
+from actionspan.files.text import read_utf8
 
 ALL_SUBSETS = "all"
 TABLES = (".csv", ".tsv")

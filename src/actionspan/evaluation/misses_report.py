@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from actionspan.evaluation.misses import (
+from actionspan.evaluation.outcomes import (
     CHARACTERISTICS,
     SHOWN_NUMBERS,
     SHOWN_THRESHOLDS,
@@ -16,8 +16,8 @@ from actionspan.evaluation.misses import (
     Outcomes,
     break_down,
 )
-from actionspan.storage import atomic_path, write_tsv
-from actionspan.style import INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.figures import INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.storage import atomic_path, write_tsv
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
 TABLE_COLUMNS = (

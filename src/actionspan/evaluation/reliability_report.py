@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from actionspan.evaluation.reliability import (
+from actionspan.evaluation.score_quality import (
     ScoreBin,
     ScoredProposals,
     calibration_errors,
@@ -16,8 +16,8 @@ from actionspan.evaluation.reliability import (
     score_bins,
     summarize,
 )
-from actionspan.storage import atomic_path, write_tsv
-from actionspan.style import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.storage import atomic_path, write_tsv
 
 COLUMNS = (
     *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),

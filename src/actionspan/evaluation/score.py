@@ -16,13 +16,13 @@ from actionspan.evaluation.files import (
     read_ground_truth,
     read_proposals,
 )
-from actionspan.evaluation.rows import Floats, match_ids
-from actionspan.evaluation.summary import (
+from actionspan.evaluation.records import (
     EvaluationSettings,
     detection_record,
     evaluation_record,
     thumos14_record,
 )
+from actionspan.evaluation.rows import Floats, match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
 from actionspan.settings import add_arguments, from_arguments
 

@@ -11,7 +11,7 @@ from actionspan.errors import InputError
 from actionspan.evaluation.rows import Floats
 from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
-from actionspan.storage import open_h5
+from actionspan.files.storage import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
-from actionspan.storage import read_tsv
+from actionspan.files.storage import read_tsv
 
 SHOWN_VIDEOS = 20
 COLUMNS = ("video_id", "instances", "proposals", "AR@100", "AUC")

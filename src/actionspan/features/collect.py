@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from actionspan.dataset.tables import Video, read_annotations, read_videos
 from actionspan.errors import InputError
-from actionspan.features.rescale import rescale
 from actionspan.features.settings import RescaleSettings
+from actionspan.features.steps import rescale
 from actionspan.features.transform import (
     Moments,
     Transform,
@@ -23,9 +23,9 @@ from actionspan.features.transform import (
     video_steps,
 )
 from actionspan.features.windows import cut_windows
-from actionspan.progress import progress
-from actionspan.shards import shard_videos
-from actionspan.storage import create_h5, digest, open_h5
+from actionspan.files.storage import create_h5, digest, open_h5
+from actionspan.running.parts import shard_videos
+from actionspan.running.progress import progress
 
 Floats = NDArray[np.float32]
 

@@ -53,8 +53,8 @@ def run_extract(arguments: argparse.Namespace) -> int:
     import cv2
     import torch
 
-    from actionspan.allocator import keep_freed_memory
-    from actionspan.features.extract import extract
+    from actionspan.features.extraction import extract
+    from actionspan.running.allocator import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(arguments.threads)
@@ -67,7 +67,7 @@ def run_external(arguments: argparse.Namespace) -> int:
     """Read a folder of features."""
     settings = from_arguments(ExternalSettings, arguments)
 
-    from actionspan.features.external import import_features
+    from actionspan.features.importing import import_features
 
     import_features(arguments.folder, arguments.videos, arguments.out, settings)
     return 0

@@ -8,9 +8,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.arrays_only import load_arrays
 from actionspan.errors import InputError
-from actionspan.text_files import read_utf8
+from actionspan.files.safe_pickle import load_arrays
+from actionspan.files.text import read_utf8
 
 Floats = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.networks.names import NO_MOTION
-from actionspan.video.flow import CODES
+from actionspan.video.optical_flow import CODES
 
 Floats = NDArray[np.float32]
 

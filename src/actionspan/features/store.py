@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
-from actionspan.storage import open_h5
+from actionspan.files.storage import open_h5
 
 Floats = NDArray[np.float32]
 

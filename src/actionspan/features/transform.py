@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.features.rescale import rescale
 from actionspan.features.settings import Grid
+from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
 
 Floats = NDArray[np.float32]

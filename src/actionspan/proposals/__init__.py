@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from actionspan.proposals.bsp import bsp_features
-from actionspan.proposals.candidates import generate_candidates
 from actionspan.proposals.grouping import group_actionness
 from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.pgm import generate_candidates
 from actionspan.proposals.ranking import propose_video
 from actionspan.proposals.suppression import soft_nms
 

@@ -89,11 +89,11 @@ def run_candidates(arguments: argparse.Namespace) -> int:
 def run_train(arguments: argparse.Namespace) -> int:
     """Train the evaluator on the training subset's candidates and log the losses."""
     from actionspan.dataset.tables import read_annotations
+    from actionspan.files.storage import digest, write_tsv
     from actionspan.proposals.evaluator import save_evaluator
     from actionspan.proposals.examples import examples_of
     from actionspan.proposals.store import open_candidates
     from actionspan.proposals.training import Epoch, train_evaluator
-    from actionspan.storage import digest, write_tsv
 
     settings = from_arguments(EvaluatorSettings, arguments)
     table = open_candidates(arguments.candidates)
@@ -128,11 +128,11 @@ def run_train(arguments: argparse.Namespace) -> int:
 
 def run_generate(arguments: argparse.Namespace) -> int:
     """Rank the candidates of all videos and write their proposals."""
-    from actionspan.progress import progress
     from actionspan.proposals.evaluator import load_evaluator
     from actionspan.proposals.ranking import rank_candidates
     from actionspan.proposals.store import open_candidates
     from actionspan.proposals.writing import result_rows, write_proposals
+    from actionspan.running.progress import progress
 
     settings = from_arguments(SuppressionSettings, arguments)
     ranking = from_arguments(RankingSettings, arguments)
@@ -188,7 +188,7 @@ def run_bundle(arguments: argparse.Namespace) -> int:
     """Collect a trained model into one file."""
     import json
 
-    from actionspan.proposals.bundle import write_bundle
+    from actionspan.proposals.model_bundle import write_bundle
 
     try:
         settings = json.loads(arguments.settings)
@@ -202,8 +202,8 @@ def run_bundle(arguments: argparse.Namespace) -> int:
 
 def run_chapters(arguments: argparse.Namespace) -> int:
     """Write a WebVTT file for each video."""
-    from actionspan.proposals.chapters import write_chapters
     from actionspan.proposals.reading import read_proposals
+    from actionspan.proposals.webvtt import write_chapters
 
     settings = from_arguments(ChapterSettings, arguments)
     results = read_proposals(arguments.proposals)

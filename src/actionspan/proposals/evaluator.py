@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path
 from actionspan.proposals.bsp import FEATURES
-from actionspan.proposals.candidates import Candidates
 from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
-from actionspan.storage import atomic_path
+from actionspan.proposals.pgm import Candidates
 
 
 class ProposalEvaluator(nn.Module):

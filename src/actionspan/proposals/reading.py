@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.files.storage import read_json
 from actionspan.proposals.writing import Row
-from actionspan.storage import read_json
 
 LARGEST = sys.float_info.max  # NaN, infinities and integers beyond it compare false
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
-from actionspan.progress import progress
+from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.proposals.bsp import FEATURES
-from actionspan.proposals.candidates import Candidates, count_candidates, video_candidates
+from actionspan.proposals.pgm import Candidates, count_candidates, video_candidates
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.storage import create_h5, digest, open_h5
+from actionspan.running.progress import progress
 from actionspan.temporal.probabilities import NAMES, read_probabilities
 
 

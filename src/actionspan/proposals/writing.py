@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.storage import atomic_path
+from actionspan.files.storage import atomic_path
 
 VERSION = "actionspan 1"
 CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")

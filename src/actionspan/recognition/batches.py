@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from actionspan.prefetch import prefetched
 from actionspan.recognition.clip_store import ClipStore, Stream
 from actionspan.recognition.sampling import Sample, read_sample, training_sample
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.running.prefetch import prefetched
 
 Bytes = NDArray[np.uint8]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
-from actionspan.storage import digest, open_h5
+from actionspan.files.storage import digest, open_h5
 
 Bytes = NDArray[np.uint8]
 Stream = Literal["rgb", "flow"]

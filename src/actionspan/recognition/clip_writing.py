@@ -11,7 +11,7 @@ A clip is one HDF5 group with P positions in order of time:
   (pixels of motion at code 255) and `sha256`, which changes with any of the bytes.
 
 Flow vectors keep their length when planes are scaled, as they do where features are computed: only
-their grid changes. Codes are as `actionspan.video.flow` writes them, to within what JPEG alters.
+their grid changes. Codes are as `video.optical_flow` writes them, to within what JPEG alters.
 """
 
 import hashlib

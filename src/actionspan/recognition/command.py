@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.papers.aavg.command import add_experiments
 from actionspan.recognition.clip_lists import TrimmedClip, files_left_out, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.experiments_command import add_experiments
 from actionspan.recognition.train_command import add_train
 from actionspan.settings import add_arguments, from_arguments
 from actionspan.video.settings import FlowSettings
@@ -144,8 +144,8 @@ def _run_segments(arguments: argparse.Namespace) -> int:
 
 
 def _run_accuracy(arguments: argparse.Namespace) -> int:
+    from actionspan.files.storage import atomic_path, write_tsv
     from actionspan.recognition.two_stream import ACCURACY_COLUMNS, accuracy_markdown, accuracy_rows
-    from actionspan.storage import atomic_path, write_tsv
 
     rows = accuracy_rows(arguments.rgb, arguments.flow)
     write_tsv(arguments.out_tsv, ACCURACY_COLUMNS, rows)

@@ -7,13 +7,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from actionspan import __version__
-from actionspan.deterministic import seed_torch
 from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import fill, load_state, widen
 from actionspan.recognition.clip_store import Stream
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.torch_files import read_torch
+from actionspan.running.determinism import seed_torch
 
 FORMAT = "actionspan recognition 1"
 

@@ -11,17 +11,17 @@ import h5py
 
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
+from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import BACKGROUND
 from actionspan.recognition.clip_writing import Position, write_clip
-from actionspan.recognition.segments import (
+from actionspan.recognition.stretches import (
     rows_of_segment,
     subsets_of_videos,
     typical_seconds,
     video_segments,
 )
-from actionspan.shards import map_videos, shard_videos
-from actionspan.storage import digest, open_h5
+from actionspan.running.parts import map_videos, shard_videos
 
 
 class _Source(NamedTuple):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actionspan.errors import InputError
-from actionspan.text_files import read_utf8
+from actionspan.files.text import read_utf8
 
 EXPECTED = (
     "expected trainlist0{0}.txt and testlist0{0}.txt of UCF101, or {{class}}_test_split{0}.txt of "

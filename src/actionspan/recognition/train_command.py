@@ -66,9 +66,9 @@ def _train(arguments: argparse.Namespace) -> int:
         averaging_steps=settings.averaging_steps,
         average_state=settings.is_on("average_state"),
     )
-    from actionspan.allocator import keep_freed_memory
     from actionspan.parallel.launch import world
     from actionspan.parallel.launcher import is_rank
+    from actionspan.running.allocator import keep_freed_memory
 
     # MPI first, so that the first rank to find a mistake ends the job
     comm = world() if is_rank() or arguments.exchange not in ("none", "aavg") else None
@@ -79,7 +79,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.threads < 1:
         raise InputError(f"--threads {arguments.threads}: at least 1")
     keep_freed_memory()
-    from actionspan.recognition.train import train
+    from actionspan.recognition.training import train
 
     train(
         arguments.clips,

@@ -12,14 +12,14 @@ import cv2
 import h5py
 
 from actionspan.errors import InputError
+from actionspan.files.storage import digest, write_tsv
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
-from actionspan.shards import map_videos
-from actionspan.storage import digest, write_tsv
-from actionspan.video.flow import compute_flow, estimator, weights_digest
-from actionspan.video.frames import snippets
+from actionspan.running.parts import map_videos
+from actionspan.video.optical_flow import compute_flow, estimator, weights_digest
 from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.snippets import snippets
 
 
 class _Source(NamedTuple):

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.storage import write_json, write_tsv
+from actionspan.files.storage import write_json, write_tsv
 
 
 def add_parsers(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
 
 def run_plot_speedup(arguments: argparse.Namespace) -> int:
     """Draw the speed ratio of each exchange."""
-    from actionspan.scaling.speedup import draw_speedup, speed_panels
+    from actionspan.scaling.speed_ratios import draw_speedup, speed_panels
     from actionspan.scaling.table import read_times
 
     draw_speedup(arguments.out, speed_panels(arguments.times, read_times(arguments.times)))

@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from actionspan.errors import InputError
+from actionspan.files.figures import INK, QUIET, house_style, save_figure
+from actionspan.files.storage import read_json
 from actionspan.scaling.least_squares import Error, Estimate, Floats
 from actionspan.scaling.record import measured_parts
-from actionspan.scaling.speedup import exchange_colour, numbers_apart
+from actionspan.scaling.speed_ratios import exchange_colour, numbers_apart
 from actionspan.scaling.table import SINGLE, Run
 from actionspan.scaling.timing_model import model_columns
-from actionspan.storage import read_json
-from actionspan.style import INK, QUIET, house_style, save_figure
 
 Model = Mapping[str, Mapping[str, Any]]
 

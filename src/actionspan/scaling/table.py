@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
-from actionspan.text_files import read_utf8
+from actionspan.files.text import read_utf8
 
 SINGLE = "none"
 # Communication that grows with the ranks, and communication that all ranks share.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.files.storage import read_json
 from actionspan.scaling.table import EXCHANGES, PARTS, SINGLE
-from actionspan.storage import read_json
 
 TimesRow = tuple[str, int, int, float, float, float, float]
 _SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))

@@ -8,7 +8,7 @@ _MODULES = {
     "MTN": "actionspan.temporal.mtn",
     "boundary_labels": "actionspan.temporal.labels",
     "load_model": "actionspan.temporal.model_file",
-    "predict_probabilities": "actionspan.temporal.predict",
+    "predict_probabilities": "actionspan.temporal.prediction",
     "weighted_binary_loss": "actionspan.temporal.loss",
 }
 __all__ = list(_MODULES)

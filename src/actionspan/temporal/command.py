@@ -70,11 +70,11 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from actionspan.allocator import keep_freed_memory
     from actionspan.parallel.launch import world
     from actionspan.parallel.launcher import launched
+    from actionspan.running.allocator import keep_freed_memory
     from actionspan.temporal.timing import process_start
-    from actionspan.temporal.train import train
+    from actionspan.temporal.training import train
 
     # MPI first, so that the first rank to find a mistake ends the job
     comm = world() if arguments.exchange != "none" or launched() > 1 else None
@@ -109,7 +109,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    from actionspan.temporal.predict import predict
+    from actionspan.temporal.prediction import predict
 
     settings = from_arguments(PredictionSettings, arguments)
     predict(arguments.model, arguments.features, arguments.out, settings)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch
 from actionspan.temporal.mtn import TemporalNetwork, build_model
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.torch_files import read_torch
 
 FORMAT = "actionspan temporal 1"
 

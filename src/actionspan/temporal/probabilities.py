@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.errors import InputError
-from actionspan.storage import create_h5, open_h5
+from actionspan.files.storage import create_h5, open_h5
 
 Floats = NDArray[np.float32]
 

@@ -32,7 +32,7 @@ def _run_frames(arguments: argparse.Namespace) -> int:
     settings = from_arguments(FrameSettings, arguments)
     processes = _processes(arguments)
     from actionspan.dataset.tables import read_videos
-    from actionspan.video.frames import frames_of_shard
+    from actionspan.video.snippets import frames_of_shard
 
     frames_of_shard(read_videos(arguments.shard), arguments.out, settings, processes)
     return 0
@@ -45,7 +45,7 @@ def _run_flow(arguments: argparse.Namespace) -> int:
         import torch
 
         torch.set_num_threads(1)
-    from actionspan.video.flow import flow_of_shard
+    from actionspan.video.optical_flow import flow_of_shard
 
     flow_of_shard(arguments.frames, arguments.out, settings, processes)
     return 0

@@ -1,0 +1,1 @@
+"""Forms of annotations, a file each."""

@@ -1,0 +1,294 @@
+"""Probed videos and annotation records to the canonical tables: each row is checked here.
+
+An instance must start before it ends and lie inside its video. One that overshoots the video by
+at most `overshoot_seconds` is cut to it: 215 segments of ActivityNet-1.3 end up to 0.85 s after
+their video.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from actionspan.dataset.formats.reading import AnnotationFormat, read_annotation_file, read_text
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    matching_forms,
+    quoted,
+    text_problem,
+    to_number,
+)
+from actionspan.dataset.formats.tables import read_video_info
+from actionspan.dataset.rejections import OnBadInput, Rejection
+from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.dataset.tables import Annotation, Instance, Video
+from actionspan.settings import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """How annotations are read and what happens to bad input."""
+
+    format: AnnotationFormat = option("auto", "form of the annotation file; auto tells it itself")
+    on_bad_input: OnBadInput = option("skip", "leave bad videos and rows out, or stop")
+    validation_fraction: float = option(
+        0.25, "part of the videos without a subset that a stable hash puts in validation"
+    )
+    overshoot_seconds: float = option(
+        1.0, "a segment may pass the video's ends by this much and is cut", unit="seconds"
+    )
+    ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.validation_fraction <= 1:
+            raise ValueError(f"validation_fraction: {self.validation_fraction} is not in 0…1")
+        if not 0 <= self.overshoot_seconds < float("inf"):
+            raise ValueError(f"overshoot_seconds: {self.overshoot_seconds} is not at least 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index:
+    """The data set: good videos sorted by id, an annotation for each, and what was left out.
+
+    `annotated` counts the videos that a record of the annotations names.
+    """
+
+    videos: list[Video]
+    annotations: list[Annotation]
+    annotated: int
+    rejections: list[Rejection]
+
+
+def read_annotations(
+    paths: Sequence[Path], video_info: Path | None, settings: IndexSettings
+) -> Reading:
+    """Read annotation files and complete them by a table of videos.
+
+    Args:
+        paths: The annotation files.
+        video_info: A table with subset, duration, frames or fps of the videos, or None.
+        settings: Form of the files, and whether "Ambiguous" counts.
+
+    Raises:
+        InputError: A whole file is unusable.
+    """
+    reading = Reading()
+    for path in paths:
+        part = read_annotation_file(path, settings.format, settings.ambiguous)
+        reading.records += part.records
+        reading.rejections += part.rejections
+    if video_info is None:
+        return reading
+    info = read_video_info(str(video_info), read_text(video_info))
+    reading.rejections += info.rejections
+    known = {record.video_id: record for record in info.records}
+    names = _Names(known)
+    for record in reading.records:
+        name = names.find(record.video_id)
+        if name is not None:
+            record.subset = record.subset or known[name].subset
+            record.seconds = record.seconds or known[name].seconds
+            record.frames = record.frames or known[name].frames
+            record.fps = record.fps or known[name].fps
+    return reading
+
+
+def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSettings) -> Index:
+    """Join probed videos with their annotations.
+
+    Videos that no record names have no instance and are in the subset testing. A record without a
+    subset is put in training or validation by the hash of its video's id.
+
+    Args:
+        probed: All videos, those that could not be read with their `error`.
+        reading: The annotation records.
+        settings: What is allowed.
+    """
+    rejections = [
+        Rejection(str(video.path), "", video.error)
+        for video in sorted(probed, key=lambda video: video.video_id)
+        if video.error
+    ]
+    videos = {video.video_id: video for video in probed}
+    names = _Names(videos)
+    records: dict[str, Record] = {}
+    late = []
+    for record in reading.records:
+        video_id = names.find(record.video_id)
+        if video_id is None:
+            count = len(record.instances)
+            reason = f"no video file has the id {quoted(record.video_id, 100)}"
+            reason += f" ({count} instance{'s' * (count != 1)} left out)"
+            late.append(Rejection(record.file, record.row, reason))
+        elif video_id in records:
+            late.append(_second(record, records[video_id], video_id))
+        else:
+            records[video_id] = record
+    good = {name: video for name, video in sorted(videos.items()) if not video.error}
+    kept = {name: record for name, record in records.items() if name in good}
+    annotations, bad = _check(good, kept, settings)
+    rejections += _in_order(reading.rejections + late + bad)
+    return _index(good, annotations, len(kept), rejections)
+
+
+def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
+    """Make the tables from annotations alone, for features that were extracted elsewhere.
+
+    Durations come from the annotations or the table of videos; `path` and `sha256` stay empty, and
+    `frames` and `fps` are 0 where they are not known.
+    """
+    videos: dict[str, Video] = {}
+    records: dict[str, Record] = {}
+    late = []
+    for record in reading.records:
+        known = record.frames and record.fps
+        seconds = record.seconds or (record.frames / record.fps if known else 0.0)
+        if record.video_id in records:
+            late.append(_second(record, records[record.video_id], record.video_id))
+        elif not seconds:
+            reason = f"no duration of {quoted(record.video_id, 100)}: give it here, in a table of"
+            late.append(Rejection(record.file, record.row, f"{reason} videos, or as a video file"))
+        else:
+            records[record.video_id] = record
+            videos[record.video_id] = Video(
+                video_id=record.video_id,
+                path=Path(),
+                fps=record.frames / seconds if record.frames else record.fps,
+                frames=record.frames,
+                duration_seconds=seconds,
+                width=0,
+                height=0,
+                sha256="",
+            )
+    good = dict(sorted(videos.items()))
+    annotations, bad = _check(good, records, settings)
+    rejections = _in_order(reading.rejections + late + bad)
+    return _index(good, annotations, len(good), rejections)
+
+
+def check_instance(
+    raw: RawInstance, duration: float, overshoot: float
+) -> tuple[Instance | None, str]:
+    """Check one annotated segment against its video.
+
+    Args:
+        raw: The segment as the file has it.
+        duration: The video's duration in seconds.
+        overshoot: Seconds by which it may pass the video's ends; what passes them is cut off.
+
+    Returns:
+        The instance and an empty text, or None and the reason.
+    """
+    start, end = to_number(raw.start), to_number(raw.end)
+    if start is None or end is None:
+        name, value = ("start", raw.start) if start is None else ("end", raw.end)
+        return None, f"{name} {quoted(value)} is not a number of seconds"
+    label = str(raw.label).strip() if isinstance(raw.label, str | int) else ""
+    if not label:
+        return None, "no label"
+    if problem := text_problem(label):
+        return None, f"label {problem}"
+    if start >= end:
+        return None, f"start {start:g} is not before end {end:g}"
+    if start < -overshoot or end > duration + overshoot or start >= duration or end <= 0:
+        return None, f"segment {start:g}…{end:g} s is outside the video, 0…{duration:g} s"
+    return Instance(start=max(start, 0.0), end=min(end, duration), label=label), ""
+
+
+def split_subset(video_id: str, validation_fraction: float) -> str:
+    """Return training or validation by the id alone, whatever other videos there are."""
+    value = int.from_bytes(hashlib.sha256(b"subset " + video_id.encode()).digest()[:8], "big")
+    return "validation" if value < validation_fraction * 2**64 else "training"
+
+
+class _Names:
+    """Finds the id of a video under the name that an annotation gives it."""
+
+    def __init__(self, ids: Mapping[str, object]) -> None:
+        self.ids = ids
+        self.forms: dict[str, str] = {}
+        for video_id in sorted(ids, reverse=True):
+            self.forms[matching_forms(video_id, ())[1]] = video_id
+
+    def find(self, name: str) -> str | None:
+        if name in self.ids:
+            return name
+        forms = matching_forms(name, VIDEO_SUFFIXES)
+        return next((self.forms[form] for form in forms if form in self.forms), None)
+
+
+def _check(
+    videos: Mapping[str, Video], records: Mapping[str, Record], settings: IndexSettings
+) -> tuple[list[Annotation], list[Rejection]]:
+    """Return an annotation for each video and the instances that are wrong."""
+    annotations, rejections = [], []
+    for video_id, video in videos.items():
+        record = records.get(video_id)
+        subset = "testing"
+        instances = []
+        if record:
+            subset = record.subset or split_subset(video_id, settings.validation_fraction)
+            for raw in record.instances:
+                instance, reason = check_instance(
+                    raw, video.duration_seconds, settings.overshoot_seconds
+                )
+                if instance:
+                    instances.append(instance)
+                else:
+                    reason = f"{reason} (video {quoted(video_id, 100)})"
+                    rejections.append(Rejection(record.file, raw.row, reason))
+        instances.sort(key=lambda instance: (instance.start, instance.end, instance.label))
+        annotations.append(
+            Annotation(
+                video_id=video_id,
+                subset=subset,
+                duration_seconds=video.duration_seconds,
+                instances=tuple(instances),
+            )
+        )
+    return annotations, rejections
+
+
+def _index(
+    videos: Mapping[str, Video],
+    annotations: list[Annotation],
+    annotated: int,
+    rejections: list[Rejection],
+) -> Index:
+    with_subset = [
+        replace(videos[annotation.video_id], subset=annotation.subset) for annotation in annotations
+    ]
+    return Index(
+        videos=with_subset, annotations=annotations, annotated=annotated, rejections=rejections
+    )
+
+
+def _second(record: Record, first: Record, video_id: str) -> Rejection:
+    place = first.row if first.file == record.file else f"{first.file} {first.row}"
+    reason = f"a second entry of video {quoted(video_id, 100)}; the first, {place}, counts"
+    return Rejection(record.file, record.row, reason)
+
+
+def _in_order(rejections: list[Rejection]) -> list[Rejection]:
+    """Sort by file, and by line number where rows are lines."""
+    files = {bad.file: place for place, bad in reversed(list(enumerate(rejections)))}
+    return sorted(
+        rejections,
+        key=lambda bad: (files[bad.file], int(bad.row) if bad.row.isdecimal() else 0),
+    )
+
+
+def describe(index: Index) -> str:
+    """Return one line about what the data set holds."""
+    subsets = Counter(video.subset for video in index.videos)
+    instances = [instance for known in index.annotations for instance in known.instances]
+    hours = sum(video.duration_seconds for video in index.videos) / 3600
+    parts = ", ".join(f"{subsets[name]} {name}" for name in ("training", "validation", "testing"))
+    return (
+        f"{len(index.videos)} videos ({parts}), {hours:.2f} hours, {len(instances)} instances of"
+        f" {len({instance.label for instance in instances})} classes,"
+        f" {len(index.rejections)} rejected"
+    )

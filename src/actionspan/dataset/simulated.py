@@ -1,0 +1,172 @@
+"""Simulated features: a features.h5 of any size for tests of speed, with real segments.
+
+Durations, subsets and segments are those of real annotations, the features are random numbers. At
+every step of an action, a start or an end a direction of its own is added, so that a network has
+something to learn; what it learns says nothing about videos.
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
+from actionspan.dataset.tables import Annotation, write_annotations
+from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
+from actionspan.running.progress import progress
+from actionspan.settings import option
+
+Floats = NDArray[np.float32]
+
+STEPS = 100
+SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
+BOUNDARY = 0.05  # reach of a start or end to both sides, as part of its segment
+BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entries take about 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateSettings:
+    """How much is simulated."""
+
+    videos: int = option(20000, "videos; beyond those of the annotations, some are drawn again")
+    channels: int = option(400, "features a step")
+    seed: int = option(1, "seed of the choice of videos and of their features")
+
+    def __post_init__(self) -> None:
+        for name in ("videos", "channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}: at least 0")
+
+
+def simulate(
+    annotations: Sequence[Path],
+    video_info: Path | None,
+    out_features: Path,
+    out_annotations: Path,
+    settings: SimulateSettings,
+) -> None:
+    """Write simulated features.h5 and the annotations.json that belongs to it.
+
+    One video is in memory at a time. Both files say that they are simulated.
+
+    Args:
+        annotations: Annotation files of any form, taken together.
+        video_info: A table of videos for subsets and durations the annotations leave out, or None.
+        out_features: features.h5: (N, 100, C) float32.
+        out_annotations: annotations.json.
+        settings: How much is simulated.
+
+    Raises:
+        InputError: The annotations hold no segment, or the disk is too small.
+    """
+    known = _read_known(annotations, video_info)
+    drawn = draw(known, settings)
+    _check_space(out_features, settings.videos * (STEPS * settings.channels * 4 + BYTES_PER_VIDEO))
+    with create_h5(out_features, digest(settings, drawn, "simulated features")) as file:
+        _write_features(file, drawn, settings)
+        with atomic_path(out_annotations) as partial:  # last, so that both files change together
+            write_annotations(partial, drawn)
+            write_json(partial, {"simulated": True} | read_json(partial))
+
+
+def draw(known: Sequence[Annotation], settings: SimulateSettings) -> list[Annotation]:
+    """Choose videos at random and name them simulated_00001, …; one comes again only if it must."""
+    random = np.random.default_rng(settings.seed)
+    again = settings.videos > len(known)
+    chosen = random.choice(len(known), size=settings.videos, replace=again)
+    digits = max(5, len(str(settings.videos)))
+    return [
+        replace(known[row], video_id=f"simulated_{number:0{digits}d}")
+        for number, row in enumerate(chosen.tolist(), start=1)
+    ]
+
+
+def simulate_features(
+    annotation: Annotation, directions: Floats, random: np.random.Generator
+) -> Floats:
+    """Return the features of one video: noise, and the directions of what happens at each step.
+
+    Args:
+        annotation: The video.
+        directions: (3, C), of start, action and end.
+        random: Where the noise comes from.
+
+    Returns:
+        (100, C) float32.
+    """
+    noise = random.standard_normal((STEPS, directions.shape[1]), dtype=np.float32)
+    segments = np.array([(one.start, one.end) for one in annotation.instances]).reshape(-1, 2)
+    starts, ends = segments.T[..., None] / annotation.duration_seconds  # (K, 1) each
+    middles = (np.arange(STEPS) + 0.5) / STEPS  # (100,)
+    reach = np.maximum(0.5 / STEPS, BOUNDARY * (ends - starts))
+    happens = np.stack(
+        [
+            (abs(middles - starts) <= reach).any(axis=0),
+            ((middles >= starts) & (middles <= ends)).any(axis=0),
+            (abs(middles - ends) <= reach).any(axis=0),
+        ],
+        axis=1,
+    )  # (100, 3)
+    for kind, direction in enumerate(directions):
+        noise[happens[:, kind]] += direction
+    return noise
+
+
+def _write_features(
+    file: h5py.File, drawn: Sequence[Annotation], settings: SimulateSettings
+) -> None:
+    file.attrs["simulated"] = True
+    file.attrs["seed"] = settings.seed
+    text = h5py.string_dtype()
+    file.create_dataset("video_id", data=[one.video_id for one in drawn], dtype=text)
+    file.create_dataset("subset", data=[one.subset for one in drawn], dtype=text)
+    file["duration_seconds"] = [one.duration_seconds for one in drawn]
+    features = file.create_dataset(
+        "features", (len(drawn), STEPS, settings.channels), np.float32
+    )  # contiguous
+    directions = _generator(settings.seed, 0).standard_normal((3, settings.channels))
+    directions *= SIGNAL / np.linalg.norm(directions, axis=1, keepdims=True)
+    for row, annotation in enumerate(progress(drawn, "simulating", len(drawn))):
+        random = _generator(settings.seed, row + 1)  # each video has a sequence of its own
+        features[row] = simulate_features(annotation, directions.astype(np.float32), random)
+
+
+def _generator(*numbers: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(numbers))
+
+
+def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[Annotation]:
+    """Read annotations of any form; what of them is not usable is counted on standard error."""
+    settings = IndexSettings()
+    index = index_annotations(read_annotations(annotations, video_info, settings), settings)
+    if index.rejections:
+        print(
+            f"left out: {len(index.rejections)} entries of the annotations, the first: "
+            f"{index.rejections[0].line()}",
+            file=sys.stderr,
+        )
+    if not any(one.instances for one in index.annotations):
+        names = ", ".join(str(path) for path in annotations)
+        raise InputError(
+            f"{names}: no segment in {len(index.annotations)} videos; there is nothing to draw from"
+        )
+    return index.annotations
+
+
+def _check_space(out: Path, needed: int) -> None:
+    """Refuse to begin a file that the disk cannot hold."""
+    folder = next(parent for parent in out.absolute().parents if parent.exists())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise InputError(
+            f"{out}: {needed / 1e9:.2f} GB are needed, {free / 1e9:.2f} GB are free in {folder}; "
+            "give fewer videos or channels, or another disk"
+        )

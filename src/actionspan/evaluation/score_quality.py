@@ -1,0 +1,160 @@
+"""What a method's scores mean: how good the proposals of each score are.
+
+A score can be read as the tIoU to expect of a proposal, or as the chance that it overlaps an
+instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between what
+the score says and what is so, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
+Calibration of Modern Neural Networks", ICML 2017, there with bins of equal width; ours hold equally
+many proposals, because most scores lie close together). A rank correlation says how far
+the order of the scores is that of the proposals' quality, whatever their scale.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from actionspan.dataset.tables import Annotation
+from actionspan.evaluation.activitynet import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.detection import match_greedily
+from actionspan.evaluation.outcomes import segments_of
+from actionspan.evaluation.rows import Floats, check_truth, match_proposals
+
+SHOWN_THRESHOLDS: Floats = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
+BINS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredProposals:
+    """The P proposals of a subset, all that are given, beside what they are worth."""
+
+    scores: Floats
+    """(P,) as given, on any scale."""
+    best_tiou: Floats
+    """(P,) best tIoU with any instance of the video; 0 where it has none."""
+    first: NDArray[np.bool_]
+    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
+    matched for average precision."""
+    videos: int
+    """How many videos the subset has, those without an instance or a proposal too."""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie in 0…1, so that they can be read as a tIoU or a chance."""
+        return bool(((self.scores >= 0) & (self.scores <= 1)).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreBin:
+    """Proposals of neighbouring scores, and what they are worth."""
+
+    proposals: int
+    lowest: float
+    highest: float
+    mean_score: float
+    mean_tiou: float
+    """Mean of each proposal's best tIoU."""
+    share: tuple[float, float]
+    """Share that overlaps an instance by 0.5 and 0.7, found before or not."""
+    first: tuple[float, float]
+    """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
+
+
+def scored_proposals(
+    annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
+) -> ScoredProposals:
+    """Find what each proposal of a subset overlaps.
+
+    Args:
+        annotations: The videos of one subset; proposals of others are left out.
+        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+
+    Raises:
+        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+            the proposals mean one video.
+    """
+    truth = check_truth({video.video_id: segments_of(video) for video in annotations})
+    found, _ = match_proposals(proposals, truth)
+    scores, best, first = [np.empty(0)], [np.empty(0)], [np.empty((0, 2), dtype=bool)]
+    for video_id, segments in truth.items():
+        rows = found.get(video_id, np.empty((0, 3)))
+        ranked = rows[np.argsort(-rows[:, 2], kind="stable")]
+        overlaps = tiou(segments, ranked[:, :2])  # (G, P)
+        scores.append(ranked[:, 2])
+        best.append(overlaps.max(axis=0, initial=0.0))
+        first.append(match_greedily(overlaps.T, SHOWN_THRESHOLDS))
+    return ScoredProposals(
+        scores=np.concatenate(scores),
+        best_tiou=np.concatenate(best),
+        first=np.concatenate(first),
+        videos=len(truth),
+    )
+
+
+def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
+    """Return bins of equally many proposals (one more or less), lowest scores first.
+
+    Proposals of equal score may lie in two bins, in the order in which they are given. There are
+    as many bins as proposals where those are fewer than `count`.
+    """
+    order = np.argsort(scored.scores, kind="stable")
+    if not len(order):
+        return []
+    return [summarize(scored, rows) for rows in np.array_split(order, min(count, len(order)))]
+
+
+def summarize(scored: ScoredProposals, rows: ArrayLike) -> ScoreBin:
+    """Return the bin of some of the proposals, at least one."""
+    chosen = np.asarray(rows)
+    scores, best = scored.scores[chosen], scored.best_tiou[chosen]
+    shares = (best[:, None] >= SHOWN_THRESHOLDS).mean(axis=0)
+    first = scored.first[chosen].mean(axis=0)
+    return ScoreBin(
+        proposals=len(chosen),
+        lowest=float(scores.min()),
+        highest=float(scores.max()),
+        mean_score=float(scores.mean()),
+        mean_tiou=float(best.mean()),
+        share=(float(shares[0]), float(shares[1])),
+        first=(float(first[0]), float(first[1])),
+    )
+
+
+def calibration_errors(
+    scored: ScoredProposals, bins: Sequence[ScoreBin]
+) -> tuple[float, float] | None:
+    """Return the ECE of the scores read as expected tIoU, and as the chance of tIoU >= 0.5.
+
+    It is not defined, None, where there is no proposal or a score lies outside 0…1.
+    """
+    if not bins or not scored.is_share:
+        return None
+    weights = np.array([row.proposals for row in bins], dtype=np.float64)
+    said = np.array([row.mean_score for row in bins])
+    tious = np.array([row.mean_tiou for row in bins])
+    chances = np.array([row.share[0] for row in bins])
+    return (
+        float(np.average(np.abs(said - tious), weights=weights)),
+        float(np.average(np.abs(said - chances), weights=weights)),
+    )
+
+
+def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
+    """Return Spearman's rank correlation of two lists, equal values sharing their mean rank.
+
+    It is not defined, None, where all values of a list are equal.
+    """
+    first, second = mean_ranks(one), mean_ranks(other)
+    first, second = first - first.mean(), second - second.mean()
+    scale = np.sqrt((first @ first) * (second @ second))
+    return float(first @ second / scale) if scale > 0 else None
+
+
+def mean_ranks(values: ArrayLike) -> Floats:
+    """Return the ranks of values from 1, the mean of their ranks for equal ones."""
+    _, place, counts = np.unique(
+        np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
+    )
+    last = np.cumsum(counts)
+    ranks: Floats = (last - (counts - 1) / 2)[place]
+    return ranks

@@ -1,0 +1,124 @@
+"""One method's whole evaluation: the record of all protocols, and the table of its videos."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actionspan.errors import InputError
+from actionspan.evaluation.activitynet import (
+    AverageRecall,
+    area_under_curve,
+    average_recall_activitynet,
+)
+from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.files import read_frame_rates
+from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
+from actionspan.evaluation.rows import Floats, Integers
+from actionspan.evaluation.score import read_scored
+from actionspan.evaluation.thumos14 import (
+    THUMOS14_NUMBERS,
+    FrameRateError,
+    Thumos14Recall,
+    average_recall_thumos14,
+    between,
+)
+
+VIDEO_NUMBERS = THUMOS14_NUMBERS[:4]
+VIDEO_COLUMNS = (
+    "video_id",
+    "instances",
+    "proposals",
+    *(f"AR@{number}" for number in AR_NUMBERS),
+    "AUC",
+    *(f"thumos14_AR@{number}" for number in VIDEO_NUMBERS),
+)
+
+VideoRow = list[str | int | float | None]
+
+
+def evaluate_files(
+    annotations: Path,
+    proposals: Path,
+    *,
+    subset: str,
+    method: str,
+    settings: EvaluationSettings,
+    videos: Path | None = None,
+) -> tuple[dict[str, Any], list[VideoRow]]:
+    """Score one method's proposals by all protocols.
+
+    Args:
+        annotations: annotations.json.
+        proposals: An ActivityNet result file.
+        subset: Whose videos are scored.
+        method: The name of the record.
+        settings: How the interval of AUC is made.
+        videos: videos.tsv, for the frame rates that THUMOS14's protocol needs. Without it, or
+            where it lacks the rate of a video, the values of that protocol are None.
+
+    Returns:
+        What `evaluation/{method}.json` and `evaluation/videos/{method}.tsv` hold.
+
+    Raises:
+        InputError: A file is not readable, the two have no video in common, or two ids of
+            videos.tsv mean one video.
+    """
+    truth, given = read_scored(annotations, proposals, subset)
+    result = average_recall_activitynet(truth, given)
+    in_frames = None
+    if videos is not None:
+        try:
+            in_frames = average_recall_thumos14(truth, given, read_frame_rates(videos))
+        except FrameRateError as error:  # features that were made elsewhere have no rate
+            print(f"{videos}: {error}: no values of THUMOS14's protocol", file=sys.stderr)
+        except ValueError as error:
+            raise InputError(f"{videos}: {error}") from None
+    record = {
+        **evaluation_record(method, subset, result, settings),
+        "thumos14": (
+            {f"AR@{number}": None for number in THUMOS14_NUMBERS}
+            if in_frames is None
+            else in_frames.scores()
+        ),
+        "detection": detection_precision(truth, given).scores(),
+    }
+    return record, video_rows(result, in_frames)
+
+
+def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> list[VideoRow]:
+    """Return a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
+
+    A video's value is the mean over its instances and the thresholds, at the budgets that the
+    whole set gives it. So the mean over videos, weighted by their instances, is the value of the
+    record (in THUMOS14's protocol over the videos that take part).
+    """
+    curves = _by_video(result.hits, result.instances)  # (V, 100)
+    frames = {}
+    if in_frames is not None and in_frames.video_ids:
+        means = _by_video(in_frames.hits, in_frames.instances)
+        columns = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
+        frames = {
+            video: [None if column is None else float(column[row]) for column in columns]
+            for row, video in enumerate(in_frames.video_ids)
+        }
+    numbers = zip(result.video_ids, result.instances.tolist(), result.given.tolist(), strict=True)
+    rows: list[VideoRow] = [
+        [
+            *(video, instances, given),
+            *(float(curve[number - 1]) for number in AR_NUMBERS),
+            area_under_curve(curve),
+            *frames.get(video, [None] * len(VIDEO_NUMBERS)),
+        ]
+        for (video, instances, given), curve in zip(numbers, curves, strict=True)
+    ]
+    worst = VIDEO_COLUMNS.index(f"AR@{AR_NUMBERS[-1]}")
+    return sorted(rows, key=lambda row: (row[worst], row[0]))
+
+
+def _by_video(hits: Floats, instances: Integers) -> Floats:
+    """Return the (V, 100) means over each video's instances of (I, 100) values."""
+    first = np.concatenate([[0], np.cumsum(instances)[:-1]])
+    sums = np.add.reduceat(hits, first)
+    return np.asarray(sums / instances[:, None])

@@ -1,0 +1,114 @@
+"""Feature shards: each video of a shard through both encoders, resumable by video."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.errors import InputError
+from actionspan.features.encoders import Encoder, Snippets
+from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
+from actionspan.features.flow_histogram import flow_histograms
+from actionspan.features.settings import EncoderSettings
+from actionspan.files.storage import digest, open_h5
+from actionspan.networks.weights import describe
+from actionspan.running.parts import map_videos, shard_videos
+
+Floats = NDArray[np.float32]
+COPIED = ("time", "frame_difference", "flow_magnitude")
+
+
+class TwoStream:
+    """Both encoders, loaded once and called for one video after another."""
+
+    def __init__(self, settings: EncoderSettings, flow_channels: int) -> None:
+        self.settings = settings
+        self.rgb = Encoder(settings.rgb_encoder, settings.rgb_weights, settings, 3)
+        self.flow: Encoder | None = None
+        if settings.flow_encoder != "flow_histogram":
+            weights = flow_weights(settings)
+            self.flow = Encoder(settings.flow_encoder, weights, settings, flow_channels)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """The length of each stream's vectors."""
+        network = self.flow.features if self.flow else 0
+        histogram = HISTOGRAM_FEATURES if self._uses_histogram else 0
+        return {"rgb": self.rgb.features, "flow": network + histogram}
+
+    @property
+    def _uses_histogram(self) -> bool:
+        return self.flow is None or self.settings.flow_histogram
+
+    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Floats]:
+        """Encode one video.
+
+        Args:
+            rgb: (T, H, W, 3) uint8 centre frames of the snippets.
+            flow: (T, 2L, h, w) uint8 flow planes.
+            bound: Pixels of motion at level 255.
+
+        Returns:
+            `rgb` and `flow`, each (T, features).
+        """
+        parts = [self.flow(flow)] if self.flow else []
+        if self._uses_histogram:
+            rows = range(flow.shape[0])
+            parts.append(
+                np.concatenate([flow_histograms(flow[row : row + 1], bound) for row in rows])
+            )
+        return {"rgb": self.rgb(rgb), "flow": np.concatenate(parts, axis=1)}
+
+
+def flow_weights(settings: EncoderSettings) -> Path | None:
+    """Return the flow network's weights: its own, or the RGB stream's of the same encoder."""
+    if settings.flow_weights is None and settings.flow_encoder == settings.rgb_encoder:
+        return settings.rgb_weights
+    return settings.flow_weights
+
+
+def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> dict[str, str]:
+    """Compute the features of a shard.
+
+    Args:
+        frames: The shard's frames.
+        flow: The shard's flow.
+        out: The feature shard to write.
+        settings: The encoders.
+
+    Returns:
+        The reasons of the rejected videos by video id.
+
+    Raises:
+        InputError: A file is not whole, or the encoders can't be built.
+    """
+    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
+        names = shard_videos(flow_file)
+        missing = [name for name in names if name not in frame_file]
+        if missing:
+            raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")
+        both = digest(
+            settings,
+            describe(settings.rgb_encoder, settings.rgb_weights),
+            describe(settings.flow_encoder, flow_weights(settings)),
+            str(frame_file.attrs["digest"]),
+            str(flow_file.attrs["digest"]),
+        )
+        digests = [digest(both, str(flow_file[name].attrs["sha256"])) for name in names]
+        if names:  # every video of the file has as many planes: its settings say so
+            encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
+
+        def work(name: str, group: h5py.Group) -> None:
+            rgb, planes = frame_file[name]["rgb"], flow_file[name]["flow"]
+            streams = encode(rgb, planes, float(planes.attrs["bound"]))
+            for stream, vectors in streams.items():
+                if not np.isfinite(vectors).all():
+                    raise InputError(f"{stream}: a feature is not finite; use precision float32")
+                group[stream] = vectors
+            for key in COPIED:
+                if key in flow_file[name]:
+                    group[key] = flow_file[name][key][:]
+            group.attrs.update(flow_file[name].attrs)
+
+        return map_videos(out, names, names, digests, work, title="encoding", settings_digest=both)

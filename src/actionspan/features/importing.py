@@ -1,0 +1,100 @@
+"""A feature shard from files of features that people already have."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.dataset.tables import Video, read_videos
+from actionspan.errors import InputError
+from actionspan.features.feature_files import find_file, read_features
+from actionspan.features.settings import ExternalSettings
+from actionspan.files.storage import digest
+from actionspan.running.parts import map_videos
+
+
+def row_times(rows: int, video: Video, settings: ExternalSettings) -> NDArray[np.float64]:
+    """Return the centre of each row in seconds.
+
+    Args:
+        rows: How many rows the file has.
+        video: Gives frames a second and duration.
+        settings: With a stride, row k lies at frame offset + k · stride; without one, at the
+            middle of the k-th of `rows` equal parts of the video.
+
+    Raises:
+        InputError: Rows lie more than one stride beyond the end of the video.
+    """
+    if not settings.stride:
+        return (np.arange(rows, dtype=np.float64) + 0.5) * (video.duration_seconds / rows)
+    times = (settings.offset + settings.stride * np.arange(rows)) / video.fps
+    if times[-1] > video.duration_seconds + settings.stride / video.fps:
+        raise InputError(
+            f"row {rows - 1} lies at {times[-1]:.2f} s, the video ends at "
+            f"{video.duration_seconds:.2f} s: stride or offset is wrong, or its unit is not frames"
+        )
+    return np.asarray(times)
+
+
+def import_features(
+    folder: Path, videos: Path, out: Path, settings: ExternalSettings
+) -> dict[str, str]:
+    """Read the features of every video of videos.tsv into one shard.
+
+    Videos whose file is missing, damaged, or of another width than the first are rejected with a
+    line each; the others go on.
+
+    Returns:
+        The reasons of the rejected videos by video id.
+
+    Raises:
+        InputError: The folder is missing or no video has features.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    listed = read_videos(videos)
+    width = _first_width(folder, listed, settings)
+
+    def work(video: Video, group: h5py.Group) -> None:
+        path = find_file(folder, video.video_id)
+        features = read_features(path, settings.layout)
+        if features.shape[1] != width:
+            raise InputError(
+                f"{path}: {features.shape[1]} features a row, other files have {width}"
+                + ("; is it the other --layout?" if features.shape[0] == width else "")
+            )
+        try:
+            group["time"] = row_times(len(features), video, settings)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        group["external"] = features
+        group.attrs["fps"] = video.fps
+        group.attrs["frame_count"] = video.frames
+        group.attrs["duration_seconds"] = video.duration_seconds
+        group.attrs["sha256"] = video.sha256
+
+    names = [video.video_id for video in listed]
+    both = digest(settings, str(folder), width)
+    digests = [digest(both, video, _stamp(folder, video)) for video in listed]
+    return map_videos(out, names, listed, digests, work, title="reading", settings_digest=both)
+
+
+def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) -> int:
+    """Return the width of the first file that reads well."""
+    reason = ""
+    for video in videos:
+        try:
+            return len(read_features(find_file(folder, video.video_id), settings.layout)[0])
+        except InputError as error:
+            reason = reason or str(error)
+    raise InputError(f"{folder}: no video has features; the first: {reason or 'no video listed'}")
+
+
+def _stamp(folder: Path, video: Video) -> str:
+    """Return what changes when a video's file does."""
+    try:
+        found = find_file(folder, video.video_id).stat()
+    except InputError as error:
+        return str(error)
+    return f"{found.st_size} {found.st_mtime_ns}"

@@ -1,0 +1,1 @@
+"""Files: atomic writes and safe reads of HDF5, torch, JSON, text and figures."""

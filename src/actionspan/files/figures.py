@@ -1,0 +1,96 @@
+"""How our figures look, and how they are written: the same bytes for the same data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path
+
+INK = "#26292e"
+QUIET = "#6b7078"
+RULE = "#d9dce0"
+# Told apart in every common form of colour blindness (after Okabe and Ito), the yellow left out.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+
+_STYLE: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,  # ids and labels may hold a dollar sign
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 9,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "lines.solid_capstyle": "round",
+    "savefig.dpi": 200,
+    "svg.hashsalt": "actionspan",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw what the block draws in the house style, leaving the caller's own settings alone."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as SVG or PNG, by the suffix of `path`, without a date.
+
+    Raises:
+        InputError: The suffix is neither `.svg` nor `.png`.
+    """
+    if path.suffix not in (".svg", ".png"):
+        raise InputError(f"{path}: figures are written as .svg or .png")
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    with atomic_path(path) as partial:
+        figure.savefig(partial, metadata=metadata)
+
+
+def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:
+    """Move heights apart until neighbours are `gap` apart, each group round its own mean.
+
+    Args:
+        heights: Where each label would like to be.
+        gap: The least distance between two labels.
+    """
+    groups = [[name] for name in sorted(heights, key=lambda name: heights[name])]
+
+    def lowest(group: list[str]) -> float:
+        middle = sum(heights[name] for name in group) / len(group)
+        return max(0.0, middle - gap * (len(group) - 1) / 2)
+
+    def clash() -> int | None:
+        for index, (below, above) in enumerate(pairwise(groups)):
+            if lowest(above) - (lowest(below) + gap * (len(below) - 1)) < gap * (1 - 1e-9):
+                return index
+        return None
+
+    while (index := clash()) is not None:
+        groups[index : index + 2] = [groups[index] + groups[index + 1]]
+    return {
+        name: lowest(group) + gap * place for group in groups for place, name in enumerate(group)
+    }

@@ -1,0 +1,150 @@
+"""Files that are either whole or absent: atomic writes of HDF5, JSON, TSV and anything else.
+
+Each file is written beside its place and renamed when complete, and HDF5 and JSON files carry the
+package version and the digest of the settings that made them.
+"""
+
+import csv
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from actionspan import __version__
+from actionspan.errors import InputError
+from actionspan.files.text import read_utf8
+
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file is larger than a file may be here (ulimit -f)",
+}
+
+
+def digest(*parts: Any) -> str:
+    """Return 16 hexadecimal digits that change with any value in `parts`.
+
+    Args:
+        parts: Settings dataclasses, paths and whatever JSON can hold.
+    """
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+        return str(value)
+
+    text = json.dumps(parts, sort_keys=True, default=plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; rename it to `path` on success, remove it on failure.
+
+    The suffix of `path` is kept, so that writers which look at it choose the right format.
+
+    Raises:
+        InputError: There is no room for the file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # one name a file, so that what a killed process left is overwritten by the next
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        # the system does not say to which file there was no room to write
+        reason = NO_ROOM[error.errno]
+        raise InputError(f"{path}: {reason}; make room and run it again") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
+    """Open a new HDF5 file that appears at `path` only when the block ends without an error."""
+    with atomic_path(path) as partial:
+        with h5py.File(partial, "w") as file:
+            file.attrs["actionspan_version"] = __version__
+            file.attrs["digest"] = settings_digest
+            yield file
+
+
+@contextmanager
+def open_h5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading.
+
+    Raises:
+        InputError: The file is missing or is not a whole HDF5 file.
+    """
+    try:
+        file = h5py.File(path, "r")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError:
+        raise InputError(f"{path}: not a whole HDF5 file; delete it and run again") from None
+    with file:
+        yield file
+
+
+def write_json(path: Path, content: Mapping[str, Any], indent: int | None = 1) -> None:
+    """Write `content` as JSON, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: The file is missing, is not UTF-8 or is not JSON.
+    """
+    text = read_utf8(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{path}: JSON nested too deep") from None
+
+
+def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table with a header line, tab-separated, atomically."""
+    with atomic_path(path) as partial:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+
+def read_tsv(path: Path) -> list[dict[str, str]]:
+    """Read a table that `write_tsv` wrote, one dictionary a row.
+
+    Raises:
+        InputError: The file is missing or is not such a table.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file, delimiter="\t") if row]
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path}: not a tab-separated table in UTF-8") from None
+    header = rows[0] if rows else []
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}: row {number}: {len(row)} cells, the header has {len(header)}"
+            )
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]

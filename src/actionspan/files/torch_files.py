@@ -1,0 +1,45 @@
+"""Files of torch: written atomically, read without running code."""
+
+import io
+import pickle
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path
+
+# What torch.load raises for files that are none of its own, or not whole, beside OSError.
+UNREADABLE = (
+    pickle.UnpicklingError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    LookupError,
+    struct.error,
+)
+
+
+def write_torch(path: Path, content: Mapping[str, Any]) -> None:
+    """Write `content` by `torch.save`, atomically; equal content gives equal bytes."""
+    buffer = io.BytesIO()  # to a path, torch.save would put the name of the file into the file
+    torch.save(content, buffer)
+    with atomic_path(path) as partial:
+        partial.write_bytes(buffer.getbuffer())
+
+
+def read_torch(path: Path) -> Any:
+    """Read what `write_torch` wrote, tensors and plain values only.
+
+    Raises:
+        InputError: The file is missing or is not such a file.
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (*UNREADABLE, OSError):
+        raise InputError(f"{path}: not a whole file of torch.save; delete it, run again") from None

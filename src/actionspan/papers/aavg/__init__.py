@@ -1,0 +1,1 @@
+"""Paper 003: figures, tables and claims of model averaging."""

@@ -1,0 +1,1 @@
+"""Paper 001: tables, claims and loss curves of the Multipath Temporal Network."""

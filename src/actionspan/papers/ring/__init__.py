@@ -1,0 +1,1 @@
+"""Paper 000: simulated ranks and the bounds of the ring and the parameter server."""

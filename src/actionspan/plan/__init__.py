@@ -1,0 +1,1 @@
+"""What the Snakefile asks: the checked configuration, videos, runs, wanted files, step code."""

@@ -1,0 +1,138 @@
+"""One file that holds a trained model whole: settings, feature transform, network and evaluator."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from actionspan import __version__
+from actionspan.errors import InputError
+from actionspan.features.settings import EncoderSettings
+from actionspan.features.store import read_transform
+from actionspan.features.transform import Transform
+from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.proposals.evaluator import (
+    ProposalEvaluator,
+    evaluator_from_state,
+    evaluator_state,
+    load_evaluator,
+)
+from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
+from actionspan.settings import from_mapping
+from actionspan.temporal.model_file import load_model
+from actionspan.temporal.mtn import TemporalNetwork
+from actionspan.temporal.settings import PredictionSettings
+from actionspan.video.settings import FlowSettings, FrameSettings
+
+FORMAT = "actionspan model 1"
+
+SETTINGS: dict[str, type[Any]] = {
+    "frames": FrameSettings,
+    "flow": FlowSettings,
+    "encoders": EncoderSettings,
+    "prediction": PredictionSettings,
+    "candidates": CandidateSettings,
+    "ranking": RankingSettings,
+    "suppression": SuppressionSettings,
+}
+# Sections that older files lack, with what was done before there were any.
+LATER: dict[str, Any] = {"prediction": {"scales": "1"}, "ranking": {"boundary_power": 1.0}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """Everything that turns a new video into proposals."""
+
+    frames: FrameSettings
+    flow: FlowSettings
+    encoders: EncoderSettings
+    prediction: PredictionSettings
+    candidates: CandidateSettings
+    ranking: RankingSettings
+    suppression: SuppressionSettings
+    transform: Transform
+    temporal: TemporalNetwork
+    evaluator: ProposalEvaluator
+    model: str
+
+
+def write_bundle(
+    features: Path, temporal: Path, evaluator: Path, settings: Mapping[str, Any], out: Path
+) -> None:
+    """Collect one trained model from the files of a run.
+
+    Args:
+        features: features.h5, for the transform fitted on its training subset.
+        temporal: The temporal network's model.pt.
+        evaluator: pem.pt.
+        settings: The sections `frames`, `flow`, `encoders`, `prediction`, `candidates`, `ranking`
+            and `suppression`.
+        out: The file to write.
+
+    Raises:
+        InputError: A section is missing or holds a wrong value.
+    """
+    missing = sorted(set(SETTINGS) - set(settings))
+    if missing:
+        raise InputError(f"--settings: no section {missing[0]}; {', '.join(SETTINGS)} are needed")
+    if settings["encoders"].get("source") == "external":
+        raise InputError(
+            "--settings: encoders.source: external: a model of features made elsewhere cannot take "
+            "videos, so it has no bundle"
+        )
+    content = {
+        "format": FORMAT,
+        "actionspan_version": __version__,
+        "settings": json.dumps({name: settings[name] for name in SETTINGS}),
+        "transform": {
+            name: torch.from_numpy(np.array(values))
+            for name, values in read_transform(features).to_arrays().items()
+        },
+        "temporal": read_torch(temporal),
+        "evaluator": evaluator_state(load_evaluator(evaluator)),
+    }
+    _settings(content, out)
+    write_torch(out, content)
+
+
+def load_bundle(path: Path) -> Bundle:
+    """Read a model file, or the one in a results folder.
+
+    Args:
+        path: A file `write_bundle` wrote, or a folder that holds `model.pt`.
+
+    Raises:
+        InputError: There is no such file or it is not one of these.
+    """
+    if path.is_dir():
+        if not (path / "model.pt").is_file():
+            raise InputError(
+                f"{path}: no model.pt in this folder; a run makes results/proposals/mtn/model.pt"
+            )
+        path = path / "model.pt"
+    content = read_torch(path)
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        raise InputError(
+            f"{path}: not a whole model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
+        )
+    return Bundle(
+        **_settings(content, path),
+        transform=Transform.from_arrays(
+            {name: values.numpy() for name, values in content["transform"].items()}
+        ),
+        temporal=load_model(content["temporal"]),
+        evaluator=evaluator_from_state(content["evaluator"]),
+        model=content["temporal"]["model"],
+    )
+
+
+def _settings(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    given = LATER | json.loads(content["settings"])
+    try:
+        return {name: from_mapping(kind, given[name]) for name, kind in SETTINGS.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: settings: {error}") from None

@@ -1,0 +1,1 @@
+"""The stages on one video, without the workflow."""

@@ -1,0 +1,1 @@
+"""How work runs: pools of processes, prefetching, progress, determinism, memory."""

@@ -1,0 +1,211 @@
+"""Optical flow of a snippet's grey frames, coded in 8 bits as two-stream networks expect.
+
+A displacement of v pixels (right and down are positive, as seen from one frame to the next) has
+the code 128 + 127 · v / bound, rounded and clamped to 1 … 255: no motion is exactly 128, +bound is
+255, −bound is 1, and one code is bound / 127 pixels. `dequantise` inverts it to within half a code.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.errors import InputError
+from actionspan.files.storage import digest, open_h5
+from actionspan.networks.names import NO_MOTION
+from actionspan.running.parts import map_videos, shard_videos
+from actionspan.video.settings import FlowSettings
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+Estimator = Callable[[Bytes], Floats]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
+
+CODES = 127  # codes from no motion to the bound, each way
+BLOCK = 16  # snippets read and written at once
+SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
+COPIED = ("time", "frame_difference")
+
+
+def quantise(flow: Floats, bound: float) -> Bytes:
+    """Code displacements in pixels as bytes; those beyond ±bound get the outermost codes."""
+    codes = flow * np.float32(CODES / bound)
+    np.clip(codes, -CODES, CODES, out=codes)
+    np.rint(codes, out=codes)
+    codes += NO_MOTION
+    return codes.astype(np.uint8)
+
+
+def dequantise(codes: Bytes, bound: float) -> Floats:
+    """Return the displacements in pixels that bytes code, to within bound / 254."""
+    return (codes.astype(np.float32) - NO_MOTION) * np.float32(bound / CODES)
+
+
+def compute_flow(gray: Bytes, settings: FlowSettings) -> tuple[Bytes, Floats]:
+    """Estimate the flow between consecutive grey frames of snippets.
+
+    Args:
+        gray: (n, L + 1, h, w).
+        settings: The algorithm and the bound.
+
+    Returns:
+        (n, 2L, h, w) bytes, x and y in turn, and (n,) the mean magnitude in pixels before coding.
+
+    Raises:
+        InputError: The algorithm is not installed, its weights are no good or frames are too small.
+    """
+    count, frames, height, width = gray.shape
+    if min(height, width) < SMALLEST:
+        raise InputError(f"frames of {width}×{height} pixels are too small for optical flow")
+    estimate = estimator(settings)
+    coded = np.empty((count, 2 * (frames - 1), height, width), np.uint8)
+    magnitude = np.empty(count, np.float32)
+    for snippet in range(count):
+        flow = estimate(gray[snippet])  # (L, h, w, 2)
+        lengths = [cv2.magnitude(pair[..., 0], pair[..., 1]).mean() for pair in flow]
+        magnitude[snippet] = np.mean(lengths)
+        planes = quantise(flow, settings.bound).transpose(0, 3, 1, 2)  # (L, 2, h, w)
+        coded[snippet] = planes.reshape(coded.shape[1:])
+    return coded, magnitude
+
+
+@lru_cache(maxsize=1)
+def estimator(settings: FlowSettings) -> Estimator:
+    """Return the algorithm; OpenCV's objects and RAFT's network are made once a process."""
+    if settings.algorithm == "raft":
+        from actionspan.video.raft import Raft  # torchvision costs seconds
+
+        assert settings.weights is not None  # checked by the settings
+        return Raft(settings.weights, settings.iterations, settings.device)
+    if settings.algorithm == "farneback":
+        return _pairwise(_farneback)
+    if settings.algorithm == "tvl1":
+        return _pairwise(_tvl1())
+    presets = {
+        "ultrafast": cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST,
+        "fast": cv2.DISOPTICAL_FLOW_PRESET_FAST,
+        "medium": cv2.DISOPTICAL_FLOW_PRESET_MEDIUM,
+    }
+    dis = cv2.DISOpticalFlow.create(presets[settings.preset])
+    return _pairwise(lambda first, second: dis.calc(first, second, None))
+
+
+def _pairwise(pair_flow: Callable[[Bytes, Bytes], Floats]) -> Estimator:
+    """Apply the flow of one pair of frames to each consecutive pair."""
+    return lambda gray: np.stack(
+        [pair_flow(first, second) for first, second in zip(gray[:-1], gray[1:], strict=True)]
+    )
+
+
+def _farneback(first: Bytes, second: Bytes) -> Floats:
+    flow: Floats = cv2.calcOpticalFlowFarneback(
+        first,
+        second,
+        None,
+        pyr_scale=0.5,
+        levels=5,
+        winsize=15,
+        iterations=3,
+        poly_n=5,
+        poly_sigma=1.2,
+        flags=0,
+    )
+    return flow
+
+
+def _tvl1() -> Callable[[Bytes, Bytes], Floats]:
+    if not hasattr(cv2, "optflow"):
+        raise InputError(
+            "algorithm: tvl1 is not in this OpenCV; install the wheel that has it: "
+            "pip uninstall opencv-python-headless && pip install opencv-contrib-python-headless"
+        )
+    solver = cv2.optflow.DualTVL1OpticalFlow.create()
+    return lambda first, second: solver.calc(first, second, None)
+
+
+def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) -> None:
+    """Compute the flow of one video's snippets, a block at a time.
+
+    Args:
+        source: The group that `write_frames` filled.
+        group: Gets `flow` (T, 2L, h, w) with the attribute `bound`, `flow_magnitude` (T,) in
+            pixels, and copies of `time`, `frame_difference` and the attributes.
+        settings: The algorithm and the bound.
+
+    Raises:
+        InputError: The algorithm is not installed, its weights are no good or frames are too small.
+    """
+    gray = source["gray"]
+    count, frames, height, width = gray.shape
+    row = (2 * (frames - 1), height, width)
+    planes = group.create_dataset("flow", shape=(count, *row), dtype=np.uint8, chunks=(1, *row))
+    planes.attrs["bound"] = settings.bound
+    magnitude = group.create_dataset("flow_magnitude", shape=(count,), dtype=np.float32)
+    for start in range(0, count, BLOCK):
+        block = slice(start, start + BLOCK)
+        planes[block], magnitude[block] = compute_flow(gray[block], settings)
+    for name in COPIED:
+        group[name] = source[name][:]
+    group.attrs.update(source.attrs)
+
+
+def flow_of_shard(
+    frames: Path, out: Path, settings: FlowSettings, processes: int = 1
+) -> dict[str, str]:
+    """Compute the flow of every video of a shard.
+
+    Args:
+        frames: The HDF5 file of the shard's frames.
+        out: The HDF5 file to write.
+        settings: The algorithm and the bound.
+        processes: How many videos at once.
+
+    Returns:
+        The reasons of the rejected videos by video id.
+
+    Raises:
+        InputError: The frames are missing, or the algorithm cannot run here.
+    """
+    with open_h5(frames) as file:
+        names = shard_videos(file)
+        made_of = str(file.attrs["digest"])
+        digests = [
+            digest("video flow", settings, weights_digest(settings), file[name].attrs["sha256"])
+            for name in names
+        ]
+    if processes == 1 or settings.algorithm in ("tvl1", "raft"):
+        estimator(settings)  # what is missing is one error, not one a video
+    return map_videos(
+        out,
+        names,
+        [(frames, name, settings) for name in names],
+        [digest(made_of, each) for each in digests],
+        _work,
+        title="optical flow",
+        processes=processes,
+        settings_digest=digest(made_of, digests),
+    )
+
+
+def weights_digest(settings: FlowSettings) -> str:
+    """Return what changes when the checkpoint does: its path, size and time of change."""
+    if settings.algorithm != "raft" or settings.weights is None:
+        return ""
+    try:
+        facts = settings.weights.stat()
+    except OSError as error:
+        raise InputError(f"weights: {settings.weights}: {error.strerror}") from None
+    return digest(settings.weights, facts.st_size, facts.st_mtime_ns)
+
+
+def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:
+    frames, name, settings = source
+    cv2.setNumThreads(1)
+    with open_h5(frames) as file:
+        try:
+            write_flow(file[name], group, settings)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None

@@ -1,0 +1,259 @@
+import json
+from collections import Counter
+
+import pytest
+
+from actionspan.dataset.formats.reading import read_annotation_file
+from actionspan.dataset.formats.tables import read_video_info
+from actionspan.errors import InputError
+
+
+def write(tmp_path, content, name="annotations"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def segments(reading):
+    return {
+        record.video_id: [(raw.start, raw.end, raw.label) for raw in record.instances]
+        for record in reading.records
+    }
+
+
+def reasons(reading):
+    return [(bad.row, bad.reason) for bad in reading.rejections]
+
+
+def activitynet(**entries):
+    return json.dumps({"version": "1.3", "taxonomy": [], "database": entries})
+
+
+ENTRY = {"subset": "training", "duration": 9, "annotations": [{"segment": [1, 2], "label": "run"}]}
+
+
+def test_activitynet_form(tmp_path):
+    empty = {"subset": "testing", "duration": 3.5, "annotations": []}
+    reading = read_annotation_file(write(tmp_path, activitynet(a=ENTRY, b=empty)))
+    assert segments(reading) == {"a": [(1, 2, "run")], "b": []}
+    assert [(record.subset, record.seconds) for record in reading.records] == [
+        ("training", 9.0),
+        ("testing", 3.5),
+    ]
+    assert reading.records[0].instances[0].row == "database.a.annotations[0]"
+    assert reasons(reading) == []
+
+
+def test_anet_anno_action_form(tmp_path):
+    entry = {
+        "duration_second": 9.5,
+        "duration_frame": 285,
+        "feature_frame": 272,
+        "annotations": ENTRY["annotations"],
+    }
+    reading = read_annotation_file(write(tmp_path, json.dumps({"v_a": entry})))
+    assert segments(reading) == {"v_a": [(1, 2, "run")]}
+    record = reading.records[0]
+    assert (record.subset, record.seconds, record.frames) == ("", 9.5, 285)
+    assert record.instances[0].row == "v_a.annotations[0]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "video,start,end,label\na,1,2,run\n",
+        "video,start,end,label\r\na,1,2,run\r\n",
+        "video\tstart\tend\tlabel\na\t1\t2\trun",
+        "Video ; Start ; End ; Label\na ; 1 ; 2 ; run\n",
+        "label,end,start,video\nrun,2,1,a\n",
+        "a,1,2,run\n",
+        "\n\na,1,2,run\n\n",
+        "video_id,start_seconds,end_seconds,class,comment\na,1,2,run,hm\n",
+        '"video","start","end","label"\n"a","1","2","run"\n',
+    ],
+)
+def test_plain_tables(tmp_path, text):
+    reading = read_annotation_file(write(tmp_path, text))
+    assert segments(reading) == {"a": [("1", "2", "run")]}
+    assert reasons(reading) == []
+
+
+def test_a_table_with_subsets_and_a_video_without_instances(tmp_path):
+    text = "video,start,end,label,subset\na,1,2,run,train\nb,,,,val\na,3,4,fall\nc,,,,TESTING\n"
+    reading = read_annotation_file(write(tmp_path, text))
+    assert segments(reading) == {"a": [("1", "2", "run"), ("3", "4", "fall")], "b": [], "c": []}
+    assert [record.subset for record in reading.records] == ["training", "validation", "testing"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_byte_order_marks_are_understood(tmp_path, encoding):
+    for text in ["video,start,end,label\nvidéo,1,2,saut à ski\n", activitynet(vidéo=ENTRY)]:
+        reading = read_annotation_file(write(tmp_path, text.encode(encoding)))
+        assert list(segments(reading)) == ["vidéo"]
+
+
+def test_latin_1_loses_only_the_rows_that_hold_it(tmp_path):
+    text = "video,start,end,label\na,1,2,run\ncafé,1,2,run\n"
+    reading = read_annotation_file(write(tmp_path, text.encode("latin-1")))
+    assert list(segments(reading)) == ["a"]
+    expected = "video id 'caf\\xe9' is not UTF-8 text; save the file as UTF-8"
+    assert reasons(reading) == [("3", expected)]
+    entries = '{"database": {"café": {"annotations": []}, "a": {"annotations": []}}}'
+    reading = read_annotation_file(write(tmp_path, entries.encode("latin-1")))
+    assert list(segments(reading)) == ["a"]
+    assert reasons(reading) == [("database.caf\\xe9", expected)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        ("{}x".encode("utf-16-le"), "not text, or UTF-16 without a byte order mark"),
+        (b"\xff\xfea", r"broken UTF-16 \(byte 2\)"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "not text"),
+        (b'{"database": {', "line 1: not JSON"),
+        (b'{"database": []}', 'no object "database"'),
+        (b"[1, 2]", "a JSON object is wanted, not a list"),
+        (b'{"a": 1}', "neither ActivityNet annotations"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b"name,from,to,what\na,1,2,run\n", "row 1: no column start: the first line must name"),
+        (b"hello\n", "row 1: no column video"),
+    ],
+)
+def test_a_file_of_no_use_is_one_line(tmp_path, content, message):
+    path = write(tmp_path, content)
+    with pytest.raises(InputError, match=message) as raised:
+        read_annotation_file(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
+        read_annotation_file(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"subset": "dev"},
+            "unknown subset 'dev'; known are training, validation, testing (train, val, test)",
+        ),
+        (
+            {"subset": 3},
+            "unknown subset '3'; known are training, validation, testing (train, val, test)",
+        ),
+        ({"annotations": 5}, "annotations are not a list"),
+        ({"annotations": None}, "annotations are not a list"),
+    ],
+)
+def test_an_entry_of_no_use_is_one_line(tmp_path, change, reason):
+    reading = read_annotation_file(write(tmp_path, activitynet(a=ENTRY | change, b=ENTRY)))
+    assert list(segments(reading)) == ["b"]
+    assert reasons(reading) == [("database.a", reason)]
+
+
+def test_entries_that_are_no_entries(tmp_path):
+    text = activitynet(a=7, b={"duration": 1}, **{"c/d": ENTRY, "": ENTRY, "e\nf": ENTRY})
+    assert reasons(read_annotation_file(write(tmp_path, text))) == [
+        ("database.a", "not an object with annotations"),
+        ("database.b", "no list of annotations"),
+        ("database.c/d", "video id 'c/d' cannot be a file's stem; ids hold no '/'"),
+        ("database.", "no video id"),
+        ("database.e\\nf", "video id 'e\\nf' holds a control character"),
+    ]
+
+
+def test_repeated_json_keys_are_found(tmp_path):
+    text = '{"database": {"a": {"annotations": []}, "a": {"annotations": [1]},'
+    text += '"b": {"annotations": [], "annotations": [2]}}}'
+    reading = read_annotation_file(write(tmp_path, text))
+    assert segments(reading) == {"a": []}
+    assert reasons(reading) == [
+        ("database.b", "key 'annotations' is there twice"),
+        ("database.a", "this id is there twice; its first entry counts"),
+    ]
+
+
+def test_segments_that_are_no_segments(tmp_path):
+    items = [5, {}, {"segment": [1]}, {"segment": "1,2"}, {"segment": [1, 2], "label": "run"}]
+    reading = read_annotation_file(write(tmp_path, activitynet(a=ENTRY | {"annotations": items})))
+    assert segments(reading) == {"a": [(1, 2, "run")]}
+    assert reasons(reading) == [
+        (f"database.a.annotations[{number}]", "no segment [start, end]") for number in range(4)
+    ]
+
+
+def test_rows_of_a_table_that_are_no_rows(tmp_path):
+    text = "video,start,end,label,subset\na,1,2,run,val\na,1,2,run,dev\na,3,4,run,train\n"
+    text += 'a,1,2,run,val,more\n"a,1,2,run\n,1,2,run\n'
+    reading = read_annotation_file(write(tmp_path, text))
+    assert segments(reading) == {"a": [("1", "2", "run")]}
+    assert reasons(reading) == [
+        ("3", "unknown subset 'dev'; known are training, validation, testing (train, val, test)"),
+        ("4", "subset training, but earlier rows put 'a' in validation"),
+        ("5", "6 values in a table of 5 columns"),
+        ("6", "not a row of a table: unexpected end of data"),
+        ("7", "no video id"),
+    ]
+
+
+def test_thumos14_text_files(tmp_path):
+    write(tmp_path, "video_validation_0000266  72.8 76.4\n\n", "BaseballPitch_val.txt")
+    write(tmp_path, "video_validation_0000266 1 2\nvideo_test_1 3\n", "Ambiguous_val.txt")
+    reading = read_annotation_file(tmp_path)
+    assert segments(reading) == {
+        "video_validation_0000266": [("1", "2", "Ambiguous"), ("72.8", "76.4", "BaseballPitch")]
+    }
+    assert [record.subset for record in reading.records] == ["training"]
+    assert reasons(reading) == [("2", "'video start end' is wanted")]
+    without = read_annotation_file(tmp_path, keep_ambiguous=False)
+    assert segments(without) == {"video_validation_0000266": [("72.8", "76.4", "BaseballPitch")]}
+
+
+def test_video_info_takes_the_same_row_twice_but_not_two_truths():
+    text = "video,numFrame,seconds,fps,rfps,subset\na,300,10,25,30,training\n"
+    text += "a,300,10,25,30,training\na,300,11,25,30,training\nb,1,1,1,1,odd\n"
+    reading = read_video_info("info.csv", text)
+    record = reading.records[0]
+    assert (record.seconds, record.frames, record.fps, record.subset) == (10, 300, 30, "training")
+    assert reasons(reading) == [
+        ("4", "other values than row 2, which counts, has for 'a'"),
+        ("5", "unknown subset 'odd'; known are training, validation, testing (train, val, test)"),
+    ]
+
+
+def test_all_of_activitynet_is_read(shared_data):
+    reading = read_annotation_file(shared_data / "activitynet" / "anet_anno_action.json")
+    assert len(reading.records) == 19228
+    assert sum(len(record.instances) for record in reading.records) == 22152
+    assert reasons(reading) == []
+
+
+def test_both_forms_of_thumos14_say_the_same(shared_data):
+    folder = shared_data / "thumos14"
+    one = read_annotation_file(folder / "test_Annotation.csv")
+    two = read_annotation_file(folder / "thumos14_test_groundtruth.csv")
+    for reading in (one, two):
+        assert len(reading.records) == 213
+        assert {record.subset for record in reading.records} == {"validation"}
+        assert reasons(reading) == []
+    rows = [
+        Counter(
+            (record.video_id, float(raw.start), float(raw.end), raw.label)
+            for record in reading.records
+            for raw in record.instances
+        )
+        for reading in (one, two)
+    ]
+    assert rows[0].total() == rows[1].total() == 3457
+    assert rows[0] == rows[1]
+    assert sum(count for key, count in rows[0].items() if key[3] == "Ambiguous") == 99
+    dropped = read_annotation_file(folder / "test_Annotation.csv", keep_ambiguous=False)
+    assert sum(len(record.instances) for record in dropped.records) == 3457 - 99
+    training = read_annotation_file(folder / "val_Annotation.csv")
+    assert len(training.records) == 200
+    assert {record.subset for record in training.records} == {"training"}

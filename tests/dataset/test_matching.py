@@ -1,0 +1,255 @@
+import math
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.dataset.formats.records import RawInstance, Reading, Record
+from actionspan.dataset.matching import (
+    IndexSettings,
+    check_instance,
+    index_annotations,
+    index_videos,
+    read_annotations,
+    split_subset,
+)
+from actionspan.dataset.tables import Instance, Video
+
+SETTINGS = IndexSettings()
+
+
+def video(name, seconds=10.0, error=""):
+    return Video(
+        video_id=name,
+        path=Path(f"videos/{name}.mp4"),
+        fps=10.0,
+        frames=round(seconds * 10),
+        duration_seconds=seconds,
+        width=4,
+        height=2,
+        sha256="0",
+        error=error,
+    )
+
+
+def record(name, *segments, row="7", **known):
+    instances = [RawInstance(row=row, start=a, end=b, label="run") for a, b in segments]
+    return Record(file="a.csv", row=row, video_id=name, instances=instances, **known)
+
+
+def lines(index):
+    return [bad.line() for bad in index.rejections]
+
+
+def check(start, end, label="run", duration=10.0, overshoot=1.0):
+    return check_instance(
+        RawInstance(row="1", start=start, end=end, label=label), duration, overshoot
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "kept"),
+    [
+        (1, 2, (1, 2)),
+        ("1.5", " 2e0 ", (1.5, 2)),
+        (0, 10, (0, 10)),
+        (9, 10.9, (9, 10)),  # up to a second beyond the end is cut
+        (-0.5, 2, (0, 2)),
+    ],
+)
+def test_good_segments(start, end, kept):
+    assert check(start, end) == (Instance(start=kept[0], end=kept[1], label="run"), "")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [
+        (2, 2, "start 2 is not before end 2"),
+        (3, 2, "start 3 is not before end 2"),
+        (math.nan, 2, "start 'nan' is not a number of seconds"),
+        (1, "inf", "end 'inf' is not a number of seconds"),
+        (1, None, "end 'None' is not a number of seconds"),
+        ("", 2, "start '' is not a number of seconds"),
+        ("00:01", 2, "start '00:01' is not a number of seconds"),
+        ("1_0", 20, "start '1_0' is not a number of seconds"),
+        (True, 2, "start 'True' is not a number of seconds"),
+        ([1], 2, "start '[1]' is not a number of seconds"),
+        (10**400, 2, "start '1000"),
+        (1, 11.5, "segment 1…11.5 s is outside the video, 0…10 s"),
+        (-1.5, 2, "segment -1.5…2 s is outside the video, 0…10 s"),
+        (10.2, 10.8, "segment 10.2…10.8 s is outside the video, 0…10 s"),
+        (-0.8, -0.2, "segment -0.8…-0.2 s is outside the video, 0…10 s"),
+    ],
+)
+def test_bad_segments(start, end, reason):
+    instance, found = check(start, end)
+    assert instance is None
+    assert found.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        ("", "no label"),
+        ("  ", "no label"),
+        (None, "no label"),
+        (["x"], "no label"),
+        ("caf\udce9", "label 'caf\\xe9' is not UTF-8 text; save the file as UTF-8"),
+        ("a\nb", "label 'a\\nb' holds a control character"),
+    ],
+)
+def test_bad_labels(label, reason):
+    assert check(1, 2, label) == (None, reason)
+
+
+@settings(deadline=None)
+@given(st.floats(), st.floats(), st.floats(0.1, 1e6), st.floats(0, 10))
+def test_kept_instances_lie_inside_their_video(start, end, duration, overshoot):
+    instance, reason = check(start, end, duration=duration, overshoot=overshoot)
+    assert (instance is None) == bool(reason)
+    if instance:
+        assert 0 <= instance.start < instance.end <= duration
+
+
+def test_join_sorts_and_fills_in():
+    reading = Reading(records=[record("b", (5, 6), (1, 2), subset="validation"), record("c")])
+    index = index_videos([video("c"), video("b"), video("a")], reading, SETTINGS)
+    assert [known.video_id for known in index.videos] == ["a", "b", "c"]
+    assert index.videos[0].subset == "testing"  # no annotation names it
+    assert index.videos[1].subset == "validation"
+    assert index.videos[2].subset == split_subset("c", 0.25)
+    assert [(one.start, one.end) for one in index.annotations[1].instances] == [(1, 2), (5, 6)]
+    assert index.annotations[0].instances == ()
+    assert (index.annotated, index.rejections) == (2, [])
+
+
+def test_each_bad_thing_is_one_line():
+    reading = Reading(
+        records=[
+            record("a", (1, 2), (3, 2), row="2"),
+            record("a", (1, 2), row="4"),
+            record("broken", (1, 2), row="5"),
+            record("gone", (1, 2), (2, 3), row="6"),
+        ]
+    )
+    index = index_videos(
+        [video("a"), video("broken", error="the file is empty")], reading, SETTINGS
+    )
+    assert lines(index) == [
+        "videos/broken.mp4: the file is empty",
+        "a.csv: row 2: start 3 is not before end 2 (video 'a')",
+        "a.csv: row 4: a second entry of video 'a'; the first, 2, counts",
+        "a.csv: row 6: no video file has the id 'gone' (2 instances left out)",
+    ]
+    assert [known.video_id for known in index.videos] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("v_abc", "abc"),
+        ("abc", "v_abc"),
+        ("abc", "abc.mp4"),
+        ("v_abc", "abc.MKV"),
+        ("a.b", "a.b.avi"),
+        ("a.b", "a.b"),
+        ('it\'s a "q"', 'it\'s a "q"'),
+        (unicodedata.normalize("NFD", "größe"), unicodedata.normalize("NFC", "größe")),
+        (unicodedata.normalize("NFC", "größe"), unicodedata.normalize("NFD", "größe")),
+    ],
+)
+def test_ids_are_matched_as_people_write_them(stem, name):
+    index = index_videos([video(stem)], Reading(records=[record(name, (1, 2))]), SETTINGS)
+    assert index.rejections == []
+    assert len(index.annotations[0].instances) == 1
+    assert index.annotations[0].video_id == stem
+
+
+def test_an_exact_id_is_preferred():
+    reading = Reading(records=[record("v_a", (1, 2)), record("a", (3, 4))])
+    index = index_videos([video("a"), video("v_a")], reading, SETTINGS)
+    assert [known.instances[0].start for known in index.annotations] == [3, 1]
+
+
+def test_two_names_of_one_video_are_a_second_entry():
+    reading = Reading(records=[record("a", row="2"), record("v_a", row="3")])
+    index = index_videos([video("v_a")], reading, SETTINGS)
+    expected = "a.csv: row 3: a second entry of video 'v_a'; the first, 2, counts"
+    assert lines(index) == [expected]
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=8), unique=True, min_size=1, max_size=30))
+def test_the_split_depends_on_the_id_alone(names):
+    assert {split_subset(name, 0.0) for name in names} == {"training"}
+    assert {split_subset(name, 1.0) for name in names} == {"validation"}
+    for name in names:  # a larger fraction only moves videos into validation
+        if split_subset(name, 0.2) == "validation":
+            assert split_subset(name, 0.3) == "validation"
+
+
+def test_the_split_has_about_the_wanted_size():
+    subsets = [split_subset(f"video{i}", 0.25) for i in range(4000)]
+    assert subsets.count("validation") == pytest.approx(1000, abs=100)
+
+
+def test_an_index_without_video_files():
+    records = [
+        record("b", (1, 2), seconds=10.0, frames=300),
+        record("a", frames=100, fps=25.0, subset="training"),
+        record("c", (1, 2)),
+        record("a", seconds=3.0, row="9"),
+    ]
+    index = index_annotations(Reading(records=records), SETTINGS)
+    assert [
+        (known.video_id, known.path, known.fps, known.frames, known.duration_seconds)
+        for known in index.videos
+    ] == [("a", Path(), 25.0, 100, 4.0), ("b", Path(), 30.0, 300, 10.0)]
+    assert lines(index) == [
+        "a.csv: row 7: no duration of 'c': give it here, in a table of videos, or as a video file",
+        "a.csv: row 9: a second entry of video 'a'; the first, 7, counts",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"validation_fraction": 1.5}, "validation_fraction: 1.5 is not in 0…1"),
+        ({"validation_fraction": math.nan}, "validation_fraction: nan"),
+        ({"overshoot_seconds": -1.0}, "overshoot_seconds: -1.0 is not at least 0"),
+    ],
+)
+def test_settings_out_of_range(change, message):
+    with pytest.raises(ValueError, match=message):
+        IndexSettings(**change)
+
+
+def test_activitynet_without_videos(shared_data):
+    folder = shared_data / "activitynet"
+    reading = read_annotations(
+        [folder / "anet_anno_action.json"], folder / "video_info_new.csv", SETTINGS
+    )
+    index = index_annotations(reading, SETTINGS)
+    subsets = [known.subset for known in index.annotations]
+    counts = [subsets.count(name) for name in ("training", "validation", "testing")]
+    assert (len(index.videos), counts) == (19228, [9649, 4728, 4851])
+    validation = [known for known in index.annotations if known.subset == "validation"]
+    # 3 of the 7,293 instances have no length
+    assert sum(len(known.instances) for known in validation) == 7293 - 3
+    assert len(index.rejections) == 12
+    assert all(bad.reason.startswith("start ") for bad in index.rejections)
+
+
+def test_thumos14_without_videos(shared_data):
+    path = shared_data / "thumos14" / "thumos14_test_groundtruth.csv"
+    index = index_annotations(read_annotations([path], None, SETTINGS), SETTINGS)
+    assert len(index.videos) == 213
+    # the ground truth itself names segments that begin after the end of these three videos
+    assert len(index.rejections) == 26
+    assert {bad.reason.split("video ")[-1] for bad in index.rejections} == {
+        "'video_test_0000270')",
+        "'video_test_0000814')",
+        "'video_test_0001081')",
+    }

@@ -1,0 +1,354 @@
+"""What is missed: counts by hand, bins that partition the instances, the record's sums."""
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.evaluation import average_recall_activitynet
+from actionspan.evaluation.misses_report import INSTANCE_COLUMNS, draw_misses, instance_rows
+from actionspan.evaluation.outcomes import (
+    CHARACTERISTICS,
+    SHOWN_THRESHOLDS,
+    break_down,
+    characteristic_values,
+    instance_outcomes,
+)
+
+
+def video(name, duration, *segments, subset="validation"):
+    instances = tuple(
+        Instance(start=start, end=end, label=f"class {number}")
+        for number, (start, end) in enumerate(segments)
+    )
+    return Annotation(video_id=name, subset=subset, duration_seconds=duration, instances=instances)
+
+
+# Two videos by hand. `a`, 100 s: (0, 10) is found whole, (40, 50) at tIoU 0.8, (90, 91) not.
+# `b`, 10 s: (2, 7) at tIoU exactly 0.5, and nothing else is proposed.
+ANNOTATIONS = [video("a", 100.0, (0, 10), (40, 50), (90, 91)), video("b", 10.0, (2, 7))]
+PROPOSALS = {
+    "a": [(0, 10, 0.9), (60, 70, 0.8), (42, 50, 0.5), (41, 43, 0.1)],
+    "b": [(2, 4.5, 0.7), (8, 9, 0.6), (8, 9, 0.5), (8, 9, 0.4)],
+}
+
+
+@pytest.fixture
+def outcomes():
+    return instance_outcomes(ANNOTATIONS, PROPOSALS)
+
+
+def by_label(bins, characteristic):
+    return {row.label: row for row in bins if row.characteristic == characteristic}
+
+
+def test_counts_by_hand(outcomes):
+    bins = break_down(outcomes)
+    everything = bins[0]
+    assert (everything.label, everything.instances) == ("all", 4)
+    assert everything.found == (3, 2, 1)
+    assert everything.missed == (1, 2, 3)
+    assert everything.misses_share == (1, 1, 1)
+    # tIoU 1, 0.8 (0.5 … 0.8: 7 thresholds of 10), 0.5 (one threshold), 0
+    assert everything.average_recall == pytest.approx((10 + 7 + 1 + 0) / 40)
+
+    coverage = by_label(bins, "coverage")
+    filled = {label: row.instances for label, row in coverage.items() if row.instances}
+    assert filled == {"≤ 2%": 1, "8–20%": 2, "40–60%": 1}
+    assert coverage["≤ 2%"].missed == (1, 1, 1)
+    assert coverage["≤ 2%"].misses_share == (1, 1 / 2, 1 / 3)
+    assert coverage["≤ 2%"].average_recall == 0
+    assert coverage["8–20%"].found == (2, 2, 1)
+    assert coverage["8–20%"].misses_share == (0, 0, 1 / 3)
+    assert coverage["8–20%"].average_recall == pytest.approx(17 / 20)
+    assert coverage["40–60%"].found == (1, 0, 0)
+
+    length = by_label(bins, "length")
+    assert {key: row.instances for key, row in length.items() if row.instances} == {
+        "≤ 3": 1, "3–6": 1, "6–12": 2,
+    }  # fmt: skip
+    position = by_label(bins, "position")
+    assert [row.instances for row in position.values()] == [1, 0, 2, 0, 1]
+    assert position["80–100%"].missed == (1, 1, 1)
+    number = by_label(bins, "instances")
+    assert (number["1"].instances, number["2–4"].instances) == (1, 3)
+    assert number["2–4"].missed == (1, 1, 2)
+
+
+def test_an_empty_bin_has_no_recall_and_no_misses(outcomes):
+    row = by_label(break_down(outcomes), "instances")["> 80"]
+    assert (row.instances, row.found, row.missed) == (0, (0, 0, 0), (0, 0, 0))
+    assert row.average_recall is None
+    assert row.misses_share == (0, 0, 0)
+
+
+def test_nothing_missed_has_no_shares():
+    perfect = {"b": [(2, 7, 1.0)]}
+    bins = break_down(instance_outcomes([video("b", 10.0, (2, 7))], perfect))
+    assert all(row.misses_share == (None, None, None) for row in bins)
+
+
+def test_edges_belong_to_the_bin_below():
+    for kind in CHARACTERISTICS:
+        assert len(kind.labels) == len(kind.edges) + 1
+        assert list(kind.edges) == sorted(set(kind.edges))
+    # lengths 3, 6 and 180 s of 300 s; and of 20 % of the video; centres at 20 % and 80 %
+    bins = break_down(
+        instance_outcomes([video("a", 300.0, (0, 3), (0, 6), (60, 240), (30, 90))], {})
+    )
+    filled = {
+        kind.name: [row.label for row in bins if row.characteristic == kind.name and row.instances]
+        for kind in CHARACTERISTICS
+    }
+    assert filled == {
+        "coverage": ["≤ 2%", "8–20%", "40–60%"],
+        "length": ["≤ 3", "3–6", "30–60", "120–180"],
+        "position": ["0–20%", "40–60%"],
+        "instances": ["2–4"],
+    }
+
+
+def test_the_bins_of_the_diagnosis_for_either_data_set_are_sums_of_ours():
+    edges = {kind.name: set(kind.edges) for kind in CHARACTERISTICS}
+    for coverage, length, instances in (
+        ((0.2, 0.4, 0.6, 0.8), (30, 60, 120, 180), (1, 4, 8)),  # ActivityNet
+        ((0.02, 0.04, 0.06, 0.08), (3, 6, 12, 18), (1, 40, 80)),  # THUMOS14
+    ):
+        assert set(coverage) <= edges["coverage"]
+        assert set(length) <= edges["length"]
+        assert set(instances) <= edges["instances"]
+
+
+def test_what_lies_outside_its_video_is_in_the_outer_bins():
+    bins = break_down(instance_outcomes([video("a", 10.0, (12, 40), (-9, -1))], {}))
+    assert by_label(bins, "coverage")["> 80%"].instances == 1
+    assert by_label(bins, "coverage")["60–80%"].instances == 1
+    assert by_label(bins, "position")["80–100%"].instances == 1
+    assert by_label(bins, "position")["0–20%"].instances == 1
+
+
+# ---- single instances ----
+
+
+def test_the_best_proposal_of_each_instance_is_named_the_least_found_first(outcomes):
+    rows = [dict(zip(INSTANCE_COLUMNS, row, strict=True)) for row in instance_rows(outcomes)]
+    assert [(row["video_id"], row["start"]) for row in rows] == [
+        ("a", 90), ("b", 2), ("a", 40), ("a", 0),
+    ]  # fmt: skip
+    assert [row["best_tiou@100"] for row in rows] == [0, 0.5, 0.8, 1]
+    assert [row["best_rank"] for row in rows] == ["", 1, 3, 1]
+    assert (rows[0]["best_start"], rows[0]["best_end"]) == ("", "")
+    assert (rows[2]["best_start"], rows[2]["best_end"], rows[2]["label"]) == (42, 50, "class 1")
+
+
+def test_an_instance_of_no_length_is_missed_and_has_no_proposal():
+    outcomes = instance_outcomes([video("a", 9.0, (4, 4), (1, 3))], {"a": [(4, 4, 1), (1, 3, 0)]})
+    assert outcomes.found.tolist() == [[False] * 3, [True] * 3]
+    assert outcomes.best_ranks.tolist() == [0, 2]
+    assert np.isnan(outcomes.best_segments[0]).all()
+    assert by_label(break_down(outcomes), "length")["≤ 3"].missed == (1, 1, 1)
+
+
+def test_a_video_without_proposals_misses_its_instances():
+    outcomes = instance_outcomes(ANNOTATIONS, {"a": PROPOSALS["a"], "b": []})
+    assert outcomes.best_ranks.tolist() == [1, 3, 0, 0]
+    assert break_down(outcomes)[0].missed == (2, 2, 3)
+    assert break_down(instance_outcomes(ANNOTATIONS, {}))[0].missed == (4, 4, 4)
+
+
+def test_proposals_beyond_the_budget_of_100_find_nothing():
+    # 150 of one video: the best come last, and only the first 100 count
+    rows = [(50.0, 60.0, 1 - number / 200) for number in range(149)] + [(2.0, 7.0, 0.0)]
+    outcomes = instance_outcomes([video("b", 100.0, (2, 7))], {"b": rows})
+    assert outcomes.best_ranks.tolist() == [0]
+    assert not outcomes.found.any()
+
+
+# ---- properties ----
+
+times = st.integers(0, 160).map(lambda ticks: ticks / 16)
+segments = st.tuples(times, times).map(lambda pair: tuple(sorted(pair)))
+scored = st.tuples(segments, st.sampled_from([0.0, 0.25, 0.5, 1.0])).map(lambda x: (*x[0], x[1]))
+
+
+@st.composite
+def problems(draw):
+    number = draw(st.integers(1, 5))
+    videos = [
+        video(f"v_{row}", draw(st.sampled_from([5.0, 10.0, 400.0])), *draw(st.lists(segments)))
+        for row in range(number)
+    ]
+    videos.append(video("last", 10.0, (1.0, 3.0)))
+    proposals = {f"{row}": draw(st.lists(scored, max_size=12)) for row in range(number)}
+    return videos, {**proposals, "elsewhere": [(0.0, 1.0, 1.0)]}
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems())
+def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(problem):
+    videos, proposals = problem
+    outcomes = instance_outcomes(videos, proposals)
+    truth = {
+        known.video_id: [(item.start, item.end) for item in known.instances] for known in videos
+    }
+    record = average_recall_activitynet(truth, proposals)
+    bins = break_down(outcomes)
+    total = int(record.instances.sum())
+    for kind in CHARACTERISTICS:
+        rows = [row for row in bins if row.characteristic == kind.name]
+        assert [row.label for row in rows] == list(kind.labels)
+        assert sum(row.instances for row in rows) == total == bins[0].instances
+        for column, threshold in enumerate((0, 4, 8)):
+            found = sum(row.found[column] for row in rows)
+            assert found == round(float(record.recall[threshold, -1]) * total)
+            missed = sum(row.missed[column] for row in rows)
+            assert found + missed == total
+            shares = [row.misses_share[column] for row in rows]
+            assert sum(shares) == pytest.approx(1) if missed else shares == [None] * len(rows)
+        weighted = sum(row.instances * (row.average_recall or 0) for row in rows) / total
+        assert weighted == pytest.approx(record.at(100), abs=1e-12)
+        values = characteristic_values(outcomes)[kind.name]
+        for row in rows:
+            inside = np.ones(total, dtype=bool)
+            inside &= True if row.above is None else values > row.above
+            inside &= True if row.up_to is None else values <= row.up_to
+            assert inside.sum() == row.instances
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems())
+def test_the_best_proposal_has_the_tiou_that_the_protocol_says(problem):
+    videos, proposals = problem
+    outcomes = instance_outcomes(videos, proposals)
+    for row, instance in enumerate(outcomes.instances):
+        best = float(outcomes.result.best_tiou[row, -1])
+        rank = int(outcomes.best_ranks[row])
+        assert (rank > 0) == (best > 0)
+        if rank:
+            name = outcomes.result.video_ids[outcomes.videos[row]].removeprefix("v_")
+            ranked = sorted(proposals[name], key=lambda item: -item[2])
+            start, end, _ = ranked[rank - 1]
+            assert [start, end] == outcomes.best_segments[row].tolist()
+            shared = min(end, instance.end) - max(start, instance.start)
+            union = (end - start) + (instance.end - instance.start) - shared
+            assert best == pytest.approx(shared / union)
+
+
+def test_found_is_what_the_record_counts(outcomes):
+    for column, threshold in enumerate((0, 4, 8)):
+        assert outcomes.found[:, column].mean() == outcomes.result.recall[threshold, -1]
+    assert [round(float(value), 12) for value in SHOWN_THRESHOLDS] == [0.5, 0.7, 0.9]
+
+
+# ---- the command ----
+
+
+@pytest.fixture
+def folder(tmp_path):
+    training = video("t", 10.0, (0, 1), subset="training")
+    write_annotations(tmp_path / "annotations.json", [training, *ANNOTATIONS])
+    write_proposals(tmp_path / "proposals.json", PROPOSALS)
+    return tmp_path
+
+
+def write_proposals(path, proposals):
+    results = {
+        name: [{"segment": [start, end], "score": score} for start, end, score in rows]
+        for name, rows in proposals.items()
+    }
+    path.write_text(json.dumps({"results": results}))
+
+
+def run(folder, **changes):
+    values = {
+        "proposals": folder / "proposals.json",
+        "annotations": folder / "annotations.json",
+        "method": "mine",
+        "out-table": folder / "out/mine.tsv",
+        "out-instances": folder / "out/mine.instances.tsv",
+        "out-markdown": folder / "out/mine.md",
+        "out-figure": folder / "out/mine.svg",
+        **changes,
+    }
+    words = [word for key, value in values.items() for word in (f"--{key}", str(value))]
+    return main(["evaluation", "misses", *words])
+
+
+def test_the_command_writes_four_files_the_same_each_time(folder):
+    assert run(folder) == 0
+    rows = list(csv.DictReader((folder / "out/mine.tsv").open(), delimiter="\t"))
+    assert rows[0]["missed@0.5"] == "1"
+    assert {row["characteristic"] for row in rows} == {
+        "all", "coverage", "length", "position", "instances",
+    }  # fmt: skip
+    empty = next(row for row in rows if row["instances"] == "0")
+    assert empty["AR@100"] == ""
+    cells = list(csv.DictReader((folder / "out/mine.instances.tsv").open(), delimiter="\t"))
+    assert [row["best_tiou@1"] for row in cells] == ["0.0", "0.5", "0.0", "1.0"]
+    assert cells[0]["best_start"] == ""
+    ET.parse(folder / "out/mine.svg")
+    before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    assert len(before) == 4
+    assert run(folder) == 0
+    assert {path.name: path.read_bytes() for path in (folder / "out").iterdir()} == before
+
+
+def test_the_page_says_what_a_miss_is_and_its_tables_add_up(folder):
+    assert run(folder) == 0
+    page = (folder / "out/mine.md").read_text()
+    assert page.startswith("# What mine misses\n")
+    assert "The 4 instances of the 2 videos of subset validation" in page
+    assert "Missed: 1 (25.0 %) at tIoU 0.5, 2 (50.0 %) at tIoU 0.7, 3 (75.0 %) at tIoU 0.9" in page
+    assert "**≤ 2%**, with 100.0 % of the misses and 25.0 % of the instances" in page
+    sections = page.split("## ")[1:]
+    assert len(sections) == 4
+    for section in sections:
+        counts = [int(n) for n in re.findall(r"^\| [^|]+ \| (\d+) \|", section, re.MULTILINE)]
+        assert sum(counts) == 4
+        widths = {line.count("|") for line in section.splitlines() if line.startswith("|")}
+        assert widths == {9}
+
+
+@pytest.mark.parametrize("proposals", [{}, {"a": [(0, 1, 1)]}, {"b": [(2, 7, 0.5)] * 300}])
+def test_every_method_has_a_figure(tmp_path, proposals):
+    for suffix in ("svg", "png"):
+        path = tmp_path / f"figure.{suffix}"
+        draw_misses(path, break_down(instance_outcomes(ANNOTATIONS, proposals)), "a $x$ & <b>")
+        assert path.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("proposals", "message"),
+    [
+        ({"a": [(3, 2, 1)]}, "proposals.json: video 'a', proposal 1: .*start is after end"),
+        ({"a": [(1, 2, np.nan)]}, "proposals.json: video 'a', proposal 1: .*not finite"),
+    ],
+)
+def test_bad_proposals_are_one_line(folder, capsys, proposals, message):
+    write_proposals(folder / "proposals.json", proposals)
+    assert run(folder) == 2
+    assert re.search(f"^actionspan evaluation: .*{message}.*$", capsys.readouterr().err.strip())
+    assert not (folder / "out").exists()
+
+
+def test_bad_annotations_are_one_line(folder, capsys):
+    assert run(folder, subset="testing") == 2
+    assert "subset 'testing' has no instance to find" in capsys.readouterr().err
+    write_annotations(folder / "annotations.json", [video("a", 0.0, (0, 1))])
+    assert run(folder) == 2
+    line = capsys.readouterr().err.strip()
+    assert "annotations.json: video 'a': duration 0 s; a positive one is needed" in line
+    write_annotations(folder / "annotations.json", [video("a", 9.0, (3, 1))])
+    assert run(folder) == 2
+    line = capsys.readouterr().err.strip()
+    assert "video 'a', instance 1: [3, 1]: start is after end" in line
+    assert "\n" not in line
+    assert run(folder, proposals=folder / "none.json") == 2
+    assert "none.json: no such file" in capsys.readouterr().err

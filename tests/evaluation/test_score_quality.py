@@ -1,0 +1,288 @@
+"""What scores mean: bins, shares and errors by hand, ranks by definition, any scale."""
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.evaluation.reliability_report import (
+    COLUMNS,
+    draw_reliability,
+    reliability_markdown,
+    table_rows,
+)
+from actionspan.evaluation.score_quality import (
+    calibration_errors,
+    mean_ranks,
+    rank_correlation,
+    score_bins,
+    scored_proposals,
+)
+
+
+def video(name, *segments):
+    instances = tuple(Instance(start=start, end=end, label="wave") for start, end in segments)
+    return Annotation(
+        video_id=name, subset="validation", duration_seconds=20.0, instances=instances
+    )
+
+
+# `a` has an instance of 10 s, found twice (tIoU 0.8, then 0.5); `calm` has none.
+ANNOTATIONS = [video("a", (0, 10)), video("calm")]
+DIAGONAL = "<!-- as the score says -->"  # as the figure comments its outlined text
+PROPOSALS = {
+    "a": [(0, 5, 0.6), (0, 8, 0.9), (12, 14, 0.1)],
+    "calm": [(3, 4, 0.4)],
+    "elsewhere": [(0, 1, 1.0)],
+}
+
+
+@pytest.fixture
+def scored():
+    return scored_proposals(ANNOTATIONS, PROPOSALS)
+
+
+def test_counts_by_hand(scored):
+    assert scored.videos == 2
+    assert scored.scores.tolist() == [0.9, 0.6, 0.1, 0.4]  # best first within each video
+    assert scored.best_tiou.tolist() == [0.8, 0.5, 0.0, 0.0]
+    assert scored.first.tolist() == [[True, True], [False, False], [False, False], [False, False]]
+    low, high = score_bins(scored, 2)
+    assert (low.proposals, low.lowest, low.highest) == (2, 0.1, 0.4)
+    assert (low.mean_score, low.mean_tiou) == (0.25, 0)
+    assert (low.share, low.first) == ((0, 0), (0, 0))
+    assert (high.mean_score, high.mean_tiou) == (0.75, 0.65)
+    assert (high.share, high.first) == ((1, 0.5), (0.5, 0.5))
+    expected, chance = calibration_errors(scored, [low, high])
+    assert expected == pytest.approx((0.25 + 0.10) / 2)
+    assert chance == pytest.approx((0.25 + 0.25) / 2)
+    # ranks of the scores 4, 3, 1, 2; of the tIoU 4, 3, 1.5, 1.5
+    assert rank_correlation(scored.scores, scored.best_tiou) == pytest.approx(
+        4.5 / np.sqrt(5.0 * 4.5)
+    )
+
+
+def test_fewer_proposals_than_bins_are_a_bin_each(scored):
+    assert [row.proposals for row in score_bins(scored)] == [1, 1, 1, 1]
+    assert [row.mean_score for row in score_bins(scored)] == [0.1, 0.4, 0.6, 0.9]
+
+
+# ---- the first to find ----
+
+
+def test_a_proposal_takes_the_free_instance_that_it_overlaps_most():
+    # tIoU with (0, 10) and (4, 14): 0.9 and 5/14; 8/12 and 8/12
+    rows = [(0, 9, 0.9), (2, 12, 0.8), (0, 10, 0.7), (4, 14, 0.6)]
+    scored = scored_proposals([video("a", (0, 10), (4, 14))], {"a": rows})
+    assert scored.best_tiou.tolist() == [0.9, 8 / 12, 1, 1]
+    # at 0.5 the second takes what the first left, and nothing is left; at 0.7 it finds nothing
+    assert scored.first.tolist() == [[True, True], [True, False], [False, False], [False, True]]
+
+
+def test_an_instance_of_no_length_is_found_by_nothing():
+    scored = scored_proposals([video("a", (4, 4))], {"a": [(4, 4, 1.0), (3, 5, 0.5)]})
+    assert scored.best_tiou.tolist() == [0, 0]
+    assert not scored.first.any()
+
+
+# ---- ranks ----
+
+
+def test_equal_values_share_their_mean_rank():
+    assert mean_ranks([30.0, 10.0, 20.0, 10.0]).tolist() == [4, 1.5, 3, 1.5]
+    assert mean_ranks([]).tolist() == []
+
+
+def test_rank_correlation_has_its_known_values():
+    assert rank_correlation([1, 2, 3, 4], [10, 20, 30, 1e9]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    # without ties: 1 - 6 Σd² / (n (n² - 1)); here d = 1, 1, 0, 1, 1
+    assert rank_correlation([1, 2, 3, 4, 5], [2, 1, 3, 5, 4]) == pytest.approx(1 - 6 * 4 / 120)
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
+    assert rank_correlation([1], [1]) is None
+
+
+values = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=20)
+
+
+@settings(deadline=None)
+@given(values, st.lists(st.integers(0, 3).map(float), min_size=20, max_size=20))
+def test_ranks_by_definition_and_whatever_the_scale(scores, more):
+    ranks = [
+        1 + sum(other < score for other in scores) + (scores.count(score) - 1) / 2
+        for score in scores
+    ]
+    assert mean_ranks(scores).tolist() == ranks
+    quality = more[: len(scores)]
+    correlation = rank_correlation(scores, quality)
+    if len(set(scores)) == 1 or len(set(quality)) == 1:
+        assert correlation is None
+    else:
+        assert correlation == pytest.approx(np.corrcoef(ranks, mean_ranks(quality))[0, 1])
+        scaled = rank_correlation(np.exp(3 * np.array(scores)), quality)
+        assert scaled == pytest.approx(correlation)
+
+
+# ---- bins ----
+
+rows = st.tuples(st.integers(0, 39), st.integers(1, 20), st.integers(0, 4)).map(
+    lambda x: (x[0] / 2, (x[0] + x[1]) / 2, x[2] / 4)
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(rows, max_size=40), st.lists(rows, max_size=5), st.integers(1, 12))
+def test_bins_hold_each_proposal_once_and_sum_to_the_whole(one, other, count):
+    scored = scored_proposals(ANNOTATIONS, {"a": one, "calm": other})
+    bins = score_bins(scored, count)
+    sizes = [row.proposals for row in bins]
+    assert sum(sizes) == len(one) + len(other) == len(scored.scores)
+    if not sizes:
+        assert calibration_errors(scored, bins) is None
+        return
+    assert len(sizes) == min(count, sum(sizes))
+    assert max(sizes) - min(sizes) <= 1
+    for before, after in zip(bins, bins[1:], strict=False):
+        assert before.highest <= after.lowest
+    for column, threshold in enumerate((0.5, 0.7)):
+        share = np.average([row.share[column] for row in bins], weights=sizes)
+        assert share == pytest.approx(np.mean(scored.best_tiou >= threshold - 1e-9))
+        assert all(row.first[column] <= row.share[column] for row in bins)
+        assert sum(row.first[column] * row.proposals for row in bins) <= 1 + 1e-9  # one instance
+    errors = calibration_errors(scored, bins)
+    assert all(0 <= error <= 1 for error in errors)
+    # no bins average their errors away below the error of the whole
+    gap = abs(scored.scores.mean() - scored.best_tiou.mean())
+    assert errors[0] >= gap - 1e-9
+
+
+def test_scores_that_are_the_tiou_are_calibrated():
+    rows = [(0, end, end / 10) for end in (1.0, 3.0, 5.0, 8.0, 10.0)]
+    scored = scored_proposals([video("a", (0, 10))], {"a": rows})
+    bins = score_bins(scored)
+    expected, chance = calibration_errors(scored, bins)
+    assert expected == pytest.approx(0)
+    assert chance == pytest.approx((0.1 + 0.3 + 0.5 + 0.2 + 0.0) / 5)
+    assert rank_correlation(scored.scores, scored.best_tiou) == pytest.approx(1)
+
+
+# ---- the table, the page and the figure ----
+
+
+@pytest.mark.parametrize("scale", [100.0, -1.0, 1e6])
+def test_scores_beyond_a_share_have_no_calibration_error_but_an_order(tmp_path, scale):
+    given_rows = {
+        name: [(start, end, scale * score) for start, end, score in items]
+        for name, items in PROPOSALS.items()
+    }
+    scored = scored_proposals(ANNOTATIONS, given_rows)
+    bins = score_bins(scored)
+    assert calibration_errors(scored, bins) is None
+    table = [dict(zip(COLUMNS, row, strict=True)) for row in table_rows(scored, bins)]
+    assert {row["error_tiou"] for row in table} == {row["error_0.5"] for row in table} == {""}
+    assert (table[0]["rank_correlation"] > 0) == (scale > 0)
+    page = reliability_markdown(scored, bins, "mine", "validation")
+    assert "there is no calibration error" in page
+    draw_reliability(tmp_path / "figure.svg", scored, bins, "mine")
+    assert DIAGONAL not in (tmp_path / "figure.svg").read_text()
+
+
+def test_scores_that_are_shares_have_a_diagonal(tmp_path, scored):
+    draw_reliability(tmp_path / "figure.svg", scored, score_bins(scored), "mine")
+    assert DIAGONAL in (tmp_path / "figure.svg").read_text()
+
+
+def test_the_table_holds_the_whole_and_each_bin(scored):
+    table = [dict(zip(COLUMNS, row, strict=True)) for row in table_rows(scored, score_bins(scored))]
+    assert [row["bin"] for row in table] == ["all", "1", "2", "3", "4"]
+    assert table[0]["mean_score"] == 0.5
+    assert table[0]["error_tiou"] == pytest.approx(
+        np.mean([row["error_tiou"] for row in table[1:]])
+    )
+    assert table[0]["share@0.5"] == 0.5
+    assert table[0]["first@0.5"] == 0.25
+    assert [row["rank_correlation"] for row in table[1:]] == [""] * 4
+
+
+@pytest.mark.parametrize(
+    "proposals",
+    [
+        {},
+        {"calm": [(1, 2, 0.5)]},
+        {"a": [(0, 10, 0.0)] * 30},
+        {"a": [(0, 10, 1.0)] * 30},
+        {"a": [(0, 10, -3.0), (0, 10, -3.0)]},
+        PROPOSALS,
+    ],
+    ids=["none", "one", "zeros", "ones", "equal", "four"],
+)
+def test_every_method_has_its_files(tmp_path, proposals):
+    scored = scored_proposals(ANNOTATIONS, proposals)
+    bins = score_bins(scored)
+    assert all(len(row) == len(COLUMNS) for row in table_rows(scored, bins))
+    page = reliability_markdown(scored, bins, "mine", "validation")
+    widths = {line.count("|") for line in page.splitlines() if line.startswith("|")}
+    assert widths == ({8} if bins else set())
+    assert "nan" not in page
+    files = [tmp_path / "one.svg", tmp_path / "two.svg", tmp_path / "three.png"]
+    for path in files:
+        draw_reliability(path, scored, bins, "a $x$ & <b>")
+    ET.parse(files[0])
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+# ---- the command ----
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_annotations(tmp_path / "annotations.json", ANNOTATIONS)
+    write_proposals(tmp_path / "proposals.json", PROPOSALS)
+    return tmp_path
+
+
+def write_proposals(path, proposals):
+    results = {
+        name: [{"segment": [start, end], "score": score} for start, end, score in items]
+        for name, items in proposals.items()
+    }
+    path.write_text(json.dumps({"results": results}))
+
+
+def run(folder, subset="validation"):
+    words = ["--proposals", folder / "proposals.json", "--annotations", folder / "annotations.json"]
+    words += ["--subset", subset, "--method", "mine", "--out-table", folder / "out/mine.tsv"]
+    words += ["--out-markdown", folder / "out/mine.md", "--out-figure", folder / "out/mine.svg"]
+    return main(["evaluation", "reliability", *map(str, words)])
+
+
+def test_the_command_writes_three_files(folder):
+    assert run(folder) == 0
+    table = list(csv.DictReader((folder / "out/mine.tsv").open(), delimiter="\t"))
+    assert [row["proposals"] for row in table] == ["4", "1", "1", "1", "1"]
+    page = (folder / "out/mine.md").read_text()
+    assert "All 4 proposals of the 2 videos of subset validation" in page
+    assert "into 4 bins of equally many" in page
+    assert re.search(r"\| 0\.9 – 0\.9 \| 1 \| 0\.9 \| 0\.800 \| 100\.0 % \| 100\.0 % \|", page)
+    ET.parse(folder / "out/mine.svg")
+
+
+def test_bad_input_is_one_line(folder, capsys):
+    assert run(folder, subset="training") == 2
+    assert "subset 'training' has no instance to find" in capsys.readouterr().err
+    write_proposals(folder / "proposals.json", {"a": [(0, 1, 1), (0, float("nan"), 1)]})
+    assert run(folder) == 2
+    line = capsys.readouterr().err.strip()
+    assert re.search(r"proposals.json: video 'a', proposal 2: .*not finite", line)
+    assert "\n" not in line
+    (folder / "proposals.json").write_text('{"results": []}')
+    assert run(folder) == 2
+    assert "proposals.json: not a result file" in capsys.readouterr().err
+    assert not (folder / "out").exists()

@@ -1,0 +1,300 @@
+"""All protocols by the commands: their records, the table of videos, and missing frame rates."""
+
+import json
+
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.evaluation import (
+    average_recall_activitynet,
+    average_recall_thumos14,
+    detection_precision,
+)
+from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
+from actionspan.evaluation.scoring import VIDEO_COLUMNS, video_rows
+from actionspan.files.storage import read_tsv
+from actionspan.proposals.writing import result_rows, write_proposals
+
+AR = [f"AR@{number}" for number in (1, 5, 10, 50, 100)]
+THUMOS14_AR = [f"thumos14_AR@{number}" for number in (50, 100, 200, 500)]
+
+
+def write_set(folder, lengths, seed=0):
+    """Write annotations, proposals (lists of these lengths) and videos.tsv.
+
+    The last video has no instance, and there is a foreign one beside.
+    """
+    rng = np.random.default_rng(seed)
+    known, made, rates = [], {}, []
+    for number, length in enumerate(lengths):
+        video = f"v{number}"
+        count = 0 if number == len(lengths) - 1 else 1 + number % 3
+        times = np.sort(rng.uniform(0, 20, (count, 2)), axis=1)
+        instances = tuple(Instance(start=a, end=b, label="x") for a, b in times)
+        known.append(
+            Annotation(
+                video_id=video, subset="validation", duration_seconds=20, instances=instances
+            )
+        )
+        segments = np.sort(rng.uniform(0, 20, (length, 2)), axis=1)
+        made[video] = result_rows(segments, np.sort(rng.uniform(size=length))[::-1])
+        rates.append(f"{video}\t{[24.0, 25.0, 29.97, 30.0][number % 4]}\n")
+    made["foreign"] = result_rows([[0, 1]] * 9, [1.0] * 9)
+    write_annotations(folder / "annotations.json", known)
+    write_proposals(made.items(), folder / "proposals.json")
+    (folder / "videos.tsv").write_text("video_id\tfps\n" + "".join(rates))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_set(tmp_path, [130, 90, 100, 0, 240, 60, 100])
+
+
+def run(*words):
+    return main([str(word) for word in words])
+
+
+def evaluate(folder, *more):
+    return run(
+        *("evaluation", "evaluate", "--proposals", folder / "proposals.json"),
+        *("--annotations", folder / "annotations.json", "--method", "mine"),
+        *("--out", folder / "out.json", "--out-videos", folder / "out.tsv", *more),
+    )  # fmt: skip
+
+
+def score(folder, protocol, *more):
+    files = (
+        "--ground-truth",
+        folder / "annotations.json",
+        "--proposals",
+        folder / "proposals.json",
+    )
+    return run("score", "--protocol", protocol, *files, *more)
+
+
+def scored(folder):
+    """Return what the three functions say of the files."""
+    truth = read_ground_truth(folder / "annotations.json")
+    given = read_proposals(folder / "proposals.json")
+    rates = read_frame_rates(folder / "videos.tsv")
+    return (
+        average_recall_activitynet(truth, given),
+        average_recall_thumos14(truth, given, rates),
+        detection_precision(truth, given),
+    )
+
+
+def test_the_record_holds_all_protocols(folder):
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    record = json.loads((folder / "out.json").read_text())
+    recall, in_frames, precision = scored(folder)
+    assert record["AUC"] == recall.auc
+    assert record["thumos14"] == {
+        "AR@50": in_frames.at(50),
+        "AR@100": in_frames.at(100),
+        "AR@200": None,  # lists of 124 on average
+        "AR@500": None,
+        "AR@1000": None,
+    }
+    assert 0 < record["thumos14"]["AR@50"] < record["thumos14"]["AR@100"]
+    assert record["detection"] == precision.scores()
+    assert record["detection"]["average_mAP"] == pytest.approx(
+        np.mean([record["detection"][f"mAP@{0.5 + 0.05 * step:.2f}"] for step in range(10)])
+    )
+
+
+def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    record = json.loads((folder / "out.json").read_text())
+    rows = read_tsv(folder / "out.tsv")
+    assert list(rows[0]) == list(VIDEO_COLUMNS)
+    assert list(VIDEO_COLUMNS) == ["video_id", "instances", "proposals", *AR, "AUC", *THUMOS14_AR]
+    assert {row["video_id"] for row in rows} == {f"v{number}" for number in range(6)}
+    assert sum(int(row["instances"]) for row in rows) == record["instances"]
+    assert sum(int(row["proposals"]) for row in rows) == record["proposals"]
+
+    def mean(column):
+        taken = [row for row in rows if row[column]]
+        weights = [int(row["instances"]) for row in taken]
+        return np.average([float(row[column]) for row in taken], weights=weights)
+
+    for column in [*AR, "AUC"]:
+        assert mean(column) == pytest.approx(record[column], abs=1e-12), column
+    for column in THUMOS14_AR[:2]:
+        value = record["thumos14"][column.removeprefix("thumos14_")]
+        assert mean(column) == pytest.approx(value, abs=1e-12), column
+    assert all(row[column] == "" for row in rows for column in THUMOS14_AR[2:])
+    without = next(row for row in rows if row["proposals"] == "0")
+    assert [float(without[column]) for column in [*AR, "AUC"]] == [0] * 6
+    assert [without[column] for column in THUMOS14_AR] == [""] * 4
+    assert all(row["thumos14_AR@50"] for row in rows if row is not without)
+
+
+def test_the_worst_video_stands_first_and_ties_by_id(folder):
+    recall, in_frames, _ = scored(folder)
+    rows = video_rows(recall, in_frames)
+    keys = [(row[VIDEO_COLUMNS.index("AR@100")], row[0]) for row in rows]
+    assert keys == sorted(keys)
+    assert len({key for key, _ in keys}) > 1
+    truth = {video: [(0, 1)] for video in "cab"}
+    alike = average_recall_activitynet(truth, {video: [(0, 1, 1)] * 100 for video in truth})
+    assert [row[:3] for row in video_rows(alike, None)] == [[video, 1, 100] for video in "abc"]
+
+
+def test_floats_of_the_table_are_read_back_as_they_were(folder):
+    assert evaluate(folder) == 0
+    recall, _, _ = scored(folder)
+    written = {row["video_id"]: row for row in read_tsv(folder / "out.tsv")}
+    for row in video_rows(recall, None):
+        cells = written[row[0]]
+        assert [float(cells[name]) for name in [*AR, "AUC"]] == row[3:9]
+
+
+@pytest.mark.parametrize("rate", ["0.0", ""])
+def test_without_frame_rates_thumos14s_values_are_null_and_the_rest_stands(folder, rate, capsys):
+    text = (folder / "videos.tsv").read_text()
+    (folder / "videos.tsv").write_text(text.replace("v4\t24.0", f"v4\t{rate}"))
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    line = "videos.tsv: video 'v4': its frame rate is not known: no values of THUMOS14's protocol\n"
+    assert capsys.readouterr().err.endswith(line)
+    record = json.loads((folder / "out.json").read_text())
+    assert set(record["thumos14"].values()) == {None}
+    assert record["AUC"] > 0
+    assert all(row[column] == "" for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+
+
+def test_a_rate_that_no_scored_video_needs_may_be_missing(folder):
+    text = (folder / "videos.tsv").read_text()
+    lines = [line for line in text.splitlines() if line[:2] not in ("v3", "v6")]
+    (folder / "videos.tsv").write_text("\n".join(lines) + "\n")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    assert json.loads((folder / "out.json").read_text())["thumos14"]["AR@50"] is not None
+
+
+def test_longer_lists_reach_larger_average_numbers(tmp_path):
+    folder = write_set(tmp_path, [1000, 1000, 1000])
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    values = list(json.loads((folder / "out.json").read_text())["thumos14"].values())
+    assert None not in values
+    assert values == sorted(values)
+    assert all(row[column] for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+
+
+# ---- actionspan score ----
+
+
+def test_score_by_thumos14(folder, capsys):
+    assert score(folder, "thumos14", "--videos", folder / "videos.tsv", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    _, in_frames, _ = scored(folder)
+    assert printed["protocol"] == "thumos14"
+    assert (printed["videos"], printed["instances"]) == (5, 11)
+    assert (printed["proposals"], printed["proposals_left_out"]) == (620, 109)
+    assert printed["videos_without_proposals"] == 1
+    assert printed["AR@100"] == in_frames.at(100)
+    assert printed["AN"][-1] == 124
+    np.testing.assert_array_equal(printed["recall"]["1.00"], in_frames.recall[10])
+    np.testing.assert_allclose(np.mean(list(printed["recall"].values()), axis=0), printed["AR"])
+    assert score(folder, "thumos14", "--videos", folder / "videos.tsv") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "thumos14, subset validation: 5 videos, 11 instances, 620 proposals"
+    assert "1 videos have no proposals: take no part" in lines
+    assert lines[-2].split() == ["AR@50", "AR@100", "AR@200", "AR@500", "AR@1000"]
+    assert lines[-1].split()[1:] == [f"{100 * printed['AR@100']:.2f}", "–", "–", "–"]
+
+
+def test_score_by_thumos14_takes_frame_rates_from_the_ground_truths_table(tmp_path, capsys):
+    truth = tmp_path / "truth.csv"
+    head = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-frames,label-idx"
+    truth.write_text(f"{head}\nvideo_test_1,0.0,0.9,0,9,9.0,10.0,90,-1\n")
+    write_proposals([("video_test_1", result_rows([[0, 1.9]], [1.0]))], tmp_path / "p.json")
+    files = ("--ground-truth", truth, "--proposals", tmp_path / "p.json", "--json")
+    assert run("score", "--protocol", "thumos14", *files) == 0
+    assert json.loads(capsys.readouterr().out)["recall"]["0.50"][-1] == 1  # 10 of 20 frames
+    (tmp_path / "videos.tsv").write_text("video_id\tfps\nvideo_test_1\t1000\n")
+    assert run("score", "--protocol", "thumos14", *files, "--videos", tmp_path / "videos.tsv") == 0
+    assert json.loads(capsys.readouterr().out)["recall"]["0.50"][-1] == 0
+
+
+def test_score_by_detection(folder, capsys):
+    assert score(folder, "detection", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["protocol"] == "detection"
+    assert (printed["videos"], printed["proposals"], printed["proposals_left_out"]) == (7, 720, 9)
+    assert {**printed, **scored(folder)[2].scores()} == printed
+    assert score(folder, "detection") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "9 proposals left out: their videos are not in the subset"
+    assert lines[-1].split()[-1] == f"{100 * printed['average_mAP']:.2f}"
+
+
+def refused(capsys, status):
+    """Assert status 2 and one line on standard error; return the line."""
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_missing_frame_rates_are_one_line(folder, capsys):
+    line = refused(capsys, score(folder, "thumos14"))
+    assert "annotations.json: no frame rates, which thumos14 needs; give --videos" in line
+    videos = folder / "videos.tsv"
+    videos.write_text("video_id\tfps\nv0\t0.0\nv1\t\n")
+    line = refused(capsys, score(folder, "thumos14", "--videos", videos))
+    assert "videos.tsv: no frame rates, which thumos14 needs" in line
+    videos.write_text("video_id\tfps\nv0\t25.0\nv1\t\n")
+    line = refused(capsys, score(folder, "thumos14", "--videos", videos))
+    assert "videos.tsv: video 'v1': its frame rate is not known" in line
+
+
+@pytest.mark.parametrize("protocol", ["activitynet", "thumos14", "detection"])
+def test_bad_files_are_one_line_by_every_protocol(folder, protocol, capsys):
+    more = ["--videos", folder / "videos.tsv"]
+    text = (folder / "proposals.json").read_text()
+    (folder / "proposals.json").write_text('{"results": {"v0": [{"segment": [2, 1], "score": 1}]}}')
+    line = refused(capsys, score(folder, protocol, *more))
+    assert "proposals.json: video 'v0', proposal 1: [2, 1] with score 1: start is after" in line
+    truth = (folder / "annotations.json").read_text()
+    (folder / "annotations.json").write_text(truth.replace('"v0"', '"v_0"'))
+    (folder / "proposals.json").write_text(text.replace('"v0"', '"0"').replace('"v1"', '"v_v_0"'))
+    line = refused(capsys, score(folder, protocol, *more))
+    assert "proposals.json: '0' and 'v_v_0' mean one video" in line
+    content = {"results": {"foreign": [{"segment": [1, 2], "score": 1}]}}
+    (folder / "proposals.json").write_text(json.dumps(content))
+    line = refused(capsys, score(folder, protocol, *more))
+    assert "proposals.json: none of its videos (e.g. 'foreign') is among those of subset" in line
+
+
+@pytest.mark.parametrize("twin", ["0", "v_0"])
+def test_videos_whose_names_differ_by_v_are_two(folder, twin):
+    """One of them in another subset: its frame rate and its proposals are not the other's."""
+    for name, replaced in (("annotations.json", '"v0"'), ("proposals.json", '"v0"')):
+        text = (folder / name).read_text()
+        assert replaced in text
+        (folder / name).write_text(text.replace(replaced, '"v_0"' if twin == "0" else '"0"'))
+    rates = (folder / "videos.tsv").read_text()
+    (folder / "videos.tsv").write_text(rates.replace("v0\t", "v_0\t" if twin == "0" else "0\t"))
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    alone = (folder / "out.json").read_text(), (folder / "out.tsv").read_text()
+    content = json.loads((folder / "annotations.json").read_text())
+    content["database"][twin] = {"subset": "training", "duration": 20.0, "annotations": []}
+    (folder / "annotations.json").write_text(json.dumps(content))
+    with (folder / "videos.tsv").open("a") as file:
+        file.write(f"{twin}\t1.0\n")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    assert ((folder / "out.json").read_text(), (folder / "out.tsv").read_text()) == alone
+
+
+def test_two_frame_rates_of_one_video_are_one_line(folder, capsys):
+    for name in ("annotations.json", "proposals.json"):
+        (folder / name).write_text((folder / name).read_text().replace('"v0"', '"v_0"'))
+    rates = (folder / "videos.tsv").read_text()
+    (folder / "videos.tsv").write_text(rates.replace("v0\t", "0\t") + "v_v_0\t25\n")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "videos.tsv: '0' and 'v_v_0' mean one video; keep one" in line

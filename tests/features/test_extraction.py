@@ -1,0 +1,203 @@
+"""Feature shards: contents, resuming, and the same bits in any shard."""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.features import extraction as module
+from actionspan.features.extraction import TwoStream, extract
+from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
+from actionspan.features.settings import EncoderSettings
+from actionspan.networks.bn_inception import BNInception
+from actionspan.running.parts import shard_videos
+
+LENGTHS = {"a": 3, "b": 1, "c": 5}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Small and quick: one checkpoint for both streams, 64-pixel images."""
+    torch.manual_seed(0)
+    torch.save(BNInception(classes=6).state_dict(), tmp_path / "bn.pth")
+
+    def make(**options):
+        chosen = {
+            "rgb_encoder": "bn_inception",
+            "rgb_weights": tmp_path / "bn.pth",
+            "flow_encoder": "flow_histogram",
+            "input_size": 64,
+            "batch_size": 2,
+            "device": "cpu",
+        }
+        return EncoderSettings(**(chosen | options))
+
+    return make
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the videos that go through the encoders."""
+    seen = []
+    original = TwoStream.__call__
+
+    def count(self, rgb, flow, bound):
+        seen.append(rgb.shape[0])
+        return original(self, rgb, flow, bound)
+
+    monkeypatch.setattr(TwoStream, "__call__", count)
+    return seen
+
+
+def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settings, tmp_path):
+    frames, flow = write_images(LENGTHS)
+    out = tmp_path / "out.h5"
+    assert extract(frames, flow, out, settings()) == {}
+    with h5py.File(out) as file, h5py.File(flow) as flow_file:
+        assert shard_videos(file) == ["a", "b", "c"]
+        for name, rows in LENGTHS.items():
+            group = file[name]
+            assert group["rgb"].shape == (rows, 1024)
+            assert group["flow"].shape == (rows, HISTOGRAM)
+            assert group["rgb"].dtype == group["flow"].dtype == np.float32
+            for key in ("time", "frame_difference", "flow_magnitude"):
+                np.testing.assert_array_equal(group[key][:], flow_file[name][key][:])
+            assert dict(group.attrs) == dict(flow_file[name].attrs)
+
+
+@pytest.mark.parametrize(
+    ("options", "width"),
+    [
+        ({"flow_encoder": "bn_inception"}, 1024),
+        ({"flow_encoder": "bn_inception", "flow_histogram": True}, 1024 + HISTOGRAM),
+        ({"flow_encoder": "flow_histogram"}, HISTOGRAM),
+    ],
+)
+def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path, options, width):
+    frames, flow = write_images({"a": 2})
+    extract(frames, flow, tmp_path / "out.h5", settings(**options))
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["a/flow"].shape == (2, width)
+    assert TwoStream(settings(**options), 4).features == {"rgb": 1024, "flow": width}
+
+
+def test_scores_are_one_value_a_class(write_images, settings, tmp_path):
+    torch.save(BNInception(channels=4, classes=9).state_dict(), tmp_path / "flow.pth")
+    frames, flow = write_images({"a": 2})
+    chosen = settings(
+        source="scores", flow_encoder="bn_inception", flow_weights=tmp_path / "flow.pth"
+    )
+    extract(frames, flow, tmp_path / "out.h5", chosen)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["a/rgb"].shape == (2, 6)
+        assert file["a/flow"].shape == (2, 9)
+
+
+def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path):
+    chosen = settings(flow_encoder="bn_inception", flow_histogram=True)
+    extract(*write_images(LENGTHS, "many"), tmp_path / "many.h5", chosen)
+    extract(*write_images({"c": 5}, "one"), tmp_path / "one.h5", chosen)
+    with h5py.File(tmp_path / "many.h5") as many, h5py.File(tmp_path / "one.h5") as one:
+        for stream in ("rgb", "flow"):
+            np.testing.assert_array_equal(many["c"][stream][:], one["c"][stream][:])
+
+
+def test_a_killed_job_goes_on_with_the_videos_it_lacks(
+    write_images, settings, tmp_path, calls, monkeypatch
+):
+    frames, flow = write_images(LENGTHS)
+    out = tmp_path / "out.h5"
+    original = TwoStream.__call__
+
+    def die(self, rgb, flow, bound):
+        if rgb.shape[0] == LENGTHS["b"]:
+            raise KeyboardInterrupt
+        return original(self, rgb, flow, bound)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TwoStream, "__call__", die)
+        with pytest.raises(KeyboardInterrupt):
+            extract(frames, flow, out, settings())
+    assert not out.exists()
+    assert calls == [3]
+    extract(frames, flow, out, settings())
+    assert calls == [3, 1, 5]  # a is not computed again
+    with h5py.File(out) as file:
+        assert shard_videos(file) == ["a", "b", "c"]
+
+
+def test_other_settings_or_weights_make_all_videos_anew(
+    write_images, settings, tmp_path, calls, monkeypatch
+):
+    frames, flow = write_images({"a": 2, "b": 1})
+    out = tmp_path / "out.h5"
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    for change in (settings(), settings(crop="centre")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "map_videos", _stop_after_one(module.map_videos))
+            with pytest.raises(KeyboardInterrupt):
+                extract(frames, flow, out, change)
+    assert calls == [2, 2]  # the part of the first settings was not taken for the second's
+    extract(frames, flow, out, settings(crop="centre"))
+    assert calls == [2, 2, 1]
+
+
+def _stop_after_one(map_videos):
+    def stopping(out, names, sources, digests, work, **options):
+        def once(source, group):
+            if source != names[0]:
+                raise KeyboardInterrupt
+            work(source, group)
+
+        return map_videos(out, names, sources, digests, once, **options)
+
+    return stopping
+
+
+def test_nothing_to_encode_loads_no_network(write_images, settings, tmp_path, monkeypatch):
+    frames, flow = write_images({})
+
+    def fail(*_):
+        raise AssertionError("a network was built")
+
+    monkeypatch.setattr(TwoStream, "__init__", fail)
+    assert extract(frames, flow, tmp_path / "out.h5", settings()) == {}
+
+
+def test_frames_that_lack_a_video_are_named(write_images, settings, tmp_path):
+    frames, _ = write_images({"a": 1}, "one")
+    _, flow = write_images({"a": 1, "b": 1}, "two")
+    with pytest.raises(InputError, match="one_frames.h5: lacks b, which .*two_flow.h5 holds"):
+        extract(frames, flow, tmp_path / "out.h5", settings())
+
+
+def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_path, capsys):
+    frames, flow = write_images({"a": 1})
+    words = ["features", "extract", "--frames", str(frames), "--flow", str(flow)]
+    words += ["--out", str(tmp_path / "out.h5"), "--input-size", "64", "--device", "cpu"]
+    assert main([*words, "--flow-encoder", "flow_histogram"]) == 0
+    assert (tmp_path / "out.h5").exists()
+    capsys.readouterr()
+    assert main([*words, "--rgb-encoder", "bn_inception"]) == 2
+    error = capsys.readouterr().err
+    assert "bn_inception: no weights come with it; give a checkpoint" in error
+    assert main([*words, "--source", "scores"]) == 2
+    assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
+
+
+def test_torchvision_is_not_imported_unless_a_resnet_is_asked_for():
+    code = (
+        "import sys, actionspan.features.command; assert 'torch' not in sys.modules\n"
+        "from actionspan.features.extraction import TwoStream\n"
+        "from actionspan.features.settings import EncoderSettings\n"
+        "TwoStream(EncoderSettings(), 4); assert 'torchvision' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,229 @@
+"""Files are whole or absent, digests see every field, and bad files give one line."""
+
+import csv
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import h5py
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.errors import InputError, printable
+from actionspan.files.storage import (
+    atomic_path,
+    create_h5,
+    digest,
+    open_h5,
+    read_json,
+    read_tsv,
+    write_json,
+    write_tsv,
+)
+
+
+class Stop(BaseException):
+    """Not an Exception, as KeyboardInterrupt is none."""
+
+
+def fail_in_text(path: Path) -> None:
+    with atomic_path(path) as partial:
+        partial.write_text("half")
+        raise Stop
+
+
+def fail_in_h5(path: Path) -> None:
+    with create_h5(path, "0") as file:
+        file["half"] = 1
+        raise Stop
+
+
+def fail_in_json(path: Path) -> None:
+    write_json(path, {"good": 1, "bad": object()})
+
+
+def fail_in_tsv(path: Path) -> None:
+    def rows():
+        yield ("a",)
+        raise Stop
+
+    write_tsv(path, ("column",), rows())
+
+
+FAILING = [fail_in_text, fail_in_h5, fail_in_json, fail_in_tsv]
+
+
+@pytest.mark.parametrize("fail", FAILING)
+def test_a_failing_writer_leaves_nothing(tmp_path, fail):
+    with pytest.raises((Stop, TypeError)):
+        fail(tmp_path / "folder" / "file.h5")
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+@pytest.mark.parametrize("fail", FAILING)
+def test_a_failing_writer_keeps_the_old_file(tmp_path, fail):
+    path = tmp_path / "file.h5"
+    path.write_text("old")
+    with pytest.raises((Stop, TypeError)):
+        fail(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_there_before_the_end(tmp_path):
+    path = tmp_path / "picture.svg"
+    with atomic_path(path) as partial:
+        partial.write_text("new")
+        assert not path.exists()
+        assert (partial.suffix, partial.parent) == (".svg", tmp_path)
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_writer_left_is_overwritten(tmp_path):
+    path = tmp_path / "file.json"
+    with atomic_path(path) as partial:
+        pass_over = partial.name
+        partial.write_text("{}")
+    (tmp_path / pass_over).write_text("half of an earlier one, longer than the new one")
+    write_json(path, {"a": 1})
+    assert read_json(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_h5_files_name_the_version_and_the_digest(tmp_path):
+    with create_h5(tmp_path / "a.h5", "0123456789abcdef") as file:
+        file["values"] = [1, 2]
+    with open_h5(tmp_path / "a.h5") as file:
+        assert file.attrs["digest"] == "0123456789abcdef"
+        assert file.attrs["actionspan_version"]
+        assert list(file["values"][:]) == [1, 2]
+
+
+@dataclass(frozen=True)
+class Inner:
+    count: int = 1
+    path: Path = Path("a")
+
+
+@dataclass(frozen=True)
+class Outer:
+    number: float = 0.5
+    name: str = "x"
+    on: bool = False
+    none: str | None = None
+    inner: Inner = Inner()
+
+
+def test_a_digest_changes_with_any_field():
+    base = Outer()
+    changed = [
+        replace(base, number=0.25),
+        replace(base, name="y"),
+        replace(base, on=True),
+        replace(base, none=""),
+        replace(base, inner=Inner(count=2)),
+        replace(base, inner=Inner(path=Path("b"))),
+    ]
+    digests = [digest(settings) for settings in [base, *changed]]
+    assert len(set(digests)) == len(digests)
+    assert digest(base) == digest(Outer())
+    assert all(len(text) == 16 and int(text, 16) >= 0 for text in digests)
+
+
+def test_a_digest_sees_how_many_parts_there_are_and_their_order():
+    parts = [(), ("a",), ("a", "b"), ("b", "a"), ("ab",), (["a", "b"],), (1,), ("1",), (1.5,)]
+    assert len({digest(*one) for one in parts}) == len(parts)
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(content=st.dictionaries(st.text(), json_values, max_size=4))
+def test_json_comes_back_to_the_bit(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "content.json"
+    write_json(path, content)
+    assert read_json(path) == content
+
+
+def test_a_byte_order_mark_is_no_part_of_json(tmp_path):
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert read_json(tmp_path / "a.json") == {"a": 1}
+
+
+def test_tables_come_back(tmp_path):
+    rows = [("a\tb", 'quo"te', "line\nbreak"), ("", "ünïcode", 1.5)]
+    write_tsv(tmp_path / "a.tsv", ("x", "y", "z"), rows)
+    read = [tuple(row.values()) for row in read_tsv(tmp_path / "a.tsv")]
+    assert read == [tuple(map(str, row)) for row in rows]
+
+
+def read_h5(path: Path) -> None:
+    with open_h5(path):
+        pass
+
+
+READERS = {".json": read_json, ".tsv": read_tsv, ".h5": read_h5}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.json", None, "no such file"),
+        ("empty.json", b"", "line 1: not JSON"),
+        ("half.json", b'{"a": 1,\n"b": ', "line 2: not JSON"),
+        ("latin.json", b'{"a": "\xe9"}', "not UTF-8 text (byte 7)"),
+        ("deep.json", b"[" * 100_000, "nested"),
+        ("folder.json", "folder", "cannot be read"),
+        ("missing.tsv", None, "no such file"),
+        ("latin.tsv", b"a\tb\n\xe9\t1\n", "not a tab-separated table in UTF-8"),
+        ("long.tsv", b"a\n" + b"x" * (csv.field_size_limit() + 1), "not a tab-separated table"),
+        ("few.tsv", b"a\tb\n1\t2\n3\n", "row 3: 1 cells, the header has 2"),
+        ("many.tsv", b"a\tb\n1\t2\t3\n", "row 2: 3 cells, the header has 2"),
+        ("folder.tsv", "folder", "cannot be read"),
+        ("missing.h5", None, "no such file"),
+        ("empty.h5", b"", "not a whole HDF5 file"),
+        ("text.h5", b"not HDF5", "not a whole HDF5 file"),
+        ("folder.h5", "folder", "not a whole HDF5 file"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path, name, content, message):
+    path = tmp_path / name
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        READERS[path.suffix](path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: ")
+    assert message in line
+    assert "\n" not in line
+
+
+def test_a_truncated_h5_file_is_one_line(tmp_path):
+    path = tmp_path / "a.h5"
+    with create_h5(path, "0") as file:
+        file["values"] = list(range(10_000))
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(InputError, match="not a whole HDF5 file; delete it and run again"):
+        read_h5(path)
+
+
+def test_errors_of_the_block_pass_through_open_h5(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w"):
+        pass
+    with pytest.raises(OSError, match="of the block"):
+        with open_h5(tmp_path / "a.h5"):
+            raise OSError("of the block")
+
+
+def test_printable_text_is_one_line():
+    assert printable("a\nb\tc\x1b[0m") == "a\\nb\\tc\\x1b[0m"
+    assert printable(b"f\xfcr.mp4".decode(errors="surrogateescape")) == "f\\xfcr.mp4"
+    assert printable("größe 視頻") == "größe 視頻"

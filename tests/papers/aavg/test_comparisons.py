@@ -1,0 +1,129 @@
+"""Which runs the experiments are, and their settings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.papers.aavg.comparisons import (
+    COMPARISONS,
+    compared_runs,
+    curve_figures,
+    rate_runs,
+    run_of,
+    run_paths,
+)
+from actionspan.papers.aavg.learnings import METHODS, Learning
+from actionspan.papers.aavg.settings import ExperimentSettings
+
+SETTINGS = ExperimentSettings(intervals="1, 4", learning_rates="0.00003,0.0001,3e-4")
+
+
+def names(runs):
+    return [run.name for run in runs]
+
+
+def test_the_runs_of_each_figure():
+    assert names(COMPARISONS["interval"].runs(SETTINGS, 2)) == [
+        "aavg1-k1-2",
+        "aavg1-k4-2",
+        "aavg1-epoch-2",
+    ]
+    assert names(COMPARISONS["batch"].runs(SETTINGS, 3)) == ["aavg1-epoch-3", "aavg2-epoch-3"]
+    assert names(COMPARISONS["adam"].runs(SETTINGS, 2)) == ["aavg3-epoch-2", "none-k1-1"]
+    assert names(COMPARISONS["peers"].runs(SETTINGS, 2)) == [
+        "aavg3-epoch-2",
+        "ring-k1-2",
+        "periodic-epoch-2",
+        "ps_async-k1-2",
+    ]
+    every = names(compared_runs(SETTINGS, 2))
+    assert len(every) == len(set(every)) == 10
+    assert {"aavg4-epoch-2", "aavg2-epoch-2"} < set(every)
+
+
+def test_the_figures_are_those_of_the_paper_and_of_peers():
+    assert curve_figures() == [
+        *("interval_rgb", "interval_flow", "batch_rgb", "batch_flow"),
+        *("optimiser_rgb", "optimiser_flow", "transfer_flow", "adam_rgb", "adam_flow"),
+        *("peers_rgb", "peers_flow"),
+    ]
+
+
+def test_labels_tell_the_curves_of_a_figure_apart():
+    for comparison in COMPARISONS.values():
+        runs = comparison.runs(SETTINGS, 2)
+        labels = [comparison.label(run) for run in runs]
+        assert None not in labels
+        assert len(set(labels)) == len(runs)
+    assert COMPARISONS["interval"].label(run_of("aavg1", 2)) == "K = -1"
+    assert COMPARISONS["batch"].label(run_of("aavg3", 2)) is None
+
+
+def test_the_sweep_takes_the_configured_rate_from_the_runs_that_there_are():
+    assert names(rate_runs(SETTINGS, 2, 0.0001)) == [
+        *("aavg1-epoch-2-lr0.00003", "aavg1-epoch-2", "aavg1-epoch-2-lr3e-4"),
+        *("aavg3-epoch-2-lr0.00003", "aavg3-epoch-2", "aavg3-epoch-2-lr3e-4"),
+        *("none-k1-1-lr0.00003", "none-k1-1", "none-k1-1-lr3e-4"),
+    ]
+
+
+def test_rgb_of_aavg4_is_not_trained_for_itself():
+    runs = [run_of("aavg3", 2), run_of("aavg4", 2)]
+    assert run_paths(runs, ("rgb", "flow"), 2, "log.tsv") == [
+        f"results/recognition/runs/{run}/{stream}/log.tsv"
+        for run, stream in (
+            ("aavg3-epoch-2", "rgb"),
+            ("aavg3-epoch-2-seed2", "rgb"),
+            ("aavg3-epoch-2", "flow"),
+            ("aavg3-epoch-2-seed2", "flow"),
+            ("aavg4-epoch-2", "flow"),
+            ("aavg4-epoch-2-seed2", "flow"),
+        )
+    ]
+    seeded = Learning.of_name("aavg4-k2-3-lr0.1-seed4")
+    assert seeded.trained_as("rgb").name == "aavg3-k2-3-lr0.1-seed4"
+    assert seeded.trained_as("flow") == seeded
+
+
+@given(
+    st.sampled_from(METHODS),
+    st.sampled_from([-1, 1, 16]),
+    st.integers(1, 64),
+    st.sampled_from([None, "0.0003", "3e-4"]),
+    st.integers(1, 12),
+)
+def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
+    run = run_of(method, learners, interval)
+    run = Learning(run.exchange, interval, learners, run.variant, rate, seed)
+    assert Learning.of_name(run.name) == run
+    assert (run.method, run.name.startswith(f"{run.way}-{learners}")) == (method, True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"intervals": "1,two"}, "intervals '1,two': rising whole numbers"),
+        ({"intervals": "1,8,4"}, "intervals '1,8,4': rising"),
+        ({"intervals": "0,1"}, "intervals '0,1'"),
+        ({"intervals": ""}, "intervals ''"),
+        ({"learning_rates": "0.1,0.1"}, "learning_rates '0.1,0.1': rising numbers above 0"),
+        ({"learning_rates": "0,0.1"}, "learning_rates '0,0.1'"),
+        ({"learning_rates": "1e3"}, "learning_rates '1e3'"),
+        ({"learning_rates": "nan"}, "learning_rates 'nan'"),
+        ({"seeds": 0}, "seeds 0: at least 1"),
+        ({"rate_seeds": 0}, "rate_seeds 0: at least 1"),
+        ({"resamples": 0}, "resamples 0: at least 1"),
+        ({"confidence": 1.0}, "confidence 1.0: between 0 and 1"),
+    ],
+)
+def test_bad_settings_are_named(changed, message):
+    with pytest.raises(ValueError, match=message):
+        ExperimentSettings(**changed)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, unique=True))
+def test_any_rising_rates_name_runs(numbers):
+    rates = ",".join(f"{number / 10**6:.6f}" for number in sorted(numbers))
+    settings = ExperimentSettings(learning_rates=rates)
+    for run in rate_runs(settings, 2, 0.5):
+        assert Learning.of_name(run.name).name == run.name

@@ -1,0 +1,75 @@
+"""Costs are found again from rows made with them; what was not fitted is only judged."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.papers.ring.calibration import Row, calibrate, errors
+from actionspan.papers.ring.simulated import Costs
+from actionspan.papers.ring.simulated_rounds import ALGORITHMS, simulated_seconds
+
+SIZES = (1024, 65_536, 2**20)
+
+
+def rows_of(costs, ranks=(2, 3, 4, 5, 8), noise=0.0):
+    random = np.random.default_rng(1)
+    return [
+        Row(
+            algorithm,
+            n,
+            size,
+            float(simulated_seconds(algorithm, n, size, costs).max())
+            * float(np.exp(noise * random.standard_normal())),
+        )
+        for algorithm, n, size in itertools.product(ALGORITHMS, ranks, SIZES)
+    ]
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.floats(10, 1e5), st.floats(1e-10, 1e-6), st.floats(0.01, 0.3))
+def test_exact_rows_give_their_costs_back(bytes_of_alpha, beta, share):
+    """As long as additions are faster than the network, as they are."""
+    costs = Costs(bytes_of_alpha * beta, beta, share * beta)
+    found = calibrate(rows_of(costs))
+    assert max(abs(error) for _, error in errors(rows_of(costs), found)) < 1e-5
+
+
+def test_noise_moves_costs_by_no_more_than_itself():
+    costs = Costs(3e-4, 9e-8, 2e-8)
+    found = calibrate(rows_of(costs, noise=0.05))
+    np.testing.assert_allclose(found[:2], costs[:2], rtol=0.05)
+    assert found.gamma == pytest.approx(costs.gamma, rel=0.3)
+
+
+@pytest.mark.parametrize("costs", [Costs(1e-4, 1e-8, 0.0), Costs(0.0, 1e-8, 1e-9)])
+def test_a_cost_of_nothing_stays_nothing(costs):
+    np.testing.assert_allclose(calibrate(rows_of(costs)), costs, rtol=1e-4, atol=1e-12)
+
+
+def test_bursts_of_the_links_are_taken_into_account():
+    costs = Costs(1e-4, 8e-8, 1e-9, burst=32_768.0)
+    np.testing.assert_allclose(calibrate(rows_of(costs), costs.burst), costs, rtol=1e-3)
+    plain = calibrate(rows_of(costs))
+    assert max(abs(error) for _, error in errors(rows_of(costs), plain)) > 0.2
+
+
+def test_rows_on_more_ranks_are_not_fitted_but_judged():
+    costs = Costs(3e-4, 9e-8, 1e-9)
+    rows = [
+        row._replace(seconds=row.seconds * (2 if row.ranks > 4 else 1)) for row in rows_of(costs)
+    ]
+    found = calibrate(rows)
+    judged = errors(rows, found)
+    assert {row.ranks for row, _ in judged} == {5, 8}
+    assert [error for _, error in judged] == pytest.approx([-0.5] * len(judged), rel=1e-4)
+
+
+def test_bad_rows():
+    rows = rows_of(Costs(1e-4, 1e-8, 1e-9))
+    with pytest.raises(ValueError, match="0 rows on 4 ranks or fewer"):
+        calibrate([row for row in rows if row.ranks > 4])
+    with pytest.raises(ValueError, match="above 0"):
+        calibrate([rows[0]._replace(seconds=0.0), *rows])

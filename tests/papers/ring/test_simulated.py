@@ -1,0 +1,287 @@
+"""Simulated ranks: the engine itself over virtual time, and thousands of clocks without it."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.papers.ring.simulated import Costs, run_simulated
+from actionspan.papers.ring.simulated_rounds import ALGORITHMS, SERIES, simulated_seconds
+from actionspan.parallel import CountingCommunicator, ParameterServer, ring_allreduce
+
+PLACEMENTS = {"ps": "own_rank", "ps_worker": "on_worker", "ps_sharded": "sharded"}
+OURS = ("ring", *PLACEMENTS)
+SLOW_NETWORK = Costs(1e-4, 1e-8, 1e-10)
+SLOW_ADDITIONS = Costs(3e-6, 1e-9, 7e-9)
+BURSTS = Costs(1e-5, 1e-8, 1e-9, 20_000.0)
+MIB = 2**20
+
+
+def engine_seconds(algorithm, workers, size, costs):
+    """Return the seconds of the engine's own code, whose sums must be right.
+
+    Where there are bursts, of the last of several that begin together.
+    """
+    ranks = workers + (algorithm == "ps")
+    barrier, comms = threading.Barrier(ranks), []
+
+    def begin_together(comm):
+        comms.append(comm)  # once a run; all are the same ones
+        barrier.wait(timeout=30)
+        latest = max(comm.seconds for comm in comms)
+        barrier.wait(timeout=30)
+        comm.seconds = latest
+        return latest
+
+    def sum_ones(comm):
+        begun = 0.0
+        for repeat in range(SERIES if costs.burst else 1):
+            if repeat:
+                begun = begin_together(comm)
+            tensor = torch.ones(size)
+            if algorithm == "ring":
+                ring_allreduce(tensor, comm)
+            else:
+                ParameterServer(comm, PLACEMENTS[algorithm]).allreduce(tensor)
+            assert (tensor == workers).all()
+        return begun
+
+    begun, ended = run_simulated(ranks, sum_ones, *costs)
+    return ended - begun
+
+
+@pytest.mark.parametrize(
+    "costs", [SLOW_NETWORK, SLOW_ADDITIONS, BURSTS], ids=["network", "additions", "bursts"]
+)
+@pytest.mark.parametrize("algorithm", OURS)
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 5, 8, 13, 16])
+def test_the_clocks_of_many_ranks_are_those_of_the_engine(algorithm, workers, costs):
+    for size in (0, 1, workers - 1, workers, workers + 1, 10_007):
+        np.testing.assert_allclose(
+            simulated_seconds(algorithm, workers, 4 * size, costs),
+            engine_seconds(algorithm, workers, size, costs),
+            rtol=1e-12,
+        )
+
+
+@pytest.mark.parametrize(
+    "costs", [SLOW_NETWORK, SLOW_ADDITIONS, BURSTS], ids=["network", "additions", "bursts"]
+)
+@pytest.mark.parametrize("algorithm", OURS)
+@pytest.mark.parametrize("workers", [2, 3])
+def test_so_they_are_with_tensors_of_many_pieces(algorithm, workers, costs):
+    for size in (2 * 2**18, 1_900_003):
+        np.testing.assert_allclose(
+            simulated_seconds(algorithm, workers, 4 * size, costs),
+            engine_seconds(algorithm, workers, size, costs),
+            rtol=1e-12,
+        )
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.sampled_from(OURS),
+    st.integers(2, 7),
+    st.integers(0, 300_000),
+    st.tuples(*[st.floats(0, 1e-3), st.floats(0, 1e-7), st.floats(0, 1e-7), st.floats(0, 1e6)]),
+)
+def test_so_they_are_for_any_costs(algorithm, workers, size, costs):
+    np.testing.assert_allclose(
+        simulated_seconds(algorithm, workers, 4 * size, Costs(*costs)),
+        engine_seconds(algorithm, workers, size, Costs(*costs)),
+        rtol=1e-12,
+        atol=1e-18,
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 60, 256])
+def test_closed_forms(n):
+    """For tensors that travel in one piece, evenly divided."""
+    size = 61_440 // n * n
+    k = 4 * size
+    alpha, beta, gamma, _ = SLOW_NETWORK
+    part = k / n
+    expected = {
+        "ring": 2 * (n - 1) * (alpha + part * beta) + (n - 1) * part * gamma,
+        "ps_sharded": 2 * (n - 1) * (alpha + part * beta) + (n - 1) * part * gamma,
+        "ps": 2 * (alpha + n * k * beta) + k * gamma,
+        "ps_worker": 2 * (alpha + (n - 1) * k * beta) + k * gamma,
+    }
+    for algorithm, seconds in expected.items():
+        simulated = simulated_seconds(algorithm, n, k, SLOW_NETWORK)
+        assert simulated.max() == pytest.approx(seconds, rel=1e-12), algorithm
+
+
+def test_a_central_server_that_adds_slowly_is_the_bottleneck():
+    costs = Costs(1e-4, 1e-9, 5e-9)
+    n, k = 8, 4 * 10_000
+    expected = costs.alpha + k * costs.beta + (n - 1) * k * costs.gamma  # until all is added
+    expected = expected + k * costs.beta  # the first worker's tensor is not added
+    expected = expected + n * k * costs.beta + costs.alpha
+    assert simulated_seconds("ps", n, k, costs).max() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_worker_and_empty_tensors(algorithm):
+    assert not simulated_seconds(algorithm, 5, 0, SLOW_NETWORK).any()
+    alone = simulated_seconds(algorithm, 1, 4096, SLOW_NETWORK)
+    assert alone.any() == (algorithm == "ps")
+
+
+@pytest.mark.parametrize("n", [2, 8, 64])
+def test_mpi_allreduce_of_powers_of_two(n):
+    costs = SLOW_NETWORK
+    alpha, beta, gamma, _ = costs
+    steps, short, long = n.bit_length() - 1, 1024, 2**20
+    doubling = steps * (alpha + short * (beta + gamma))
+    assert simulated_seconds("mpi", n, short, costs) == pytest.approx(doubling)
+    halving = 2 * steps * alpha + (n - 1) / n * long * (2 * beta + gamma)
+    assert simulated_seconds("mpi", n, long, costs) == pytest.approx(halving)
+
+
+@pytest.mark.parametrize("n", [9, 12, 15])
+def test_mpi_allreduce_folds_other_numbers_into_powers_of_two(n):
+    """The tensors of ranks beyond 8 go to neighbours before, and the sum comes back after."""
+    costs = SLOW_NETWORK
+    alpha, beta, gamma, _ = costs
+    size = 2**20
+    folded = 2 * (alpha + size * beta) + size * gamma
+    halving = 6 * alpha + 7 / 8 * size * (2 * beta + gamma)
+    seconds = simulated_seconds("mpi", n, size, costs)
+    last = seconds[: 2 * (n - 8) : 2]  # ranks that gave their tensors away
+    assert seconds.max() == last.max()
+    assert seconds.max() == pytest.approx(folded + halving)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from(ALGORITHMS),
+    st.integers(1, 300),
+    st.integers(0, 2**20),
+    st.floats(1, 5),
+)
+def test_seconds_scale_and_never_fall_as_messages_grow(algorithm, workers, size, factor):
+    seconds = simulated_seconds(algorithm, workers, 4 * size, SLOW_NETWORK)
+    assert len(seconds) == workers + (algorithm == "ps")
+    slower = Costs(*(factor * cost for cost in SLOW_NETWORK[:3]))
+    np.testing.assert_allclose(
+        simulated_seconds(algorithm, workers, 4 * size, slower), factor * seconds, rtol=1e-9
+    )
+    costlier = SLOW_NETWORK._replace(beta=factor * SLOW_NETWORK.beta)
+    assert simulated_seconds(algorithm, workers, 4 * size, costlier).max() >= seconds.max()
+
+
+def test_clocks_do_not_depend_on_how_threads_run():
+    first = engine_seconds("ps_sharded", 7, 1001, SLOW_NETWORK)
+    for _ in range(5):
+        assert (engine_seconds("ps_sharded", 7, 1001, SLOW_NETWORK) == first).all()
+
+
+def test_a_message_takes_a_port_at_either_end():
+    """Two messages of 1 s leave one after the other; two that meet at a port queue there."""
+
+    def send_two(comm):
+        rank = comm.Get_rank()
+        buffer = np.zeros(100, np.uint8)
+        requests = []
+        if rank < 2:
+            requests += [comm.Isend(buffer, 2, tag) for tag in (0, 1)]
+        else:
+            requests += [comm.Irecv(buffer.copy(), source, 0) for source in (0, 1)]
+            requests += [comm.Irecv(buffer.copy(), source, 1) for source in (0, 1)]
+        seen = []
+        for request in requests:
+            assert request.Test()
+            seen.append(comm.seconds)
+        return seen
+
+    results, seconds = run_simulated(3, send_two, 0.5, 0.01)
+    assert results == [[1, 2], [1, 2], [1.5, 2.5, 3.5, 4.5]]
+    assert seconds.tolist() == [2, 2, 4.5]
+
+
+def test_a_burst_passes_at_once_and_the_rest_at_the_rate():
+    def send(comm):
+        seen = []
+        for length in (300, 100):
+            buffer = np.zeros(length, np.uint8)
+            if comm.Get_rank():
+                comm.Irecv(buffer, 0, 0).Test()
+            else:
+                comm.Isend(buffer, 1, 0).Test()
+            seen.append(comm.seconds)
+        return seen
+
+    (sent, received), _ = run_simulated(2, send, 0.5, 0.01, burst=120.0)
+    assert sent == pytest.approx([1.8, 2.8])  # 180 bytes wait, then all 100: the bucket is empty
+    assert received == pytest.approx([2.3, 3.3])
+
+
+def test_half_precision_travels_in_half_the_time():
+    def run(wire):
+        def sum_ones(comm):
+            ring_allreduce(torch.ones(1000), comm, wire=wire)
+
+        return run_simulated(4, sum_ones, 0.0, 1e-6)[1].max()
+
+    assert run(torch.bfloat16) == pytest.approx(run(None) / 2)
+
+
+def test_counting_over_simulated_ranks():
+    def count(comm):
+        counting = CountingCommunicator(comm)
+        ring_allreduce(torch.ones(10), counting)
+        return sum(counting.sent_bytes.values())
+
+    assert sum(run_simulated(5, count, 0.0, 0.0)[0]) == 2 * 4 * 40
+
+
+def test_a_rank_that_fails_wakes_the_others():
+    def fail(comm):
+        if comm.Get_rank() == 2:
+            raise KeyError("lost")
+        ring_allreduce(torch.ones(10), comm)
+
+    with pytest.raises(KeyError, match="lost"):
+        run_simulated(4, fail, 1e-4, 1e-8)
+
+
+def test_ranks_that_wait_for_each_other_are_named():
+    def wait_for_right(comm):
+        right = (comm.Get_rank() + 1) % 3
+        comm.Irecv(np.zeros(4, np.uint8), right, 7).Test()
+
+    with pytest.raises(RuntimeError, match="rank 0 waits for rank 1, tag 7; rank 1 waits"):
+        run_simulated(3, wait_for_right, 1e-4, 1e-8)
+
+
+def test_a_rank_that_leaves_early_is_noticed():
+    def leave(comm):
+        if comm.Get_rank():
+            ring_allreduce(torch.ones(10), comm)
+
+    with pytest.raises(RuntimeError, match="nothing is on its way"):
+        run_simulated(3, leave, 1e-4, 1e-8)
+
+
+def test_a_buffer_of_another_size_is_an_error():
+    def mismatch(comm):
+        if comm.Get_rank():
+            comm.Irecv(np.zeros(8, np.uint8), 0, 0).Test()
+        else:
+            comm.Isend(np.zeros(4, np.uint8), 1, 0)
+
+    with pytest.raises(RuntimeError, match="room for 8 bytes from rank 0, tag 0, which sent 4"):
+        run_simulated(2, mismatch, 1e-4, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("star", 2, 4), "star"), (("ring", 0, 4), "0 workers"), (("ring", 2, 5), "5 bytes")],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulated_seconds(*arguments, SLOW_NETWORK)

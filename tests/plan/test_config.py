@@ -1,0 +1,249 @@
+"""config.yaml, its schema and the settings agree, and each mistake is one line that helps."""
+
+import copy
+import dataclasses
+from pathlib import Path
+
+import pytest
+import yaml
+
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.plan.config import check_config
+from actionspan.plan.schema import SECTIONS, build_schema, check_settings, encoders_of
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+# Where a section and its settings differ, and why.
+ONLY_IN_SETTINGS = {"features.encoders": {"source"}}  # one key for all sources: features.source
+ONLY_IN_CONFIG = {"features.external": {"folder"}}  # a path, so a flag of its own
+OTHER_DEFAULTS: dict[str, dict] = {}
+
+
+def load(path: Path) -> dict:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def section(config: dict, name: str) -> dict:
+    for key in name.split("."):
+        config = config[key]
+    return config
+
+
+def with_value(key: str, value) -> dict:
+    """Return config.yaml with one value changed."""
+    config = copy.deepcopy(load(ROOT / "config.yaml"))
+    *parents, last = key.split(".")
+    (section(config, ".".join(parents)) if parents else config)[last] = value
+    return config
+
+
+def merged(base: dict, more: dict) -> dict:
+    """Return `base` with the values of `more` laid over it, as Snakemake merges files."""
+    made = dict(base)
+    for key, value in more.items():
+        inner = isinstance(value, dict) and isinstance(made.get(key), dict)
+        made[key] = merged(made[key], value) if inner else value
+    return made
+
+
+def message(config: dict) -> str:
+    with pytest.raises(InputError) as caught:
+        check_config(config, SCHEMA, "my.yaml")
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith("my.yaml: ")
+    return line.removeprefix("my.yaml: ")
+
+
+def test_the_schema_file_is_what_the_settings_say(capsys):
+    assert load(SCHEMA) == build_schema(), "run `make schema`"
+    assert main(["schema"]) == 0
+    assert capsys.readouterr().out == SCHEMA.read_text(encoding="utf-8")
+
+
+def test_the_configuration_is_valid():
+    config = load(ROOT / "config.yaml")
+    check_config(config, SCHEMA, "config.yaml")
+    check_settings(config, "config.yaml")
+
+
+@pytest.mark.parametrize(("name", "settings"), SECTIONS.items(), ids=list(SECTIONS))
+def test_a_section_has_the_keys_and_defaults_of_its_settings(name, settings):
+    given = section(load(ROOT / "config.yaml"), name)
+    defaults = dataclasses.asdict(settings())
+    assert set(defaults) - set(given) == ONLY_IN_SETTINGS.get(name, set())
+    assert set(given) - set(defaults) == ONLY_IN_CONFIG.get(name, set())
+    other = {key: given[key] for key in set(given) & set(defaults) if given[key] != defaults[key]}
+    assert other == OTHER_DEFAULTS.get(name, {})
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_valid_over_the_configuration(path):
+    config = merged(load(ROOT / "config.yaml"), load(path))
+    check_config(config, SCHEMA, path.name)
+    check_settings(config, path.name)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        (
+            "temporal.training.learnin_rate",
+            0.1,
+            "temporal.training.learnin_rate: unknown key; did you mean learning_rate?",
+        ),
+        ("datasets", {}, "datasets: unknown key; did you mean dataset?"),
+        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, frames, flow"),
+        (
+            "temporal.training.epochs",
+            "many",
+            "temporal.training.epochs: 'many' is not of type integer",
+        ),
+        (
+            "temporal.training.epochs",
+            2.5,
+            "temporal.training.epochs: 2.5 is not of type integer",
+        ),
+        (
+            "temporal.training.epochs",
+            20.0,
+            "temporal.training.epochs: 20.0 is not of type integer",
+        ),
+        ("temporal.training.seed", True, "temporal.training.seed: True is not of type integer"),
+        (
+            "temporal.training.weight_decay",
+            "1e-5",
+            "temporal.training.weight_decay: '1e-5' is not of type number; YAML reads it as text: "
+            "write numbers like 0.001 or 1.0e-3",
+        ),
+        ("dataset.ambiguous", "yes", "dataset.ambiguous: 'yes' is not of type boolean"),
+        ("dataset.videos", 3, "dataset.videos: 3 is not of type string or null"),
+        ("video", None, "video: None is not of type object"),
+        ("temporal.models", "mtn", "temporal.models: 'mtn' is not of type array"),
+        (
+            "video.flow.preset",
+            "slow",
+            "video.flow.preset: 'slow' is not one of ultrafast, fast, medium",
+        ),
+        (
+            "temporal.models",
+            ["mtn", "tem"],
+            "temporal.models.1: 'tem' is not one of origin, se, dense, mtn",
+        ),
+        ("video.processes", 0, "video.processes: 0 is less than 1"),
+        ("dataset.validation_fraction", 1.5, "dataset.validation_fraction: 1.5 is more than 1"),
+        (
+            "dataset.videos_per_shard",
+            0,
+            "dataset.videos_per_shard: 0 is not auto or an integer of at least 1",
+        ),
+        (
+            "dataset.videos_per_shard",
+            "all",
+            "dataset.videos_per_shard: 'all' is not auto or an integer of at least 1",
+        ),
+        ("temporal.models", [], "temporal.models: [] should be non-empty"),
+        ("temporal.models", ["mtn", "mtn"], "temporal.models: ['mtn', 'mtn'] has non-unique"),
+    ],
+)
+def test_a_wrong_key_or_value_is_one_line(key, value, expected):
+    assert message(with_value(key, value)).startswith(expected)
+
+
+def test_a_missing_key_is_named():
+    config = load(ROOT / "config.yaml")
+    del config["video"]["flow"]["bound"]
+    assert message(config) == "video.flow.bound: missing"
+    del config["video"]
+    assert message(config) == "video: missing"
+
+
+def test_keys_need_not_be_text():
+    config = load(ROOT / "config.yaml")
+    config["video"][7] = 1
+    assert message(config).startswith("video.7: unknown key")
+
+
+def test_the_first_mistake_in_the_order_of_keys_is_named():
+    config = with_value("video.processes", 0)
+    config["dataset"]["format"] = "xml"
+    assert message(config).startswith("dataset.format: 'xml' is not one of auto, activitynet")
+
+
+def test_null_is_named_among_the_choices(tmp_path):
+    path = tmp_path / "schema.yaml"
+    path.write_text("{properties: {a: {enum: [x, null]}, b: {exclusiveMinimum: 0}}}")
+    with pytest.raises(InputError, match=r"^c: a: 'y' is not one of x, null$"):
+        check_config({"a": "y"}, path, "c")
+    with pytest.raises(InputError, match=r"^c: b: 0 must be more than 0$"):
+        check_config({"b": 0}, path, "c")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("video.flow.bound", 0, "my.yaml: video.flow: bound is 0: "),
+        ("demo.shortest_seconds", 1, "my.yaml: demo: shortest_seconds is 1; "),
+        ("temporal.training.decay_epochs", "7;14", "my.yaml: temporal.training: decay_epochs "),
+        ("evaluation.protocol.confidence", 1.0, "my.yaml: evaluation.protocol: confidence"),
+        ("proposals.suppression.epsilon", float("nan"), "my.yaml: proposals.suppression: epsilon"),
+        ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights is none: "),
+    ],
+)
+def test_a_value_that_fits_the_schema_but_not_its_settings_is_one_line(key, value, expected):
+    config = with_value(key, value)
+    check_config(config, SCHEMA, "my.yaml")
+    with pytest.raises(InputError) as caught:
+        check_settings(config, "my.yaml")
+    assert str(caught.value).startswith(expected)
+    assert "\n" not in str(caught.value)
+
+
+def test_external_features_need_no_encoder():
+    check_settings(with_value("features.source", "external"), "my.yaml")
+
+
+def test_scores_are_of_classifiers_that_are_given_or_trained_here():
+    config = with_value("features.source", "scores")
+    check_settings(config, "my.yaml")
+    config["features"]["encoders"]["flow_gain"] = 2.0
+    with pytest.raises(InputError, match=r"my.yaml: features.encoders.flow_gain: must be 1"):
+        check_settings(config, "my.yaml")
+    config["features"]["encoders"].update(flow_gain=1.0, flow_histogram=True)
+    with pytest.raises(InputError, match=r"my.yaml: features.encoders: .*a flow histogram"):
+        check_settings(config, "my.yaml")
+    config["features"]["encoders"].update(flow_histogram=False, rgb_weights="trained.pt")
+    with pytest.raises(InputError, match="source is scores: flow_weights must name"):
+        check_settings(config, "my.yaml")
+
+
+def test_trained_classifiers_are_used_as_they_were_trained():
+    config = with_value("features.source", "scores")
+    config["recognition"]["training"].update(network="resnet18", input_size=112, pretrained=False)
+    encoders = encoders_of(config)
+    assert encoders["input_size"] == 112
+    assert encoders["flow_encoder"] == "resnet18"
+    assert encoders["rgb_weights"] == "results/recognition/rgb/model.pt"
+    config["features"]["source"] = "pooled"
+    assert encoders_of(config) == config["features"]["encoders"]
+
+
+@pytest.mark.parametrize(
+    ("training", "weights", "message"),
+    [
+        ({"network": "resnet50"}, None, "weights: no weights come with resnet50; give a checkp"),
+        ({"pretrained": False}, "mine.pt", "weights: mine.pt is not used with .*pretrained: fal"),
+    ],
+)
+def test_what_classifiers_start_from_is_checked_before_anything_is_made(training, weights, message):
+    config = with_value("recognition.weights", weights)
+    config["recognition"]["training"].update(training)
+    with pytest.raises(InputError, match="my.yaml: recognition." + message):
+        check_settings(config, "my.yaml")

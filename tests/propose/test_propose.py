@@ -1,0 +1,287 @@
+"""`actionspan propose` gives what the workflow gives, to the bit, and goes on past broken files."""
+
+import csv
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.proposals.model_bundle import load_bundle
+
+DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
+FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
+FLOW = {"algorithm": "dis", "preset": "ultrafast", "bound": 20.0}
+ENCODERS = {
+    "source": "pooled",
+    "rgb_encoder": "efficientnet_lite0",
+    "flow_encoder": "efficientnet_lite0",
+    "input_size": 64,
+    "batch_size": 4,
+}
+CANDIDATES = {"peak_ratio": 0.5, "candidates": 200}
+PREDICTION = {"scales": "1,0.5"}
+RANKING = {"boundary_power": 0.5}
+SUPPRESSION = {"keep": 20}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The files of a tiny run."""
+
+    folder: Path
+    videos: tuple[Path, ...]
+    annotations: Path
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "mtn"
+
+    def proposals(self) -> dict[str, list]:
+        return json.loads((self.folder / "proposals.json").read_text())["results"]
+
+
+def flags(settings: dict) -> list[str]:
+    return [f"--{key.replace('_', '-')}={value}" for key, value in settings.items()]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Trained:
+    """Every stage of the workflow, called as its rules call them."""
+    folder = tmp_path_factory.mktemp("trained")
+    render_demo(folder / "demo", DEMO, 1)
+    videos = tuple(folder / "demo" / name for name in demo_video_names(DEMO.videos))
+
+    def stage(words: str, *more: object) -> None:
+        made = [f"{folder}/{word[1:]}" if word.startswith("@") else word for word in words.split()]
+        assert main([*made, *map(str, more)]) == 0
+
+    stage("dataset probe --out @shard.txt --videos", *videos)
+    stage("dataset index --shards @shard.txt --annotations @demo/annotations.json --out @dataset")
+    stage("video frames --shard @shard.txt --out @frames.h5", *flags(FRAMES))
+    stage("video flow --frames @frames.h5 --out @flow.h5", *flags(FLOW))
+    stage("features extract --frames @frames.h5 --flow @flow.h5 --out @raw.h5", *flags(ENCODERS))
+    known = "--annotations @dataset/annotations.json"
+    stage(
+        f"features rescale --shards @raw.h5 --videos @dataset/videos.tsv {known} "
+        "--out @features.h5 --components 4"
+    )
+    stage(
+        f"temporal train --features @features.h5 {known} --out @temporal "
+        "--model mtn --hidden 16 --epochs 1"
+    )
+    stage(
+        "temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5",
+        *flags(PREDICTION),
+    )
+    candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
+    stage(candidates, *flags(CANDIDATES))
+    stage(
+        f"proposals train --candidates @candidates.h5 {known} --out @pem.pt --epochs 2 --hidden 16"
+    )
+    stage(
+        "proposals generate --candidates @candidates.h5 --evaluator @pem.pt "
+        "--out-json @proposals.json --out-csv @proposals.csv",
+        *flags(RANKING | SUPPRESSION),
+    )
+    settings = {
+        "frames": FRAMES,
+        "flow": FLOW,
+        "encoders": ENCODERS,
+        "prediction": PREDICTION,
+        "candidates": CANDIDATES,
+        "ranking": RANKING,
+        "suppression": SUPPRESSION,
+    }
+    stage(
+        "proposals bundle --features @features.h5 --temporal @temporal/model.pt "
+        "--evaluator @pem.pt --out @mtn/model.pt --settings",
+        json.dumps(settings),
+    )
+    return Trained(folder, videos, folder / "demo" / "annotations.json")
+
+
+def propose(out: Path, *words: object) -> int:
+    return main(["propose", *map(str, words), "--out", str(out)])
+
+
+def results(out: Path) -> dict[str, list]:
+    return json.loads((out / "proposals.json").read_text())["results"]
+
+
+def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
+    path = trained.videos[1]
+    assert propose(tmp_path, path, "--model", trained.model) == 0
+    expected = trained.proposals()[path.stem]
+    assert len(expected) > 1
+    assert results(tmp_path) == {path.stem: expected}
+    assert "proposals of 1 videos, 0 could not be read" in capsys.readouterr().out
+
+
+def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
+    assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
+    for name in ("proposals.json", "proposals.csv"):
+        assert (tmp_path / name).read_bytes() == (trained.folder / name).read_bytes()
+
+
+def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
+    path = trained.videos[0]
+    assert propose(tmp_path, path, "--model", trained.model) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "proposals.json",
+        "proposals.csv",
+        f"{path.stem}.vtt",
+        f"{path.stem}.svg",
+    }
+    rows = results(tmp_path)[path.stem]
+    with (tmp_path / "proposals.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [
+        (float(row["start_seconds"]), float(row["end_seconds"]), float(row["score"]))
+        for row in table
+    ] == [(*row["segment"], row["score"]) for row in rows]
+    assert (tmp_path / f"{path.stem}.vtt").read_text().startswith("WEBVTT\n\n00:")
+    assert ElementTree.parse(tmp_path / f"{path.stem}.svg").getroot().tag.endswith("svg")
+
+
+def test_annotations_are_drawn(trained, tmp_path):
+    with_action = trained.videos[0]
+    database = json.loads(trained.annotations.read_text())["database"]
+    assert database[with_action.stem]["annotations"]
+    words = [with_action, "--model", trained.model]
+    assert propose(tmp_path / "plain", *words) == 0
+    assert propose(tmp_path / "truth", *words, "--annotations", trained.annotations) == 0
+    plain, truth = (
+        (tmp_path / name / f"{with_action.stem}.svg").read_text() for name in ("plain", "truth")
+    )
+    assert "<!-- truth -->" in truth
+    assert "<!-- truth -->" not in plain
+    assert results(tmp_path / "plain") == results(tmp_path / "truth")
+
+
+def test_a_broken_file_among_good_ones_is_reported_and_the_rest_done(trained, tmp_path, capsys):
+    broken, missing = tmp_path / "broken.mp4", tmp_path / "missing.mp4"
+    broken.write_bytes(b"no video at all")
+    good = trained.videos[2]
+    out = tmp_path / "out"
+    assert propose(out, broken, good, missing, "--model", trained.model) == 1
+    shown = capsys.readouterr()
+    lines = [line for line in shown.err.splitlines() if str(tmp_path) in line]
+    assert [line.split(": ")[0] for line in lines] == [str(broken), str(missing)]
+    assert "Traceback" not in shown.err
+    assert "proposals of 1 videos, 2 could not be read" in shown.out
+    assert results(out) == {good.stem: trained.proposals()[good.stem]}
+    assert not list(out.glob("broken*"))
+
+
+def test_only_broken_files_is_exit_2_and_no_output(trained, tmp_path, capsys):
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(trained.videos[0].read_bytes()[:3000])
+    assert propose(tmp_path / "out", broken, "--model", trained.model) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "actionspan propose: no proposals: none of the 1 videos could be read"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_videos_of_one_name_are_reported(trained, tmp_path, capsys):
+    first = trained.videos[0]
+    second = tmp_path / "elsewhere" / first.name
+    second.parent.mkdir()
+    shutil.copy(trained.videos[1], second)
+    assert propose(tmp_path / "out", first, second, "--model", trained.model) == 1
+    assert f"{second}: another video has the same name; rename one" in capsys.readouterr().err
+    assert results(tmp_path / "out") == {first.stem: trained.proposals()[first.stem]}
+
+
+def test_without_a_model_the_message_says_how_to_get_one(tmp_path, capsys):
+    assert propose(tmp_path / "out", "video.mp4") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("actionspan propose: --model is needed")
+    assert "make demo" in line
+    assert "none for untrained motion grouping" in line
+
+
+def test_motion_grouping_needs_no_model(trained, tmp_path):
+    path = trained.videos[0]
+    assert propose(tmp_path, path, "--model", "none") == 0
+    rows = results(tmp_path)[path.stem]
+    duration = json.loads(trained.annotations.read_text())["database"][path.stem]["duration"]
+    assert rows
+    for row in rows:
+        assert 0 <= row["segment"][0] < row["segment"][1] <= duration + 1e-6
+    scores = [row["score"] for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert re.search("motion", (tmp_path / f"{path.stem}.svg").read_text())
+    assert (tmp_path / f"{path.stem}.vtt").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder.mkdir(), "no model.pt in this folder"),
+        (lambda folder: None, "no such file"),
+        (lambda folder: folder.write_text("model"), "not a whole file of torch.save"),
+    ],
+    ids=["empty folder", "missing", "text"],
+)
+def test_what_is_no_model_is_one_line(tmp_path, capsys, make, message):
+    make(tmp_path / "model")
+    assert propose(tmp_path / "out", "video.mp4", "--model", tmp_path / "model") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"actionspan propose: {tmp_path / 'model'}: ")
+    assert message in line
+
+
+def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
+    for name in ("temporal/model.pt", "pem.pt"):
+        assert propose(tmp_path, trained.videos[0], "--model", trained.folder / name) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "not a whole model" in line
+
+
+def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
+    """Its features come from files: a video alone gives none."""
+    settings = {"frames": {}, "flow": {}, "encoders": {"source": "external"}}
+    settings |= {"prediction": {}, "candidates": {}, "ranking": {}, "suppression": {}}
+    words = ["proposals", "bundle", "--settings", json.dumps(settings)]
+    words += ["--features", str(trained.folder / "features.h5")]
+    words += ["--temporal", str(trained.folder / "temporal/model.pt")]
+    words += ["--evaluator", str(trained.folder / "pem.pt"), "--out", str(tmp_path / "model.pt")]
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "encoders.source: external" in line
+    assert not (tmp_path / "model.pt").exists()
+
+
+@pytest.mark.parametrize("threads", ["0", "-1"])
+def test_no_threads_is_one_line(trained, tmp_path, capsys, threads):
+    words = [trained.videos[0], "--model", trained.model, "--threads", threads]
+    assert propose(tmp_path, *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"actionspan propose: --threads {threads}: at least 1"
+
+
+def test_annotations_that_are_none_are_one_line(trained, tmp_path, capsys):
+    words = [trained.videos[0], "--model", "none", "--annotations", trained.model / "model.pt"]
+    assert propose(tmp_path / "out", *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(trained.model / "model.pt") in line
+
+
+def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path):
+    content = torch.load(trained.model / "model.pt", weights_only=True)
+    settings = json.loads(content["settings"])
+    content["settings"] = json.dumps(
+        {name: settings[name] for name in settings if name not in ("prediction", "ranking")}
+    )
+    torch.save(content, tmp_path / "old.pt")
+    bundle = load_bundle(tmp_path / "old.pt")
+    assert (bundle.prediction.scales, bundle.ranking.boundary_power) == ("1", 1.0)
+    assert load_bundle(trained.model).prediction.scales == "1,0.5"

@@ -1,0 +1,236 @@
+"""Training of classifiers in one process: what is learned, and that a kill changes nothing."""
+
+import json
+from pathlib import Path
+
+import h5py
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.files.storage import read_tsv
+from actionspan.parallel.settings import ParallelSettings
+from actionspan.recognition import training as module
+from actionspan.recognition.clip_store import ClipStore
+from actionspan.recognition.training import CHECKPOINT, train
+from recognition.learning import STACK, tiny, write_task
+
+FILES = ("model.pt", "scores.json")
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_task(tmp_path_factory.mktemp("clips") / "clips.h5")
+
+
+@pytest.fixture
+def learn(clips: Path, tmp_path: Path):
+    def run(name: str = "out", stream: str = "rgb", learners: int = 1, rgb=None, **changed) -> Path:
+        settings = tiny(**changed)
+        parallel = ParallelSettings(
+            averaging_steps=settings.averaging_steps,
+            average_state=settings.is_on("average_state"),
+        )
+        out = tmp_path / name
+        train(
+            [clips],
+            stream,
+            settings,
+            out,
+            rgb_model=rgb,
+            learners=learners,
+            parallel=parallel,
+        )
+        return out
+
+    return run
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    return read_tsv(out / "log.tsv")
+
+
+def column(out: Path, name: str) -> list[float]:
+    return [float(row[name]) for row in rows(out)]
+
+
+@pytest.mark.parametrize("stream", ["rgb", "flow"])
+@pytest.mark.parametrize("learners", [1, 2])
+def test_what_differs_is_learned(learn, clips, stream, learners):
+    options = {"epochs": 12, "learning_rate": 0.001, "variant": "aavg1"}
+    out = learn(stream=stream, learners=learners, **options)
+    scores = json.loads((out / "scores.json").read_text())
+    assert scores["accuracy"] == 1.0
+    assert scores["classes"] == ["bright", "dark", "background"]
+    store = ClipStore([clips])
+    chosen = [clip for clip in store.clips if clip.subset == "validation"]
+    assert scores["clips"] == [clip.clip_id for clip in chosen]
+    assert scores["labels"] == [clip.label for clip in chosen]
+    guesses = [max(range(3), key=each.__getitem__) for each in scores["probabilities"]]
+    assert guesses == scores["labels"]
+    assert all(sum(each) == pytest.approx(1) for each in scores["probabilities"])
+    assert column(out, "samples")[:3] == [12, 24, 36]
+    assert not (out / CHECKPOINT).exists()
+
+
+def test_learners_average_once_an_epoch_or_every_k_of_their_steps(learn):
+    """12 clips, 2 learners with batches of 2: 3 steps an epoch, after which there is an average."""
+    for steps, wanted in ((-1, [1, 2, 3]), (1, [3, 6, 9]), (2, [2, 4, 6]), (5, [1, 2, 3])):
+        out = learn(f"k{steps}", learners=2, averaging_steps=steps, variant="aavg1")
+        assert column(out, "averages") == wanted
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Let validation find these accuracies, one after the other."""
+
+    def plan(*accuracies: float) -> None:
+        left = iter(accuracies)
+        monkeypatch.setattr(module, "accuracy", lambda *_: next(left))
+
+    return plan
+
+
+def test_the_batch_grows_when_the_accuracy_falls(learn, found):
+    accuracies = (0.5, 0.7, 0.6, 0.7, 0.4, 1.0)
+    grown = [2, 2, 2, 4, 4, 7]
+    for variant, wanted in (("aavg1", [2] * 6), ("aavg2", grown), ("aavg4", grown)):
+        found(*accuracies, 0.0)
+        out = learn(variant, variant=variant, batch_cap=7, epochs=6)
+        assert column(out, "validation_accuracy") == list(accuracies)
+        assert column(out, "batch_size") == wanted
+
+
+@pytest.mark.parametrize("variant", ["aavg2", "aavg3"])
+def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, variant):
+    options = {"learners": 2, "variant": variant, "epochs": 4}
+    whole = learn("whole", **options)
+    run_epoch = module.run_epoch
+
+    def killed(run, task, evaluator):
+        if run.epoch == 2:
+            raise KeyboardInterrupt
+        run_epoch(run, task, evaluator)
+
+    monkeypatch.setattr(module, "run_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        learn("killed", **options)
+    monkeypatch.setattr(module, "run_epoch", run_epoch)
+    epochs = []
+    monkeypatch.setattr(
+        module, "run_epoch", lambda run, *rest: (epochs.append(run.epoch), run_epoch(run, *rest))
+    )
+    resumed = learn("killed", **options)
+    assert epochs == [2, 3]
+    for name in FILES:
+        assert (resumed / name).read_bytes() == (whole / name).read_bytes()
+    timeless = [[list(row.values())[:-3] for row in rows(out)] for out in (whole, resumed)]
+    assert timeless[0] == timeless[1]
+
+
+def test_a_checkpoint_of_other_settings_is_not_used(learn, monkeypatch, capsys):
+    def killed(run, task, evaluator):
+        if run.epoch == 1:
+            raise KeyboardInterrupt
+        run_epoch(run, task, evaluator)
+
+    run_epoch = module.run_epoch
+    monkeypatch.setattr(module, "run_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        learn()
+    monkeypatch.setattr(module, "run_epoch", run_epoch)
+    changed = learn(seed=2)
+    assert "of other settings or data; training starts anew" in capsys.readouterr().err
+    assert (changed / "model.pt").read_bytes() == (learn("fresh", seed=2) / "model.pt").read_bytes()
+
+
+def test_flow_starts_from_the_rgb_network(learn):
+    """With a learning rate of almost nothing the flow network is what it started from."""
+    rgb = learn("rgb") / "model.pt"
+    still = {"epochs": 1, "learning_rate": 1e-20, "optimiser": "sgd", "keep": "last"}
+    flow = learn("flow", stream="flow", rgb=rgb, **still) / "model.pt"
+    before, after = (torch.load(path, weights_only=True)["state_dict"] for path in (rgb, flow))
+    kernel = before["conv1.weight"].mean(dim=1, keepdim=True).repeat(1, 2 * STACK, 1, 1)
+    torch.testing.assert_close(after["conv1.weight"], kernel, rtol=0, atol=1e-12)
+    same = [name for name in before if "running" not in name and "num_batches" not in name]
+    assert "fc.weight" in same
+    for name in set(same) - {"conv1.weight"}:
+        torch.testing.assert_close(after[name], before[name], rtol=0, atol=1e-12)
+    alone = learn("alone", stream="flow", variant="aavg3", **still) / "model.pt"
+    other = torch.load(alone, weights_only=True)["state_dict"]
+    assert not torch.equal(other["fc.weight"], after["fc.weight"])
+
+
+def test_the_best_epoch_is_kept_or_the_last(learn, found):
+    """The first of two that are equally good; what it was is what a shorter training ends with."""
+    weights = {}
+    for name, options in {
+        "best": {},
+        "last": {"keep": "last"},
+        "short": {"keep": "last", "epochs": 2},
+    }.items():
+        found(0.2, 0.9, 0.9, 0.0)
+        out = learn(name, variant="aavg1", **options)
+        weights[name] = torch.load(out / "model.pt", weights_only=True)["state_dict"]
+    assert all(torch.equal(weights["best"][key], weights["short"][key]) for key in weights["best"])
+    assert not torch.equal(weights["best"]["fc.weight"], weights["last"]["fc.weight"])
+
+
+def test_without_validation_clips_the_last_epoch_is_kept(tmp_path, capsys):
+    clips = write_task(tmp_path / "clips.h5", training=2, validation=0)
+    train([clips], "rgb", tiny(epochs=2), tmp_path / "out")
+    assert "no validation clip; the last epoch is kept" in capsys.readouterr().err
+    scores = json.loads((tmp_path / "out/scores.json").read_text())
+    assert (scores["accuracy"], scores["probabilities"]) == (None, [])
+    assert column(tmp_path / "out", "batch_size") == [2.0, 2.0]
+
+
+def test_mistakes_are_one_line(learn, clips, tmp_path):
+    with pytest.raises(InputError, match=r"clips.h5: 12 training clips for 13 learners"):
+        learn(learners=13)
+    with pytest.raises(InputError, match="--rgb-model is missing: transfer needs model.pt"):
+        learn(stream="flow")
+    with pytest.raises(InputError, match=r"none.pt: no such file"):
+        learn(stream="flow", rgb=tmp_path / "none.pt")
+    other = learn("other", network="resnet34", epochs=1) / "model.pt"
+    with pytest.raises(InputError, match=r"a resnet34, but the flow network is a resnet18"):
+        learn(stream="flow", rgb=other)
+    named = torch.load(learn("rgb", epochs=1) / "model.pt", weights_only=True)
+    torch.save({**named, "classes": ["a", "b", "c"]}, tmp_path / "named.pt")
+    with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
+        learn(stream="flow", rgb=tmp_path / "named.pt")
+    flow = learn("flow", stream="flow", variant="aavg3", epochs=1) / "model.pt"
+    with pytest.raises(InputError, match="a network of flow; flow starts from one of rgb"):
+        learn(stream="flow", rgb=flow)
+    with pytest.raises(InputError, match=r"the training loss is nan in epoch 1; lower learning_r"):
+        learn(learning_rate=1e30, epochs=1)
+    with pytest.raises(InputError, match="resnet18: no weights come with it; give a checkpoint"):
+        learn(pretrained=True)
+    with pytest.raises(InputError, match=r"mine.pt: not used with pretrained false; leave out"):
+        train([clips], "rgb", tiny(), tmp_path / "out", weights=tmp_path / "mine.pt")
+
+
+@pytest.mark.parametrize(
+    "content", [b"video,label", b"a: 1", bytes(range(256)) * 9, b"\x80\x02\x8a"]
+)
+def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
+    path = tmp_path / "model.pt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"model.pt: not a whole file of torch.save"):
+        learn(stream="flow", rgb=path)
+    with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
+        train([clips], "rgb", tiny(pretrained=True), tmp_path / "out", weights=path)
+
+
+def test_classes_without_training_clips_are_named(tmp_path, capsys):
+    clips = write_task(tmp_path / "clips.h5", training=2, validation=1)
+    with h5py.File(clips, "a") as file:
+        for name in [name for name in file if name.startswith("training.dark")]:
+            del file[name]
+    train([clips], "rgb", tiny(epochs=1), tmp_path / "out")
+    assert "no training clip of class 'dark'" in capsys.readouterr().err
+    with h5py.File(clips, "a") as file:
+        for name in [name for name in file if "bright" not in name]:
+            del file[name]
+    with pytest.raises(InputError, match=r"clips.h5: one class, 'bright'; a classifier needs two"):
+        train([clips], "rgb", tiny(), tmp_path / "out")

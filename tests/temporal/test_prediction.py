@@ -1,0 +1,143 @@
+"""Prediction: one video a forward, so that the bits depend on nothing but model and video."""
+
+import dataclasses
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.features.steps import rescale
+from actionspan.files.torch_files import write_torch
+from actionspan.temporal import load_model, predict_probabilities
+from actionspan.temporal.model_file import model_content
+from actionspan.temporal.mtn import build_model
+from actionspan.temporal.prediction import predict, predict_scales
+from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
+
+SETTINGS = TemporalSettings(hidden=32, output_scale=1.0, dropout=0.5)
+
+
+MIDDLES = (np.arange(100) + 0.5) / 100
+
+
+def content_of(name, channels=6):
+    torch.manual_seed(4)
+    model = build_model(name, channels, SETTINGS)
+    return model_content(name, channels, SETTINGS, model.state_dict(), "0123456789abcdef")
+
+
+@pytest.fixture
+def model_path(tmp_path):
+    write_torch(tmp_path / "model.pt", content_of("mtn"))
+    return tmp_path / "model.pt"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_as_it_was(tmp_path, name):
+    content = content_of(name)
+    write_torch(tmp_path / "model.pt", content)
+    features = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    built = build_model(name, 6, SETTINGS)
+    built.load_state_dict(content["state_dict"])
+    with torch.inference_mode():
+        expected = built.eval()(torch.from_numpy(features)[None])[0].numpy()
+    for source in (tmp_path / "model.pt", str(tmp_path / "model.pt"), content):
+        probabilities = predict_probabilities(load_model(source), features)
+        assert probabilities.shape == (100, 3)
+        assert probabilities.dtype == np.float32
+        np.testing.assert_allclose(probabilities, expected, atol=1e-6)
+
+
+def test_the_file_holds_the_probabilities_of_each_video_alone(toy, model_path, tmp_path):
+    predict(model_path, toy.features, tmp_path / "probabilities.h5")
+    model = load_model(model_path)
+    with h5py.File(tmp_path / "probabilities.h5") as file, h5py.File(toy.features) as source:
+        assert file["probabilities"].shape == (12, 100, 3)
+        assert file["probabilities"].dtype == np.float32
+        assert file["video_id"].asstr()[:].tolist() == toy.video_id
+        assert file["subset"].asstr()[:].tolist() == source["subset"].asstr()[:].tolist()
+        np.testing.assert_array_equal(file["duration_seconds"][:], source["duration_seconds"][:])
+        for row in range(12):
+            alone = predict_probabilities(model, toy.array[row])
+            np.testing.assert_array_equal(file["probabilities"][row], alone)
+
+
+def test_the_bits_do_not_depend_on_the_threads_or_the_memory_layout(model_path):
+    model = load_model(model_path)
+    features = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
+    expected = predict_probabilities(model, features)
+    np.testing.assert_array_equal(expected, predict_probabilities(model, np.asfortranarray(features)))  # fmt: skip  # noqa: E501
+    # More threads may add up in another order, so prediction always runs on one.
+    threads = []
+    model.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        np.testing.assert_array_equal(expected, predict_probabilities(model, features))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1]
+
+
+def test_features_of_another_width_are_one_line(make_toy, model_path, tmp_path):
+    toy = make_toy("wide", channels=7)
+    with pytest.raises(InputError, match=r"7 channels, but .*model.pt was trained on 6"):
+        predict(model_path, toy.features, tmp_path / "probabilities.h5")
+    with pytest.raises(ValueError, match=r"\(100, 7\): \(T, 6\)"):
+        predict_probabilities(load_model(model_path), toy.array[0])
+
+
+def test_features_that_are_no_numbers_name_the_video_and_leave_no_file(toy, model_path, tmp_path):
+    with h5py.File(toy.features, "r+") as file:
+        file["features"][3, 5, 1] = np.nan
+    with pytest.raises(InputError, match="video video_003: features hold NaN"):
+        predict(model_path, toy.features, tmp_path / "probabilities.h5")
+    assert not (tmp_path / "probabilities.h5").exists()
+
+
+def test_what_is_no_model_is_one_line(tmp_path):
+    with pytest.raises(InputError, match="none.pt: no such file"):
+        load_model(tmp_path / "none.pt")
+    (tmp_path / "text.pt").write_text("not a model")
+    with pytest.raises(InputError, match=r"text.pt: not a whole file"):
+        load_model(tmp_path / "text.pt")
+    write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
+    with pytest.raises(InputError, match=r"other.pt: not a model of 'actionspan temporal train'"):
+        load_model(tmp_path / "other.pt")
+    with pytest.raises(InputError, match=r"temporal model: model 'bmn': one of origin, se"):
+        load_model({**content_of("mtn"), "model": "bmn"})
+
+
+def test_a_truncated_model_is_one_line(model_path):
+    whole = model_path.read_bytes()
+    model_path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"model.pt: not a whole file"):
+        load_model(model_path)
+
+
+def test_the_settings_survive_the_file(model_path):
+    content = torch.load(model_path, weights_only=True)
+    assert content["settings"] == dataclasses.asdict(SETTINGS)
+
+
+def test_scales_are_averaged_and_one_scale_changes_nothing(toy, model_path):
+    model = load_model(model_path)
+    features = toy.array[0]
+    alone = predict_probabilities(model, features)
+    np.testing.assert_array_equal(predict_scales(model, features, (1.0,)), alone)
+    half = predict_probabilities(model, rescale(features, MIDDLES, 1.0, 50, "bins"))
+    assert half.shape == (50, 3)
+    # between the middles of the two steps that a middle lies between: a quarter and three
+    back = np.stack([half[24] * 0.25 + half[25] * 0.75, half[25] * 0.75 + half[26] * 0.25])
+    both = predict_scales(model, features, (1.0, 0.5))
+    assert both.dtype == np.float32
+    np.testing.assert_allclose(both[[50, 51]], (alone[[50, 51]] + back) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("scales", ["", "1,", "0", "11", "nan", "a"])
+def test_scales_that_are_none_are_refused(scales):
+    with pytest.raises(ValueError, match=r"scales .*: numbers from 0\.1 to 10 by commas"):
+        PredictionSettings(scales=scales)

@@ -1,0 +1,240 @@
+"""Flow: right on motions known in closed form, exact at rest, coded and stored as documented."""
+
+import cv2
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.errors import InputError
+from actionspan.video import optical_flow as flow
+from actionspan.video.optical_flow import (
+    NO_MOTION,
+    compute_flow,
+    dequantise,
+    estimator,
+    flow_of_shard,
+    quantise,
+    write_flow,
+)
+from actionspan.video.settings import FlowSettings
+
+CLASSICAL = [
+    FlowSettings(algorithm="dis"),
+    FlowSettings(algorithm="dis", preset="fast"),
+    FlowSettings(algorithm="dis", preset="ultrafast"),
+    FlowSettings(algorithm="farneback"),
+    FlowSettings(algorithm="tvl1"),
+]
+NAMES = [f"{each.algorithm}-{each.preset}" for each in CLASSICAL]
+SHIFTS = [(3, 0), (-3, 0), (0, 2), (0, -2), (2, -1)]
+
+
+def texture(height: int, width: int, seed: int = 0) -> np.ndarray:
+    """Return a smooth random texture with detail at several scales."""
+    random = np.random.default_rng(seed)
+    layers = [
+        cv2.GaussianBlur(random.normal(size=(height, width)).astype(np.float32), (0, 0), scale)
+        * scale
+        for scale in (1.5, 3, 6)
+    ]
+    image = np.sum(layers, axis=0)
+    return cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
+
+
+def moved(x: int, y: int, frames: int = 2, height: int = 96, width: int = 128) -> np.ndarray:
+    """Return frames (n, h, w) whose content moves by x to the right and y down each frame."""
+    border = 32
+    image = texture(height + 2 * border, width + 2 * border)
+    return np.stack(
+        [image[border - n * y :, border - n * x :][:height, :width] for n in range(frames)]
+    )
+
+
+@pytest.mark.parametrize("chosen", CLASSICAL, ids=NAMES)
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_flow_of_a_translation_is_the_translation(chosen, shift):
+    coded, magnitude = compute_flow(moved(*shift)[None], chosen)
+    inner = dequantise(coded, chosen.bound)[0, :, 16:-16, 16:-16]  # (2, h, w): x, y
+    tolerance = 0.6 if chosen.preset == "ultrafast" else 0.25
+    assert abs(np.median(inner[0]) - shift[0]) < tolerance
+    assert abs(np.median(inner[1]) - shift[1]) < tolerance
+    assert magnitude[0] == pytest.approx(np.hypot(*shift), rel=0.25)
+
+
+@pytest.mark.parametrize("chosen", CLASSICAL, ids=NAMES)
+def test_no_motion_is_exactly_its_code(chosen):
+    coded, magnitude = compute_flow(moved(0, 0, frames=3)[None], chosen)
+    assert coded.shape == (1, 4, 96, 128)
+    assert (coded == NO_MOTION).all()
+    assert (dequantise(coded, chosen.bound) == 0).all()
+    assert magnitude[0] < (0.001 if chosen.algorithm == "farneback" else 1e-6)
+
+
+def test_x_and_y_take_turns_pair_by_pair():
+    """Frames move by (3, 0), then (0, 2): planes are x0, y0, x1, y1."""
+    border = 16
+    image = texture(128, 160)
+    corners = [(0, 0), (3, 0), (3, 2)]
+    gray = np.stack([image[border - y :, border - x :][:96, :128] for x, y in corners])
+    coded, magnitude = compute_flow(gray[None], FlowSettings())
+    assert coded.shape == (1, 4, 96, 128)
+    medians = np.median(dequantise(coded[0, :, 16:-16, 16:-16], 20.0), axis=(1, 2))
+    np.testing.assert_allclose(medians, [3, 0, 0, 2], atol=0.25)
+    assert magnitude[0] == pytest.approx(2.5, rel=0.1)
+
+
+def test_snippets_do_not_see_each_other():
+    gray = np.stack([moved(3, 0), moved(-2, 1), moved(0, 0)])
+    together, lengths = compute_flow(gray, FlowSettings())
+    for row in (2, 0, 1):
+        alone, length = compute_flow(gray[row : row + 1], FlowSettings())
+        np.testing.assert_array_equal(alone[0], together[row])
+        assert length[0] == lengths[row]
+
+
+def test_objects_are_made_once_a_process():
+    assert estimator(FlowSettings()) is estimator(FlowSettings())
+
+
+@settings(deadline=None)
+@given(bound=st.floats(0.5, 200), fraction=st.lists(st.floats(-1, 1), min_size=1, max_size=50))
+def test_codes_are_within_half_a_code(bound, fraction):
+    values = np.array(fraction, np.float32) * np.float32(bound)
+    codes = quantise(values, bound)
+    assert codes.dtype == np.uint8
+    assert codes.min() >= 1
+    assert np.abs(dequantise(codes, bound) - values).max() <= bound / 254 * 1.001
+    np.testing.assert_array_equal(quantise(dequantise(codes, bound), bound), codes)
+    # A mirrored flow has mirrored codes.
+    np.testing.assert_array_equal(256 - codes.astype(int), quantise(-values, bound).astype(int))
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [(0, 128), (20, 255), (-20, 1), (1e6, 255), (-1e6, 1), (20 / 127, 129)]
+)
+def test_codes_in_closed_form(value, code):
+    assert quantise(np.float32([value]), 20.0)[0] == code
+
+
+def test_tiny_frames_are_an_error_in_words():
+    """OpenCV's DIS crashes the process on some, e.g. 300×24 with the preset fast."""
+    with pytest.raises(InputError, match="300×24 pixels are too small"):
+        compute_flow(np.zeros((1, 2, 24, 300), np.uint8), FlowSettings(preset="fast"))
+
+
+@pytest.mark.parametrize("chosen", CLASSICAL, ids=NAMES)
+@pytest.mark.parametrize("size", [(32, 32), (32, 300), (300, 32), (33, 47), (50, 50)])
+def test_small_and_odd_frames_work(chosen, size):
+    gray = np.random.default_rng(0).integers(0, 255, (1, 2, *size), dtype=np.uint8)
+    coded, magnitude = compute_flow(gray, chosen)
+    assert coded.shape == (1, 2, *size)
+    assert np.isfinite(magnitude).all()
+
+
+def test_tvl1_without_the_contrib_wheel_names_the_command(monkeypatch):
+    monkeypatch.delattr(flow.cv2, "optflow")
+    flow.estimator.cache_clear()
+    with pytest.raises(InputError, match="pip install opencv-contrib-python-headless"):
+        compute_flow(moved(1, 0)[None], FlowSettings(algorithm="tvl1"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"bound": 0.0}, "bound"),
+        ({"bound": float("nan")}, "bound"),
+        ({"bound": float("inf")}, "bound"),
+        ({"iterations": 0}, "iterations"),
+        ({"algorithm": "raft"}, "weights"),
+    ],
+)
+def test_settings_out_of_range(wrong, name):
+    with pytest.raises(ValueError, match=name):
+        FlowSettings(**wrong)
+
+
+def frames_file(path, names=("a", "b"), count=20):
+    """Write what `video frames` would: snippets of a texture that moves."""
+    with h5py.File(path, "w") as file:
+        file.attrs["digest"] = "frames"
+        for place, name in enumerate(names):
+            group = file.create_group(name)
+            gray = np.stack([moved(n % 3 - place, 1, height=32, width=48) for n in range(count)])
+            group["gray"] = gray
+            group["time"] = np.arange(count) * 0.64 + 0.32
+            group["frame_difference"] = np.full(count, 0.1, np.float32)
+            group.attrs["sha256"] = f"sha of {name}"
+            group.attrs["fps"] = 25.0
+    return path
+
+
+def test_what_is_written(tmp_path):
+    """More snippets than a block; the codes are those of the function."""
+    chosen = FlowSettings(bound=8.0)
+    with h5py.File(frames_file(tmp_path / "frames.h5")) as file:
+        with h5py.File(tmp_path / "flow.h5", "w") as out:
+            write_flow(file["a"], out.create_group("a"), chosen)
+            coded, magnitude = compute_flow(file["a"]["gray"][:], chosen)
+            np.testing.assert_array_equal(out["a/flow"], coded)
+            np.testing.assert_array_equal(out["a/flow_magnitude"], magnitude)
+            assert out["a/flow"].attrs["bound"] == 8.0
+            assert out["a/flow"].dtype == np.uint8
+            assert out["a/flow_magnitude"].dtype == np.float32
+            np.testing.assert_array_equal(out["a/time"], file["a/time"])
+            np.testing.assert_array_equal(out["a/frame_difference"], file["a/frame_difference"])
+            assert dict(out["a"].attrs) == {"sha256": "sha of a", "fps": 25.0}
+
+
+def test_more_processes_give_the_same_file(tmp_path):
+    frames = frames_file(tmp_path / "frames.h5", names=("a", "b", "c"))
+    for processes in (1, 2):
+        assert not flow_of_shard(frames, tmp_path / f"{processes}.h5", FlowSettings(), processes)
+    with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
+        assert list(one) == list(two) == ["a", "b", "c"]
+        for name in one:
+            np.testing.assert_array_equal(one[name]["flow"], two[name]["flow"])
+
+
+def test_videos_too_small_for_flow_are_rejected_by_name(tmp_path):
+    with h5py.File(frames_file(tmp_path / "frames.h5"), "a") as file:
+        small = file.create_group("small")
+        small["gray"] = np.zeros((1, 2, 8, 8), np.uint8)
+        small.attrs["sha256"] = "small"
+    rejected = flow_of_shard(tmp_path / "frames.h5", tmp_path / "flow.h5", FlowSettings())
+    assert rejected == {"small": "small: frames of 8×8 pixels are too small for optical flow"}
+
+
+def test_missing_or_broken_frames_are_one_line(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        flow_of_shard(tmp_path / "none.h5", tmp_path / "flow.h5", FlowSettings())
+    (tmp_path / "broken.h5").write_bytes(b"x")
+    with pytest.raises(InputError, match="not a whole HDF5 file"):
+        flow_of_shard(tmp_path / "broken.h5", tmp_path / "flow.h5", FlowSettings())
+
+
+def test_dis_explains_real_motion(shared_data):
+    """On real footage the flow leaves less difference than no flow."""
+    from actionspan.video.settings import FrameSettings
+    from actionspan.video.snippets import snippets
+
+    clip = shared_data / "decode_cases" / "mma_demo.mp4"
+    pairs = [snippet.gray for snippet in snippets(clip, FrameSettings(snippet_frames=16))]
+    error, still = warp_errors(np.stack(pairs), FlowSettings())
+    assert error < 0.7 * still
+
+
+def warp_errors(gray: np.ndarray, chosen: FlowSettings) -> tuple[float, float]:
+    """Return the mean grey difference after warping by the flow, and without it."""
+    coded, _ = compute_flow(gray, chosen)
+    vectors = dequantise(coded, chosen.bound)  # (n, 2, h, w)
+    height, width = gray.shape[2:]
+    x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    errors = []
+    for (first, second), (right, down) in zip(gray, vectors, strict=True):
+        back = cv2.remap(
+            second, x + right, y + down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+        errors.append([np.abs(first.astype(float) - image).mean() for image in (back, second)])
+    return tuple(np.mean(errors, axis=0))

@@ -1,0 +1,220 @@
+"""Snippets: which frames are kept, at what size and time, and how they are stored."""
+
+import json
+from pathlib import Path
+
+import cv2
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.dataset.tables import Video
+from actionspan.errors import InputError
+from actionspan.video.decode import Frame
+from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import (
+    cut_snippets,
+    fitted_size,
+    frame_differences,
+    frames_of_shard,
+    snippet_count,
+    snippets,
+    write_frames,
+)
+from video.numbered import encode, numbered_picture, read_number
+
+
+def plain_video(path: Path, frames: int, fps: float = 25.0) -> Video:
+    return Video(
+        video_id=path.stem,
+        path=path,
+        fps=fps,
+        frames=frames,
+        duration_seconds=frames / fps,
+        width=128,
+        height=64,
+        sha256=f"sha of {path.stem}",
+    )
+
+
+def flat_frames(count: int, made: list[int] | None = None) -> list[Frame]:
+    """Return frames whose every pixel is their number (mod 256), in RGB and in grey."""
+
+    def picture(number: int) -> np.ndarray:
+        if made is not None:
+            made.append(number)
+        return np.full((4, 6, 3), number % 256, np.uint8)
+
+    return [Frame(lambda number=n: picture(number), n / 25) for n in range(count)]
+
+
+@settings(deadline=None)
+@given(frames=st.integers(1, 250), length=st.integers(1, 40), stack=st.integers(1, 50))
+def test_snippets_are_those_of_the_definition(frames, length, stack):
+    """Against a literal reading of the definition, for any length, overlapping windows too."""
+    found = list(
+        cut_snippets(flat_frames(frames), FrameSettings(snippet_frames=length, stack=stack))
+    )
+    centres = [c for c in range(length // 2, frames, length)] or [frames - 1]
+    assert len(found) == len(centres) == snippet_count(frames, length)
+    for snippet, centre in zip(found, centres, strict=True):
+        first = centre - stack // 2
+        window = [min(max(first + i, 0), frames - 1) for i in range(stack + 1)]
+        assert snippet.rgb[0, 0].tolist() == [centre] * 3
+        assert snippet.gray[:, 0, 0].tolist() == window
+        assert snippet.seconds == centre / 25
+
+
+def test_only_frames_that_are_kept_are_converted():
+    made: list[int] = []
+    list(cut_snippets(flat_frames(100, made), FrameSettings(snippet_frames=16, stack=2)))
+    kept = {c + d for c in range(8, 100, 16) for d in (-1, 0, 1)}
+    assert set(made) == set(range(8)) | kept
+    assert len(made) == len(set(made))
+
+
+def test_no_frame_is_no_snippet():
+    assert list(cut_snippets([], FrameSettings(snippet_frames=16))) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "fitted"),
+    [
+        ((256, 340), (256, 340)),
+        ((240, 320), (240, 320)),  # never enlarged
+        ((241, 427), (241, 427)),  # nor touched
+        ((720, 1280), (256, 456)),  # 455.1 → even
+        ((1280, 720), (456, 256)),
+        ((1080, 1920), (256, 456)),
+        ((257, 4000), (256, 3984)),
+    ],
+)
+def test_sizes(size, fitted):
+    assert fitted_size(*size, 256) == fitted
+
+
+@given(height=st.integers(1, 5000), width=st.integers(1, 5000), side=st.integers(32, 512))
+def test_fitted_sizes_keep_the_aspect_and_never_enlarge(height, width, side):
+    h, w = fitted_size(height, width, side)
+    assert 0 < h <= height + 1
+    assert 0 < w <= width + 1
+    if (h, w) != (height, width):
+        assert abs(min(h, w) - side) <= 1
+        assert h % 2 == w % 2 == 0
+        scale = side / min(height, width)
+        assert abs(h - height * scale) <= 1
+        assert abs(w - width * scale) <= 1
+
+
+def test_frames_are_reduced_and_grey_is_the_grey_of_what_is_kept(tmp_path):
+    path = encode(tmp_path / "big.mp4", 40, size=(128, 256))
+    (first, second) = snippets(path, FrameSettings(snippet_frames=16, short_side=64, stack=2))
+    assert first.rgb.shape == (64, 128, 3)
+    assert first.gray.shape == (3, 64, 128)
+    np.testing.assert_array_equal(first.gray[1], cv2.cvtColor(first.rgb, cv2.COLOR_RGB2GRAY))
+    assert [read_number(gray) for gray in first.gray] == [7, 8, 9]
+    assert [read_number(gray) for gray in second.gray] == [23, 24, 25]
+
+
+def test_a_change_of_size_within_a_video_is_evened_out():
+    sizes = [(64, 128)] * 20 + [(32, 64)] * 20
+    frames = [Frame(lambda n=n, s=s: numbered_picture(n, *s), n / 25) for n, s in enumerate(sizes)]
+    found = list(cut_snippets(frames, FrameSettings(snippet_frames=16)))
+    assert {snippet.rgb.shape for snippet in found} == {(64, 128, 3)}
+    assert [read_number(snippet.rgb) for snippet in found] == [8, 24]
+
+
+@pytest.mark.parametrize(
+    ("codec", "options", "b_frames"),
+    [
+        ("libx264", {}, None),
+        ("mpeg4", {}, 2),
+        ("libx265", {"x265-params": "log-level=none:bframes=4:open-gop=1:keyint=24"}, None),
+    ],
+)
+@pytest.mark.parametrize("frames", [1, 8, 9, 24, 25, 300])
+def test_exact_frames_of_real_files(codec, options, b_frames, frames, tmp_path):
+    path = encode(
+        tmp_path / "v.mp4", frames, codec=codec, options=options, b_frames=b_frames, key_every=30
+    )
+    with h5py.File(tmp_path / "out.h5", "w") as file:
+        group = file.create_group("v")
+        write_frames(plain_video(path, frames), group, FrameSettings(snippet_frames=16, stack=5))
+        centres = list(range(8, frames, 16)) or [frames - 1]
+        assert [read_number(rgb) for rgb in group["rgb"]] == centres
+        windows = np.clip(np.array(centres)[:, None] + np.arange(-2, 4), 0, frames - 1)
+        found = [[read_number(gray) for gray in stack] for stack in group["gray"]]
+        assert found == windows.tolist()
+        np.testing.assert_allclose(group["time"], np.array(centres) / 25, atol=1e-9)
+        assert group["rgb"].dtype == group["gray"].dtype == np.uint8
+        assert group["time"].dtype == np.float64
+        assert group["frame_difference"].dtype == np.float32
+        assert dict(group.attrs) == {
+            "fps": 25.0,
+            "frame_count": frames,
+            "duration_seconds": frames / 25,
+            "snippet_frames": 16,
+            "sha256": "sha of v",
+        }
+
+
+def test_frame_difference_in_closed_form():
+    levels = np.array([10, 30, 25], np.uint8)
+    gray = np.broadcast_to(levels[:, None, None], (3, 4, 5)).copy()
+    assert frame_differences(gray) == pytest.approx((20 + 5) / 2 / 255)
+    assert frame_differences(gray[:1].repeat(2, axis=0)) == 0
+
+
+def test_a_shard_keeps_the_good_and_names_the_bad(tmp_path, capsys):
+    good = encode(tmp_path / "good.mp4", 40)
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"not a video")
+    known = Video(**{**vars(plain_video(tmp_path / "known.mp4", 1)), "error": "empty"})
+    videos = [plain_video(good, 40), plain_video(broken, 40), known]
+    out = tmp_path / "shard.h5"
+    rejected = frames_of_shard(videos, out, FrameSettings(snippet_frames=16))
+    assert list(rejected) == ["broken"]
+    assert "not a video that FFmpeg can read" in capsys.readouterr().err
+    with h5py.File(out) as file:
+        assert set(file) == {"good"}
+        assert str(broken) in json.loads(file.attrs["rejected"])["broken"]
+
+
+def test_more_processes_give_the_same_file(tmp_path):
+    videos = [plain_video(encode(tmp_path / f"v{n}.mp4", 30 + n), 30 + n) for n in range(3)]
+    for processes in (1, 2):
+        frames_of_shard(
+            videos, tmp_path / f"{processes}.h5", FrameSettings(snippet_frames=16), processes
+        )
+    with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
+        assert list(one) == list(two) == ["v0", "v1", "v2"]
+        for name in one:
+            for key in ("rgb", "gray", "time", "frame_difference"):
+                np.testing.assert_array_equal(one[name][key], two[name][key])
+            assert dict(one[name].attrs) == dict(two[name].attrs)
+        assert one.attrs["digest"] == two.attrs["digest"]
+
+
+def test_a_damaged_real_file_leaves_nothing_behind(shared_data, tmp_path):
+    video = plain_video(shared_data / "decode_cases" / "decord_corrupted.mp4", 50, 10.0)
+    rejected = frames_of_shard([video], tmp_path / "shard.h5", FrameSettings(snippet_frames=16))
+    assert "stopped at frame 28 of 50" in rejected["decord_corrupted"]
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert list(file) == []
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with h5py.File(tmp_path / "out.h5", "w") as file, pytest.raises(InputError, match="no such"):
+        write_frames(
+            plain_video(tmp_path / "gone.mp4", 3),
+            file.create_group("v"),
+            FrameSettings(snippet_frames=16),
+        )
+
+
+@pytest.mark.parametrize("wrong", [{"snippet_frames": 0}, {"stack": 0}, {"short_side": 16}])
+def test_settings_out_of_range(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        FrameSettings(**wrong)
