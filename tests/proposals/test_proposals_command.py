@@ -256,8 +256,8 @@ def test_suppress_names_the_bad_row(tmp_path, capsys):
     (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
     assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a': row 2: "
-        "segment [3, 1] is reversed; the start comes first"
+        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a', proposal 2: "
+        "[3, 1] with score 0.9: start is after end"
     ]
     assert not (tmp_path / "out.json").exists()
 

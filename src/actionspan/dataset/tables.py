@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
 
+from actionspan.dataset.formats import activitynet
+from actionspan.dataset.formats.records import RawInstance, Record
+from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json, read_tsv, write_json, write_tsv
-
-Subset = Literal["training", "validation", "testing"]
-SUBSETS: tuple[Subset, ...] = get_args(Subset)
+from actionspan.files.storage import atomic_path, read_tsv, write_tsv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,38 +84,48 @@ def read_videos(path: Path) -> list[Video]:
 
 def write_annotations(path: Path, annotations: list[Annotation]) -> None:
     """Write annotations in ActivityNet form."""
-    database = {
-        known.video_id: {
-            "subset": known.subset,
-            "duration": known.duration_seconds,
-            "annotations": [
-                {"segment": [instance.start, instance.end], "label": instance.label}
+    records = [
+        Record(
+            file="",
+            row="",
+            video_id=known.video_id,
+            subset=known.subset,
+            seconds=known.duration_seconds,
+            instances=[
+                RawInstance(row="", start=instance.start, end=instance.end, label=instance.label)
                 for instance in known.instances
             ],
-        }
+        )
         for known in annotations
-    }
-    write_json(path, {"version": "actionspan 1", "taxonomy": [], "database": database})
+    ]
+    with atomic_path(path) as partial:
+        partial.write_text(activitynet.write(records), encoding="utf-8")
 
 
 def read_annotations(path: Path) -> list[Annotation]:
-    """Read the canonical annotations.json that `write_annotations` wrote.
+    """Read the canonical annotations.json, or any annotations that give each video's duration.
 
     Raises:
-        InputError: The file is missing or not in that form.
+        InputError: The file is missing, in no known form, or a row or a duration is not there.
     """
-    try:
-        return [
+    annotations = []
+    for record in read_annotation_file(path, strict=True).records:
+        if not record.seconds:
+            raise InputError(f"{path}: video {record.video_id!r}: no duration")
+        annotations.append(
             Annotation(
-                video_id=video_id,
-                subset=entry["subset"],
-                duration_seconds=entry["duration"],
-                instances=tuple(
-                    Instance(start=item["segment"][0], end=item["segment"][1], label=item["label"])
-                    for item in entry["annotations"]
-                ),
+                video_id=record.video_id,
+                subset=record.subset,
+                duration_seconds=record.seconds,
+                instances=tuple(_instance(path, raw) for raw in record.instances),
             )
-            for video_id, entry in read_json(path)["database"].items()
-        ]
-    except (KeyError, TypeError, IndexError) as error:
-        raise InputError(f"{path}: not canonical annotations: missing {error}") from None
+        )
+    return annotations
+
+
+def _instance(path: Path, raw: RawInstance) -> Instance:
+    try:
+        start, end, label = raw.parsed()
+    except ValueError as error:
+        raise InputError(f"{path}: {raw.row}: {error}") from None
+    return Instance(start=start, end=end, label=label)
