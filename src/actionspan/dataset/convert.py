@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
         partial.write_text(text, encoding="utf-8", newline="")
     lost = what_is_lost(records, FORMATS[form].read(str(target), text).records)
     if lost:
-        parts = ", ".join(f"{name} of {count:,} videos" for name, count in lost.items())
+        parts = ", ".join(
+            f"{name} of {count:,} video{'s' * (count != 1)}" for name, count in lost.items()
+        )
         print(f"{target}: {form} cannot hold: {parts}", file=sys.stderr)
     print(f"{target}: {len(records):,} videos, {form}")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from actionspan.dataset.formats import activitynet
 from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.rejections import Rejection
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path, read_tsv, write_tsv
 
@@ -108,24 +109,37 @@ def read_annotations(path: Path) -> list[Annotation]:
     Raises:
         InputError: The file is missing, in no known form, or a row or a duration is not there.
     """
-    annotations = []
-    for record in read_annotation_file(path, strict=True).records:
+    records = read_annotation_file(path, strict=True).records
+    for record in records:
         if not record.seconds:
             raise InputError(f"{path}: video {record.video_id!r}: no duration")
-        annotations.append(
-            Annotation(
-                video_id=record.video_id,
-                subset=record.subset,
-                duration_seconds=record.seconds,
-                instances=tuple(_instance(path, raw) for raw in record.instances),
-            )
+    return [
+        Annotation(
+            video_id=record.video_id,
+            subset=record.subset,
+            duration_seconds=record.seconds,
+            instances=_instances(record),
         )
-    return annotations
+        for record in records
+    ]
 
 
-def _instance(path: Path, raw: RawInstance) -> Instance:
-    try:
-        start, end, label = raw.parsed()
-    except ValueError as error:
-        raise InputError(f"{path}: {raw.row}: {error}") from None
-    return Instance(start=start, end=end, label=label)
+def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
+    """Read the instances of each video from annotations of any form, which need no durations.
+
+    Raises:
+        InputError: The file is missing, in no known form, or a row is not an instance.
+    """
+    records = read_annotation_file(path, strict=True).records
+    return {record.video_id: _instances(record) for record in records}
+
+
+def _instances(record: Record) -> tuple[Instance, ...]:
+    instances = []
+    for raw in record.instances:
+        try:
+            start, end, label = raw.parsed()
+        except ValueError as error:
+            raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
+        instances.append(Instance(start=start, end=end, label=label))
+    return tuple(instances)

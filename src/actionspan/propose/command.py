@@ -100,9 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _truth(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    from actionspan.dataset.tables import read_annotations
+    from actionspan.dataset.tables import read_instances
 
-    return {known.video_id: known.instances for known in read_annotations(path)}
+    return dict(read_instances(path))
 
 
 @contextmanager

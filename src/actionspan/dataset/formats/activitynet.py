@@ -18,6 +18,7 @@ from actionspan.dataset.formats.records import (
     quoted,
     subset_name,
     subset_problem,
+    text_problem,
 )
 from actionspan.errors import InputError, printable
 
@@ -121,7 +122,7 @@ def read_entries(
     for video_id, entry in entries.items():
         # people who score count instances from 1; a rejection is a key path
         row = f"video {video_id!r}" if strict else prefix + printable(video_id)
-        problem = "" if strict else id_problem(video_id)
+        problem = text_problem(video_id) if strict else id_problem(video_id)
         if problem := problem or _entry_problem(entry, needed if strict else None):
             reading.reject(file, row, problem)
             continue

@@ -64,7 +64,8 @@ def drop_ambiguous(reading: Reading) -> None:
     for record in reading.records:
         sure = [raw for raw in record.instances if raw.label != AMBIGUOUS]
         if sure or not record.instances:
-            record.row = sure[0].row if sure else record.row
+            if len(sure) < len(record.instances) and record.row == record.instances[0].row:
+                record.row = sure[0].row  # its first row may be left out
             record.instances = sure
             kept.append(record)
     reading.records = kept
