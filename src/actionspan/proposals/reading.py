@@ -52,18 +52,18 @@ def _what_is_wrong(row: Any, below_zero: bool) -> str:
     start, end = segment
     if not (_is_number(start) and _is_number(end) and _is_number(score)):
         return FORM
-    shown = f"[{start:g}, {end:g}] with score {score:g}"
-    if not all(map(math.isfinite, (start, end, score))):
-        return f"{shown}: not finite"
-    if start > end:
-        return f"{shown}: start is after end"
-    if score < 0 and not below_zero:
-        return f"{shown}: a score of 0 or more is needed here"
-    return ""
+    wrong = ""
+    if not (math.isfinite(start) and math.isfinite(end) and math.isfinite(score)):
+        wrong = "not finite"
+    elif start > end:
+        wrong = "start is after end"
+    elif score < 0 and not below_zero:
+        wrong = "a score of 0 or more is needed here"
+    return wrong and f"[{start:g}, {end:g}] with score {score:g}: {wrong}"
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
     """Return whether this is a number that a float can hold, NaN and infinities among them."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isinstance(value, float) or abs(value) <= sys.float_info.max
+    if isinstance(value, float):
+        return True
+    return type(value) is int and abs(value) <= sys.float_info.max
