@@ -38,8 +38,8 @@ def test_what_the_form_cannot_hold_is_said(tmp_path, capsys):
     table = tmp_path / "mine.csv"
     table.write_text("video,start,end,label,subset,fps\na,1,2,run,val,25\nb,,,,,25\n")
     convert(table, tmp_path / "mine.json", "--to", "anet_anno_action")
-    line = f"{tmp_path / 'mine.json'}: anet_anno_action cannot hold: "
-    assert capsys.readouterr().err == f"{line}subset of 1 video, fps of 2 videos\n"
+    line = f"{tmp_path / 'mine.json'}: videos of which anet_anno_action cannot hold: "
+    assert capsys.readouterr().err == f"{line}subset (1), fps (2)\n"
     convert(table, tmp_path / "ours.csv")
     assert capsys.readouterr().err == ""
 

@@ -5,9 +5,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from actionspan.dataset.formats.records import RawInstance, Record
+from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.registry import FORMAT_NAMES, FORMATS, read_annotation_file
-from actionspan.dataset.rejections import SHOWN, Rejection
+from actionspan.dataset.rejections import SHOWN
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 
@@ -40,52 +40,40 @@ def run(arguments: argparse.Namespace) -> None:
     if form is None:
         raise InputError(f"{target}: the suffix names no form; give --to ({', '.join(FORMATS)})")
     reading = read_annotation_file(arguments.source, arguments.source_form)
-    records, bad = sound_records(reading.records)
-    bad = reading.rejections + bad
-    for rejection in bad[:SHOWN]:
-        print(f"left out {rejection.line()}", file=sys.stderr)
-    if len(bad) > SHOWN:
-        print(f"left out {len(bad) - SHOWN} more", file=sys.stderr)
-    if bad and not records:
+    drop_unsound(reading)
+    for bad in reading.rejections[:SHOWN]:
+        print(f"left out {bad.line()}", file=sys.stderr)
+    if len(reading.rejections) > SHOWN:
+        print(f"left out {len(reading.rejections) - SHOWN} more", file=sys.stderr)
+    records = reading.records
+    if reading.rejections and not records:
         raise InputError(f"{arguments.source}: no video is left")
     text = FORMATS[form].write(records)
     with atomic_path(target) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
     lost = what_is_lost(records, FORMATS[form].read(str(target), text).records)
     if lost:
-        parts = ", ".join(
-            f"{name} of {count:,} video{'s' * (count != 1)}" for name, count in lost.items()
-        )
-        print(f"{target}: {form} cannot hold: {parts}", file=sys.stderr)
+        parts = (f"{name} ({count:,})" for name, count in lost.items())
+        print(f"{target}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
     print(f"{target}: {len(records):,} videos, {form}")
 
 
-def sound_records(records: list[Record]) -> tuple[list[Record], list[Rejection]]:
-    """Drop the instances whose times are no numbers or that have no label, in place.
-
-    Returns:
-        The records, and why each dropped instance is one.
-    """
-    rejections = []
-    for record in records:
-        sound: list[RawInstance] = []
+def drop_unsound(reading: Reading) -> None:
+    """Reject the instances whose times are no numbers or that have no label."""
+    for record in reading.records:
+        sound = []
         for raw in record.instances:
             try:
                 raw.parsed()
-                sound.append(raw)
             except ValueError as error:
-                rejections.append(Rejection(record.file, raw.row, str(error)))
+                reading.reject(record.file, raw.row, str(error))
+            else:
+                sound.append(raw)
         record.instances = sound
-    return records, rejections
 
 
 def what_is_lost(records: list[Record], written: list[Record]) -> Counter[str]:
-    """Count the videos of which something does not come back from the form they were written in.
-
-    Args:
-        records: What was to be written.
-        written: What the written file says.
-    """
+    """Count the videos of which the written file does not say what the records say, by fact."""
     lost: Counter[str] = Counter()
     back = {record.video_id: facts(record) for record in written}
     for record in records:

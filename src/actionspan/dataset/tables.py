@@ -87,15 +87,10 @@ def write_annotations(path: Path, annotations: list[Annotation]) -> None:
     """Write annotations in ActivityNet form."""
     records = [
         Record(
-            file="",
-            row="",
             video_id=known.video_id,
             subset=known.subset,
             seconds=known.duration_seconds,
-            instances=[
-                RawInstance(row="", start=instance.start, end=instance.end, label=instance.label)
-                for instance in known.instances
-            ],
+            instances=[RawInstance(**vars(instance)) for instance in known.instances],
         )
         for known in annotations
     ]

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: proposals)",
     )
     parser.add_argument(
-        "--annotations", type=Path, help="ActivityNet JSON; the figures then show the truth"
+        "--annotations", type=Path, help="annotations in any form; the figures then show them"
     )
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
 

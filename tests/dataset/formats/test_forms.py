@@ -31,14 +31,10 @@ words = st.lists(word, min_size=1, max_size=2).map(" ".join)
 ids = words.filter(lambda text: text not in (".", "database"))
 labels = (words | st.sampled_from([*CLASSES, "Ambiguous"])).filter(lambda t: t not in NUMBERS)
 seconds = st.floats(0, 1e9, allow_subnormal=False)
-instances = st.builds(
-    RawInstance, row=st.just(""), start=seconds, end=st.integers(0, 10**6), label=labels
-)
+instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels)
 records = st.lists(
     st.builds(
         Record,
-        file=st.just(""),
-        row=st.just(""),
         video_id=ids,
         subset=st.sampled_from(["", *SUBSETS]),
         seconds=st.just(0.0) | st.floats(1e-6, 1e6),
@@ -86,13 +82,11 @@ def test_what_is_written_comes_back_over_each_pair_of_forms(first, second, given
 
 def test_thumos14_says_the_subset_by_the_id_and_a_known_class_by_its_number():
     record = Record(
-        file="",
-        row="",
         video_id="video_test_0000004",
         subset="validation",
         seconds=33.5,
         fps=30.0,
-        instances=[RawInstance(row="", start=0.2, end=1.1, label="CricketBowling")],
+        instances=[RawInstance(start=0.2, end=1.1, label="CricketBowling")],
     )
     text = FORMATS["thumos14"].write([record])
     assert text.splitlines()[1] == "video_test_0000004,0.2,1.1,6,33,33.5,30.0,,5"
@@ -100,9 +94,9 @@ def test_thumos14_says_the_subset_by_the_id_and_a_known_class_by_its_number():
 
 
 def test_thumos14_refuses_a_label_that_is_the_number_of_a_class():
-    raw = RawInstance(row="", start=0, end=1, label="7")
+    raw = RawInstance(start=0, end=1, label="7")
     with pytest.raises(InputError, match="video 'a': label '7' would be THUMOS14's class Diving"):
-        FORMATS["thumos14"].write([Record(file="", row="", video_id="a", instances=[raw])])
+        FORMATS["thumos14"].write([Record(video_id="a", instances=[raw])])
 
 
 # ---- mutations ----

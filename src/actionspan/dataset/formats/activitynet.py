@@ -42,37 +42,33 @@ def sniff(text: str) -> bool:
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read the official form; an entry names its subset if `strict`.
-
-    Raises:
-        InputError: The text is not JSON or has no database; if `strict`, an entry is not sound.
-    """
+    """Read the official form; if `strict`, each entry names its subset."""
     content = parse_object(file, text)
     if not isinstance(content.get("database"), dict):
         raise InputError(f'{file}: no object "database" as in ActivityNet annotations')
-    needed: dict[str, type] = {"subset": str, "annotations": list}
-    return read_entries(file, content["database"], "database.", "duration", strict, needed)
+    return read_entries(file, content["database"], "database.", strict)
 
 
 def write(records: Sequence[Record]) -> str:
     """Return the records in the official form; what is not known is left out."""
-    database = {
-        record.video_id: {
-            **({"subset": record.subset} if record.subset else {}),
-            **({"duration": record.seconds} if record.seconds else {}),
-            **({"duration_frame": record.frames} if record.frames else {}),
-            "annotations": annotation_items(record),
-        }
-        for record in records
-    }
+    keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
+    database = entries_of(records, keys)
     content = {"version": "actionspan 1", "taxonomy": [], "database": database}
     return json.dumps(content, indent=1) + "\n"
 
 
-def annotation_items(record: Record) -> list[dict[str, Any]]:
-    """Return a video's instances as JSON has them."""
-    parsed = [raw.parsed() for raw in record.instances]
-    return [{"segment": [start, end], "label": label} for start, end, label in parsed]
+def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return an entry for each video, with what is known of `{key: attribute of a record}`."""
+    return {
+        record.video_id: {
+            **{key: value for key, name in keys.items() if (value := getattr(record, name))},
+            "annotations": [
+                {"segment": [start, end], "label": label}
+                for start, end, label in (raw.parsed() for raw in record.instances)
+            ],
+        }
+        for record in records
+    }
 
 
 def parse_object(file: str, text: str) -> dict[str, Any]:
@@ -100,30 +96,14 @@ def parse_object(file: str, text: str) -> dict[str, Any]:
     return content
 
 
-def read_entries(
-    file: str,
-    entries: dict[str, Any],
-    prefix: str,
-    duration_key: str,
-    strict: bool,
-    needed: dict[str, type],
-) -> Reading:
-    """Read the entries of all videos.
-
-    Args:
-        file: The file's name, for messages.
-        entries: What the file says of each video, under its id.
-        prefix: What stands before the id in the key path of an entry.
-        duration_key: Where an entry has its duration in seconds.
-        strict: Whether the first entry that is not sound stops; ids and subsets are free then.
-        needed: The keys that a strict reading wants in an entry, and the types of their values.
-    """
+def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) -> Reading:
+    """Read the entries of all videos; `prefix` stands before an id in the key path of its entry."""
     reading = Reading(strict=strict)
     for video_id, entry in entries.items():
         # people who score count instances from 1; a rejection is a key path
         row = f"video {video_id!r}" if strict else prefix + printable(video_id)
         problem = text_problem(video_id) if strict else id_problem(video_id)
-        if problem := problem or _entry_problem(entry, needed if strict else None):
+        if problem := problem or _entry_problem(entry, strict, prefix):
             reading.reject(file, row, problem)
             continue
         record = Record(
@@ -131,7 +111,7 @@ def read_entries(
             row=row,
             video_id=video_id,
             subset=subset_name(entry.get("subset"), strict) or "",
-            seconds=positive(entry.get(duration_key, entry.get("duration"))),
+            seconds=positive(entry.get("duration_second", entry.get("duration"))),
             frames=int(positive(entry.get("duration_frame"))),
         )
         for number, item in enumerate(entry.get("annotations", [])):
@@ -151,20 +131,21 @@ def read_entries(
     return reading
 
 
-def _entry_problem(entry: Any, needed: dict[str, type] | None) -> str:
-    """Return why nothing of a video's entry is usable, or an empty text; `needed` if strict."""
+def _entry_problem(entry: Any, strict: bool, prefix: str) -> str:
+    """Return why nothing of a video's entry is usable, or an empty text."""
     if not isinstance(entry, dict):
         return "not an object with annotations"
     if isinstance(entry, _Repeated):
         return f"key {quoted(entry.again[0])} is there twice"
-    subset = subset_name(entry.get("subset"), needed is not None)
+    subset = subset_name(entry.get("subset"), strict)
+    if strict and prefix and not isinstance(entry.get("subset"), str):
+        return "no 'subset'"
     if subset is None:
         return subset_problem(entry.get("subset"))
     if subset == "testing" and "annotations" not in entry:
         return ""  # those of the test videos are secret
-    for key, kind in (needed or {}).items():
-        if not isinstance(entry.get(key), kind):
-            return f"no {key!r}"
-    if "annotations" not in entry:
-        return "no list of annotations"
-    return "" if isinstance(entry["annotations"], list) else "annotations are not a list"
+    if isinstance(entry.get("annotations"), list):
+        return ""
+    if strict:
+        return "no 'annotations'"
+    return "annotations are not a list" if "annotations" in entry else "no list of annotations"

@@ -6,7 +6,7 @@ It holds duration in seconds, number of frames, segments and labels; no subset, 
 import json
 from collections.abc import Sequence
 
-from actionspan.dataset.formats.activitynet import annotation_items, parse_object, read_entries
+from actionspan.dataset.formats.activitynet import entries_of, parse_object, read_entries
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.errors import InputError
 
@@ -17,11 +17,7 @@ def sniff(text: str) -> bool:
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read the form.
-
-    Raises:
-        InputError: The text is not JSON or has no annotations; if `strict`, an entry is not sound.
-    """
+    """Read the form."""
     content = parse_object(file, text)
     if content and not any(
         isinstance(entry, dict) and "annotations" in entry for entry in content.values()
@@ -30,17 +26,10 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             f'{file}: neither ActivityNet annotations (an object "database")'
             " nor anet_anno_action.json (an object with annotations for each video)"
         )
-    return read_entries(file, content, "", "duration_second", strict, {"annotations": list})
+    return read_entries(file, content, "", strict)
 
 
 def write(records: Sequence[Record]) -> str:
     """Return the records in this form; a duration or number of frames not known is left out."""
-    content = {
-        record.video_id: {
-            **({"duration_second": record.seconds} if record.seconds else {}),
-            **({"duration_frame": record.frames} if record.frames else {}),
-            "annotations": annotation_items(record),
-        }
-        for record in records
-    }
-    return json.dumps(content, indent=1) + "\n"
+    keys = {"duration_second": "seconds", "duration_frame": "frames"}
+    return json.dumps(entries_of(records, keys), indent=1) + "\n"

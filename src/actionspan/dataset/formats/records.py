@@ -22,7 +22,7 @@ SUBSET_NAMES = {name: name for name in SUBSETS} | {
 class RawInstance:
     """One annotated segment as it stands at `row`; its values may be of any type."""
 
-    row: str
+    row: str = ""
     start: Any
     end: Any
     label: Any
@@ -52,8 +52,8 @@ class Record:
     `subset` is empty and `seconds`, `frames` and `fps` are 0 where the file does not say.
     """
 
-    file: str
-    row: str
+    file: str = ""
+    row: str = ""
     video_id: str
     subset: str = ""
     seconds: float = 0.0

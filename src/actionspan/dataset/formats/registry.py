@@ -16,7 +16,7 @@ class Form(Protocol):
         """Return whether a file with this content looks like the form."""
 
     def read(self, file: str, text: str, strict: bool = False) -> Reading:
-        """Read the content of a file; `strict` as in `read_annotation_file`."""
+        """Read the content of a file; see `read_annotation_file` for `strict` and errors."""
 
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these records, whose instances are sound."""

@@ -20,11 +20,7 @@ def sniff(text: str) -> bool:
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read a table, a row an instance.
-
-    Raises:
-        InputError: The header line names other columns, or, if `strict`, a row is not one.
-    """
+    """Read a table, a row an instance."""
     reading = Reading(strict=strict)
     add_lines(file, read_lines(file, text, NEEDED, reading), reading)
     return reading

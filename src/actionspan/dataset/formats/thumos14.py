@@ -35,11 +35,7 @@ def sniff(text: str) -> bool:
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read one of the CSV forms.
-
-    Raises:
-        InputError: The header line names other columns, or, if `strict`, a row is not one.
-    """
+    """Read one of the CSV forms."""
     reading = Reading(strict=strict)
     lines = read_lines(file, text, ("video", "start", "end", "label"), reading)
     add_lines(file, (_named(line) for line in lines), reading)
@@ -47,11 +43,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def read_folder(files: Mapping[Path, str], strict: bool = False) -> Reading:
-    """Read THUMOS14's own text files, `<Class>_val.txt`, with lines `video start end`.
-
-    Raises:
-        InputError: A line is not one, if `strict`.
-    """
+    """Read THUMOS14's own text files, `<Class>_val.txt`, with lines `video start end`."""
     reading = Reading(strict=strict)
     for path, text in files.items():
         add_lines(str(path), _text_lines(path, text, reading), reading)
