@@ -107,7 +107,8 @@ def read_annotations(path: Path) -> list[Annotation]:
     records = read_annotation_file(path, strict=True).records
     for record in records:
         if not record.seconds:
-            raise InputError(f"{path}: video {record.video_id!r}: no duration")
+            video = f"video {record.video_id!r}"
+            raise InputError(f"{path}: {video}: duration 0 s; a positive one is needed")
     return [
         Annotation(
             video_id=record.video_id,
