@@ -1,4 +1,4 @@
-"""`actionspan propose`: proposals for videos by the stages' own functions, without the workflow."""
+"""Proposals for videos, without the workflow."""
 
 import argparse
 import sys
