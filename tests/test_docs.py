@@ -1,10 +1,12 @@
-"""The pages of the Python interface name every public name, where it is defined."""
+"""The docs name what exists: public names where they are defined, and steps of the command line."""
 
 import importlib
 import re
 from pathlib import Path
 
 import pytest
+
+from actionspan.cli import STAGES, step_module
 
 PAGES = Path(__file__).parents[1] / "docs" / "api"
 
@@ -24,3 +26,12 @@ def test_every_package_with_public_names_has_a_page():
         path.parent.name for path in source.glob("*/__init__.py") if "__all__" in path.read_text()
     }
     assert packages == {page.stem for page in PAGES.glob("[!i]*.md")}
+
+
+def test_the_steps_that_write_the_outputs_exist():
+    text = (PAGES.parent / "outputs.md").read_text()
+    steps = re.findall(rf"`actionspan ((?:{'|'.join(STAGES)}) [a-z -]+)`", text)
+    assert len(steps) > 25
+    steps = [words for words in steps if not words.startswith("papers")]
+    for words in steps:
+        assert step_module(words).startswith("actionspan.")

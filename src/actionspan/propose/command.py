@@ -38,12 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
 
 
-def add_parsers(parser: argparse.ArgumentParser) -> None:
-    """Add the command's flags."""
-    add_arguments(parser)
-    parser.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; a broken video is reported and the rest go on."""
     from actionspan.evaluation.timeline_figure import draw_timeline
