@@ -62,7 +62,11 @@ def imported(path: Path) -> set[str]:
                 module = instruction.argval
                 names.add(module)
             elif instruction.opname == "IMPORT_FROM":
-                names.add(f"{module}.{instruction.argval}")
+                # `from package import module` needs nothing of the package's own names
+                inner = f"{module}.{instruction.argval}"
+                if module_file(inner) is not None:
+                    names.add(inner)
+                    names.discard(module)
     return {name for name in names if module_file(name) is not None}
 
 

@@ -74,7 +74,8 @@ def _imported(path: Path) -> tuple[str, ...]:
             names += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             # in `from package import name` the name may itself be a module
-            names += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+            inner = [f"{node.module}.{name.name}" for name in node.names]
+            names += [name if _module_path(name) else node.module for name in inner]
         for block in _BLOCKS:
             waiting += getattr(node, block, [])
     return tuple(name for name in names if name.split(".")[0] == PACKAGE_FOLDER.name)
