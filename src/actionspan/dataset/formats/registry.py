@@ -22,7 +22,7 @@ class Form(Protocol):
         """Return the content of a file with these records, whose instances are sound."""
 
 
-FORMATS: dict[str, Form] = {  # in the order in which they are tried; the last takes any text
+FORMATS: dict[str, Form] = {  # in the order in which they are tried
     "activitynet": activitynet,
     "anet_anno_action": anet_anno_action,
     "thumos14": thumos14,
