@@ -12,7 +12,13 @@ ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
-from actionspan.plan.config import check_config
+from actionspan.plan.checking import (
+    check_config,
+    check_settings,
+    encoders_of,
+    trains_classifiers,
+)
+from actionspan.plan.flags import flags
 from actionspan.demo.names import demo_video_names
 from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.errors import InputError
@@ -28,7 +34,6 @@ from actionspan.papers.aavg.comparisons import (
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.aavg.learnings import Learning
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.plan.schema import check_settings, encoders_of, trains_classifiers
 from actionspan.settings import from_mapping
 from actionspan.plan.sources import source_files
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
@@ -149,24 +154,6 @@ ANNOTATIONS = (
 def one_of(names):
     """Return a pattern that matches exactly these names (and nothing where there are none)."""
     return "|".join(re.escape(name) for name in names) or "(?!)"
-
-
-def flags(section, *keys):
-    """Return a section of the configuration as command-line flags.
-
-    `keys` names the values wanted (all where none is named). A true value becomes `--key`, a false
-    one `--no-key`, an empty one nothing.
-    """
-    words = []
-    for key, value in section.items():
-        flag = key.replace("_", "-")
-        if (keys and key not in keys) or value is None:
-            continue
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            words.append(f"--{flag}={shlex.quote(str(value))}")
-    return " ".join(words)
 
 
 def seeded(names):
@@ -378,7 +365,6 @@ def bundle_settings():
             "source": config["features"]["source"],
             **ENCODERS,
         },
-        "prediction": config["temporal"]["prediction"],
         "candidates": config["proposals"]["candidates"],
         "ranking": config["proposals"]["ranking"],
         "suppression": config["proposals"]["suppression"],

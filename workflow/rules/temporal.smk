@@ -54,8 +54,6 @@ rule temporal_predict:
         mem_mb=2000,
         runtime=60,
         gpu=0,
-    params:
-        settings=flags(config["temporal"]["prediction"]),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
-        " {params.settings} --out {output} > {log} 2>&1"
+        " --out {output} > {log} 2>&1"

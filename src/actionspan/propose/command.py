@@ -153,9 +153,7 @@ def _model_proposer(arguments: argparse.Namespace) -> Callable[[Path], Proposed]
         features = transform_features(raw, times, duration, bundle.transform)
         starts = bundle.transform.starts(len(features))
         windows = cut_windows(features, starts, bundle.transform.steps)
-        probabilities = predict_windows(
-            bundle.temporal, windows, starts, len(features), bundle.prediction
-        )
+        probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
         segments, scores = propose_video(
             probabilities,
             duration,

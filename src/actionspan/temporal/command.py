@@ -6,7 +6,7 @@ from pathlib import Path
 from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, ParallelSettings, processes
 from actionspan.settings import add_arguments, from_arguments
-from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
+from actionspan.temporal.settings import MODELS, TemporalSettings
 
 
 def add_parsers(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,6 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--model", type=Path, required=True, help="model.pt")
     step.add_argument("--features", type=Path, required=True, help="features.h5")
     step.add_argument("--out", type=Path, required=True, help="probabilities.h5")
-    add_arguments(step, PredictionSettings)
     step.set_defaults(run=_predict)
 
 
@@ -111,6 +110,5 @@ def _train(arguments: argparse.Namespace) -> int:
 def _predict(arguments: argparse.Namespace) -> int:
     from actionspan.temporal.prediction import predict
 
-    settings = from_arguments(PredictionSettings, arguments)
-    predict(arguments.model, arguments.features, arguments.out, settings)
+    predict(arguments.model, arguments.features, arguments.out)
     return 0
