@@ -25,7 +25,6 @@ COMMANDS = {
     "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
     "fit-timing": ("actionspan.scaling.fit_timing", "fit the time models to a table of run times"),
     "schema": ("actionspan.plan.schema", "print the schema of config.yaml"),
-    "config": ("actionspan.plan.config", "print config.yaml with its defaults"),
     "propose": ("actionspan.propose.command", "proposals for videos, without the workflow"),
 }
 
@@ -49,12 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, (module, help_line) in COMMANDS.items():
         command = commands.add_parser(name, help=help_line, description=help_line)
         if words and words[0] == name:
-            loaded = importlib.import_module(module)
-            if hasattr(loaded, "add_parsers"):
-                loaded.add_parsers(command)
-            else:
-                loaded.add_arguments(command)
-                command.set_defaults(run=loaded.run)
+            importlib.import_module(module).add_parsers(command)
     parsed = parser.parse_args(words)
     try:
         return int(parsed.run(parsed) or 0)

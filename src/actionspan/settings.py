@@ -259,6 +259,3 @@ def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Setting
 
 def _listed(names: Sequence[Any]) -> str:
     return ", ".join(map(str, names))
-
-
-add_arguments = add_settings

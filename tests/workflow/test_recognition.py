@@ -125,9 +125,12 @@ def test_trimmed_clips_by_class_train_learners_in_one_process(tmp_path):
 
 def test_mistakes_name_the_key(scored):
     for section, message in (
-        ({"training": {"variant": "aavg5"}}, "variant"),
+        (
+            {"training": {"aavg": ["momentum"]}},
+            "recognition.training.aavg.0: 'momentum' is not one of",
+        ),
         ({"learners": 2, "exchange": "none"}, "recognition: exchange none with ranks 2"),
-        ({"store": {"height": 100}}, "recognition.store: height is 100: a multiple of 8"),
+        ({"store": {"height": 100}}, "recognition.store: height 100: a multiple of 8"),
     ):
         config = yaml.safe_load(yaml.safe_dump(TINY))
         for key, value in section.items():

@@ -42,10 +42,7 @@ class ParallelSettings(Checked):
         4, "ps_async: most updates that a gradient may be behind; 0: none", least=0
     )
     averaging_steps: int = option(
-        -1,
-        "aavg, periodic: K, steps of each rank between averages; -1: an epoch",
-        least=1,
-        also=-1,
+        -1, "aavg, periodic: K, steps of each rank between averages; -1: an epoch", least=1, also=-1
     )
     average_state: bool = option(
         True, "aavg: average optimiser state and buffers too; false: parameters alone"

@@ -27,8 +27,7 @@ class DatasetPlan(Checked):
         "video,start,end,label[,subset] in seconds (demo brings its own)",
     )
     video_info: Path | None = option(
-        None,
-        "video_info_new.csv, for subsets and durations that the annotations lack",
+        None, "video_info_new.csv, for subsets and durations that the annotations lack"
     )
     videos_per_shard: int | Literal["auto"] = option(
         "auto", "videos a job; auto: 16, but 4 to 1,024 jobs", least=1, also="auto"

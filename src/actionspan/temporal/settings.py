@@ -30,9 +30,7 @@ class TemporalSettings(Checked):
         0.0, "chance that a hidden value is dropped in training", least=0, below=1
     )
     feature_noise: float = option(
-        1.0,
-        "deviation of the noise added to features in training (their own is near 1)",
-        least=0,
+        1.0, "deviation of the noise added to features in training (their own is near 1)", least=0
     )
     labels: LabelRule = option("bsn", "bsn or mtn: rule of the labels (docs/method.md)")
     boundary_ratio: float = option(

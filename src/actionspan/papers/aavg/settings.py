@@ -1,6 +1,7 @@
 """The knobs of paper 003's experiments: which runs are compared, and their intervals."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from actionspan.settings import Checked, option
 
@@ -21,7 +22,6 @@ class ExperimentSettings(Checked):
         (0.0003, 0.001, 0.003),
         "rates to try for AAVG and for one learner alone",
         above=0,
-        most=1000,
         fewest=1,
         rising=True,
     )
@@ -31,4 +31,4 @@ class ExperimentSettings(Checked):
 
     def rates(self) -> list[str]:
         """Return the learning rates as they stand in the names of runs."""
-        return [repr(float(rate)) for rate in self.learning_rates]
+        return [f"{Decimal(repr(rate)):f}" for rate in self.learning_rates]
