@@ -220,6 +220,17 @@ def add_settings(
         )
 
 
+def at_least_one(flag: str, count: int) -> int:
+    """Return the value of a flag that counts something.
+
+    Raises:
+        InputError: It is below 1.
+    """
+    if count < 1:
+        raise InputError(f"{flag} {count}: at least 1")
+    return count
+
+
 def from_arguments(
     settings: type[Settings], arguments: argparse.Namespace, **given: Any
 ) -> Settings:

@@ -164,7 +164,8 @@ rule recognition_claims:
         logs=lambda wildcards: compared("log.tsv"),
         scores=lambda wildcards: compared("scores.json"),
         code=source_files(
-            "actionspan.papers.aavg.comparisons_judged", "actionspan.papers.aavg.table1"
+            "actionspan.papers.aavg.comparisons_judged",
+            "actionspan.papers.aavg.table1",
         ),
     output:
         tsv="results/recognition/claims.tsv",

@@ -1,18 +1,20 @@
-"""Values of the configuration as command-line flags."""
+"""Sections of the configuration as command-line flags."""
 
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from actionspan.plan.names import seed_number
+
 
 def flags(section: Mapping[str, Any], *keys: str) -> str:
-    """Return a section of the configuration as the flags of a shell command.
+    """Return a section of the configuration as command-line flags.
 
     A true value becomes `--key`, a false one `--no-key`, a list `--key first second`, null nothing.
 
     Args:
-        section: Values by key.
-        keys: Of the values wanted; without any, all.
+        section: Keys and values.
+        keys: Which of them; all where none is named.
     """
     words: list[str] = []
     for key, value in section.items():
@@ -26,3 +28,8 @@ def flags(section: Mapping[str, Any], *keys: str) -> str:
         else:
             words.append(f"--{flag}={shlex.quote(str(value))}")
     return " ".join(words)
+
+
+def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
+    """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
+    return flags({**section, "seed": section["seed"] + seed_number(name) - 1}, *keys)

@@ -60,7 +60,7 @@ def _close(schema: dict[str, Any]) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the step has no flags."""
+    """Add nothing: the command has no flags."""
 
 
 def run(arguments: argparse.Namespace) -> None:
