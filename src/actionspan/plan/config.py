@@ -66,10 +66,10 @@ def _commented(line: str, comment: str) -> str:
     return "\n".join([line + first[len(line) :], *rest]) + "\n"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(_: argparse.ArgumentParser) -> None:
     """Add nothing: the step has no flags."""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(_: argparse.Namespace) -> None:
     """Print the configuration."""
     print(config_text(), end="")

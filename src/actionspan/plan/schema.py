@@ -59,11 +59,11 @@ def _close(schema: dict[str, Any]) -> None:
             _close(inner)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(_: argparse.ArgumentParser) -> None:
     """Add nothing: the command has no flags."""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(_: argparse.Namespace) -> None:
     """Print the schema."""
     print("# Made by `make config` from the settings dataclasses; do not edit.")
     yaml.safe_dump(build_schema(), sys.stdout, sort_keys=False, width=100, allow_unicode=True)
