@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from actionspan.settings import option
 
@@ -85,6 +86,9 @@ class EvaluatorSettings:
     low_threshold: float = option(0.2, "a candidate is low below this tIoU with the truth")
     middle_ratio: float = option(1.0, "middle candidates sampled for each high one")
     low_ratio: float = option(2.0, "low candidates sampled for each high one")
+    keep: Literal["best", "last"] = option(
+        "best", "which epoch becomes the evaluator: the best by validation loss, or the last"
+    )
     seed: int = option(0, "seed of the first weights and of the samples")
 
     def __post_init__(self) -> None:
@@ -98,6 +102,7 @@ class EvaluatorSettings:
             self.low_threshold,
             f"at most high_threshold ({self.high_threshold})",
         )
+        _check(self.keep in ("best", "last"), "keep", self.keep, "best or last")
         _check(self.seed >= 0, "seed", self.seed, "a whole number of 0 or more")
 
 

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from actionspan.epochs import decay_after
 from actionspan.networks.names import ImageNetwork
 from actionspan.settings import option
+from actionspan.training.schedule import decay_after, rate_after
 
 Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4", "custom"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
@@ -95,5 +95,5 @@ class RecognitionSettings:
 
     def learning_rate_in(self, epoch: int) -> float:
         """Return the learning rate of an epoch (the first is 1)."""
-        falls = sum(epoch > after for after in decay_after(self.decay_epochs))
-        return self.learning_rate * self.decay_factor**falls
+        after = decay_after(self.decay_epochs)
+        return rate_after(self.learning_rate, self.decay_factor, after, epoch)

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from actionspan.epochs import decay_after
 from actionspan.settings import option
 from actionspan.temporal.labels import LabelRule
+from actionspan.training.schedule import decay_after, rate_after
 
 ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn"]
 FusionRule = Literal["fixed", "learned"]
@@ -126,5 +126,5 @@ class TemporalSettings:
 
     def learning_rate_in(self, epoch: int) -> float:
         """Return the learning rate of an epoch (the first is 1)."""
-        falls = sum(epoch > after for after in decay_after(self.decay_epochs))
-        return self.learning_rate * self.decay_factor**falls
+        after = decay_after(self.decay_epochs)
+        return rate_after(self.learning_rate, self.decay_factor, after, epoch)
