@@ -20,7 +20,8 @@ from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.model_file import FORMAT, model_content
-from actionspan.temporal.mtn import TemporalNetwork, build_model
+from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
 from actionspan.temporal.timing import rank_timing, whole_timing
