@@ -1,7 +1,6 @@
 """torch's files: the same bytes for the same content, one line where there is no room."""
 
 import io
-import os
 import resource
 import signal
 
@@ -39,7 +38,7 @@ def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, signals)
     assert path.read_bytes() == b"before"
-    assert os.listdir(tmp_path) == ["model.pt"]
+    assert [each.name for each in tmp_path.iterdir()] == ["model.pt"]
 
 
 def test_an_error_of_torch_stays_its_own(tmp_path):

@@ -17,7 +17,6 @@ AFTER_PROPOSALS = {
     "evaluation_evaluate",
     "evaluation_summary",
     "evaluation_curves",
-    "evaluation_plot_curves",
     "evaluation_timeline",
 }
 AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_chapters"}
@@ -138,7 +137,7 @@ def test_a_knob_re_runs_the_baselines_that_read_it(project, section, baselines):
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
-        ("evaluation/curves.py", {"evaluation_curves", "evaluation_plot_curves"}),
+        ("evaluation/curves.py", {"evaluation_curves"}),
         ("proposals/chapters.py", {"proposals_chapters"}),
         ("proposals/bundle.py", {"proposals_bundle"}),
         ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),

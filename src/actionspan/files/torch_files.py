@@ -28,16 +28,15 @@ def write_torch(path: Path, content: Mapping[str, Any]) -> None:
     Raises:
         InputError: There is no room for the file.
     """
-    with atomic_path(path) as partial:
-        # to an open file: given a path, torch.save puts the name of the file into the file
-        with partial.open("wb") as file:
-            try:
-                torch.save(content, file)
-            except RuntimeError as error:
-                # when a write fails, torch's archive still tries to end and hides the reason
-                if isinstance(error.__context__, OSError):
-                    raise error.__context__ from None
-                raise
+    # to an open file: given a path, torch.save puts the name of the file into the file
+    with atomic_path(path) as partial, partial.open("wb") as file:
+        try:
+            torch.save(content, file)
+        except RuntimeError as error:
+            # when a write fails, torch's archive still tries to end and hides the reason
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
 
 
 def read_torch(path: Path) -> Any:
