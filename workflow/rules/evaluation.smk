@@ -189,3 +189,4 @@ rule analysis:
             ],
             method=plan.outcomes.methods,
         ),
+        expand("results/proposals/{model}/pem.svg", model=plan.outcomes.models),
