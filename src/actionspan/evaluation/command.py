@@ -19,7 +19,6 @@ from actionspan.evaluation.records import (
 )
 from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
 from actionspan.files.storage import atomic_path, write_json, write_tsv
-from actionspan.papers.mtn import command as tables_command
 from actionspan.proposals.writing import result_rows, write_proposals
 from actionspan.settings import add_arguments, from_arguments
 from actionspan.temporal.probabilities import video_probabilities
@@ -88,7 +87,6 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     step.set_defaults(run=run_plot_curves)
 
     analysis_command.add_parsers(steps)
-    tables_command.add_parsers(steps)
 
     step = steps.add_parser("timeline", help="draw one video's curves, truth and proposals")
     step.add_argument("--video", required=True, help="the video's id")

@@ -1,4 +1,4 @@
-"""`actionspan recognition`: clips, the training of classifiers on them, and its experiments."""
+"""`actionspan recognition`: clips, the training of classifiers on them."""
 
 import argparse
 import sys
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.papers.aavg.command import add_experiments
 from actionspan.recognition.clip_lists import TrimmedClip, files_left_out, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.train_command import add_train
@@ -22,7 +21,6 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
     _add_segments(steps)
     add_train(steps)
     _add_accuracy(steps)
-    add_experiments(steps)
 
 
 def _add_list(steps: Any) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan.papers.aavg.run_files import read_classifier_scores
 from actionspan.recognition.evaluate import accuracy, fused
+from actionspan.recognition.scores import read_classifier_scores
 
 ACCURACY_COLUMNS = ("class", "clips", "rgb", "flow", "two-stream")
 ALL_CLASSES = "all"

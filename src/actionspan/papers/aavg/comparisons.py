@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from actionspan.papers.aavg.learnings import Learning
 from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.runs import Learning
 from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition.settings import VARIANTS, Variant
 

@@ -5,17 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actionspan.evaluation.resampling import (
-    Floats,
-    draw_videos,
-    interval,
-    resampled_scores,
-    seeds_half_width,
-)
-from actionspan.papers.aavg.learnings import Learning
-from actionspan.papers.aavg.run_files import Of, RunScores, by_way, shared_seeds
+from actionspan.evaluation.resampling import Floats, draw_videos, resampled_scores
+from actionspan.papers.aavg.readers import RunKey, RunScores, by_way, shared_seeds
 from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.recognition.evaluate import fused
+from actionspan.papers.estimates import Estimate, over_samples_and_seeds
+from actionspan.papers.runs import Learning
 
 TWO_STREAM = "two-stream"
 KINDS = ("rgb", "flow", TWO_STREAM)
@@ -36,16 +30,7 @@ class Accuracy:
     correct: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A mean over seeds, or a difference of two, and its interval over clips and seeds."""
-
-    value: float
-    low: float
-    high: float
-
-
-def accuracies(scores: Mapping[Of, RunScores]) -> dict[Of, Accuracy]:
+def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
     """Return the accuracy of each way of joining learners, by stream and of both (`two-stream`).
 
     RGB of AAVG4 is that of AAVG3.
@@ -55,11 +40,11 @@ def accuracies(scores: Mapping[Of, RunScores]) -> dict[Of, Accuracy]:
     """
     known = by_way(scores)
     for name, _ in scores:
-        run = Learning.of_name(name)
-        shared = run.trained_as("rgb").way, "rgb"
+        learning = Learning.of_name(name)
+        shared = learning.trained_as("rgb").way, "rgb"
         if shared in known:
-            known.setdefault((run.way, "rgb"), known[shared])
-    found = {of: _accuracy([one]) for of, one in known.items()}
+            known.setdefault((learning.way, "rgb"), known[shared])
+    found = {key: _accuracy([run_scores]) for key, run_scores in known.items()}
     for way in dict.fromkeys(way for way, _ in known):
         streams = [known[way, stream] for stream in ("rgb", "flow") if (way, stream) in known]
         if len(streams) == 2 and set(streams[0].seeds) & set(streams[1].seeds):
@@ -68,8 +53,10 @@ def accuracies(scores: Mapping[Of, RunScores]) -> dict[Of, Accuracy]:
 
 
 def _accuracy(streams: Sequence[RunScores]) -> Accuracy:
+    from actionspan.recognition.evaluate import fused
+
     places = shared_seeds(streams)
-    parts = [one.probabilities[of] for one, of in zip(streams, places, strict=True)]
+    parts = [scores.probabilities[seeds] for scores, seeds in zip(streams, places, strict=True)]
     right = fused(parts).argmax(axis=2) == streams[0].labels  # (S, V)
     seeds = tuple(streams[0].seeds[place] for place in places[0])
     return Accuracy(seeds=seeds, correct=np.where(right, 100.0, 0.0))
@@ -81,20 +68,37 @@ def estimate(values: Floats, settings: ExperimentSettings) -> Estimate:
     One seed has an interval over clips alone.
     """
     clips = values.shape[1]
-    once = np.ones(clips, np.int64)
-    drawn = resampled_scores(
-        values[:, :, None], once, draw_videos(clips, settings.resamples, DRAWING)
-    )[:, 0]
+    draws = draw_videos(clips, settings.resamples, DRAWING)
+    drawn = resampled_scores(values[:, :, None], np.ones(clips, np.int64), draws)[:, 0]
     seeds = values.mean(axis=1)
-    half = seeds_half_width([seeds], settings.confidence)
-    value = float(seeds.mean())
-    low, high = interval(value, drawn, clips, half, settings.confidence)
-    return Estimate(value=value, low=low, high=high)
+    return over_samples_and_seeds(float(seeds.mean()), [seeds], drawn, clips, settings.confidence)
 
 
 def paired(better: Accuracy, worse: Accuracy) -> Floats:
     """Return (S, V) differences on the same clips, of the seeds that both have."""
     common = sorted(set(better.seeds) & set(worse.seeds))
-    parts = [one.correct[[one.seeds.index(seed) for seed in common]] for one in (better, worse)]
+    parts = [
+        known.correct[[known.seeds.index(seed) for seed in common]] for known in (better, worse)
+    ]
     difference: Floats = parts[0] - parts[1]
     return difference
+
+
+def scores_words(scores: Mapping[RunKey, RunScores]) -> str:
+    """Return on what accuracies were measured."""
+    first = next(iter(scores.values()))
+    return (
+        f"{len(first.clips):,} validation clips of {len(first.classes)} classes, "
+        f"{first.samples} positions of each; the epoch of a network (recognition.training.keep) is "
+        "chosen on the same clips"
+    )
+
+
+def interval_words(settings: ExperimentSettings) -> str:
+    """Return what the brackets of accuracies are."""
+    return (
+        f"Mean over seeds and, in brackets, the {100 * settings.confidence:.4g} % interval over "
+        f"clips (bootstrap, {settings.resamples:,} resamples, each clip for itself whatever its "
+        "video) and seeds (Student's t); of one seed over clips alone, which says nothing about "
+        "another training."
+    )
