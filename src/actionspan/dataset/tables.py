@@ -9,6 +9,7 @@ from actionspan.files.storage import read_json, read_tsv, write_json, write_tsv
 
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
+UNNAMED = "a data set without a name"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +84,8 @@ def read_videos(path: Path) -> list[Video]:
     return videos
 
 
-def write_annotations(path: Path, annotations: list[Annotation]) -> None:
-    """Write annotations in ActivityNet form."""
+def write_annotations(path: Path, annotations: list[Annotation], name: str = UNNAMED) -> None:
+    """Write annotations in ActivityNet form, with the name of the data set."""
     database = {
         known.video_id: {
             "subset": known.subset,
@@ -96,7 +97,20 @@ def write_annotations(path: Path, annotations: list[Annotation]) -> None:
         }
         for known in annotations
     }
-    write_json(path, {"version": "actionspan 1", "taxonomy": [], "database": database})
+    head = {"version": "actionspan 1", "name": name, "taxonomy": []}
+    write_json(path, {**head, "database": database})
+
+
+def read_name(path: Path) -> str:
+    """Return the name of the data set, which annotations.json holds.
+
+    Raises:
+        InputError: The file is missing or no JSON object.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not canonical annotations")
+    return str(content.get("name", UNNAMED))
 
 
 def read_annotations(path: Path) -> list[Annotation]:
