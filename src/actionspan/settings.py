@@ -36,7 +36,7 @@ def _value_type(annotation: Any) -> tuple[Any, list[Any] | None]:
     return annotation, None
 
 
-def add_arguments(
+def add_settings(
     parser: argparse.ArgumentParser, settings: type[Any], *, without: Sequence[str] = ()
 ) -> None:
     """Add one flag for each field of a settings dataclass: `batch_size` becomes `--batch-size`.
@@ -63,6 +63,17 @@ def add_arguments(
             group.add_argument(
                 flag, type=convert, choices=choices, default=field.default, help=text
             )
+
+
+def at_least_one(flag: str, count: int) -> int:
+    """Return the value of a flag that counts something.
+
+    Raises:
+        InputError: It is below 1.
+    """
+    if count < 1:
+        raise InputError(f"{flag} {count}: at least 1")
+    return count
 
 
 def from_arguments(

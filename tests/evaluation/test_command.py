@@ -178,11 +178,10 @@ def test_summary_keeps_the_order_given(folder, evaluations):
 
 def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):
     table = folder / "recall_curves.tsv"
-    assert run("evaluation", "curves", "--evaluations", *evaluations, "--out-table", table) == 0
-    for suffix in ("svg", "png"):
-        out = folder / f"recall_curves.{suffix}"
-        assert run("evaluation", "plot-curves", "--table", table, "--out", out) == 0
-        assert out.stat().st_size > 1000
+    figures = [folder / f"recall_curves.{suffix}" for suffix in ("svg", "png")]
+    words = ["--evaluations", *evaluations, "--out-table", table, "--out-figures", *figures]
+    assert run("evaluation", "curves", *words) == 0
+    assert all(figure.stat().st_size > 1000 for figure in figures)
     words = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
     for video, more in (
         ("val_0", ["--probabilities", folder / "probabilities.h5"]),

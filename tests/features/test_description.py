@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.command import data_name
+from actionspan.dataset.index import data_name
 from actionspan.dataset.tables import read_name, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.collect import collect

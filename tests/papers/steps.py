@@ -14,12 +14,9 @@ def run_step(paper, step, *words):
 
 def outputs(folder, name, *, figure=False):
     """Return the flags of all files that a step writes."""
-    suffixes = {"tsv": "tsv", "markdown": "md"} | ({"svg": "svg", "png": "png"} if figure else {})
-    return [
-        word
-        for flag, suffix in suffixes.items()
-        for word in (f"--out-{flag}", folder / f"{name}.{suffix}")
-    ]
+    files = ["--out-tsv", folder / f"{name}.tsv", "--out-markdown", folder / f"{name}.md"]
+    figures = ["--out-figures", folder / f"{name}.svg", folder / f"{name}.png"]
+    return files + (figures if figure else [])
 
 
 def cells(path):

@@ -7,12 +7,12 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.papers.runs import (
     by_seed,
-    exchange_pattern,
     named_files,
-    seeded_pattern,
+    seeded,
     split_seed,
     with_seed,
 )
+from actionspan.plan.names import run_pattern
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_a_seed_is_named_and_read_back(seed):
 
 
 def test_patterns_match_the_names_and_their_seeds_alone():
-    pattern = seeded_pattern(["mtn", "a.b"])
+    pattern = seeded(["mtn", "a.b"])
     for name in ("mtn", "mtn-seed2", "mtn-seed10", "a.b"):
         assert re.fullmatch(pattern, name)
     for name in ("mtn-seed1", "mtn-seed02", "mtn-seed", "axb", "origin", ""):
         assert not re.fullmatch(pattern, name)
-    assert not re.fullmatch(seeded_pattern([]), "")
+    assert not re.fullmatch(seeded([]), "")
     for name in ("none-1", "ring-4", "ps-16"):
-        assert re.fullmatch(exchange_pattern(), name)
+        assert re.fullmatch(run_pattern(), name)
     for name in ("none-2", "ring-0", "ring", "star-2"):
-        assert not re.fullmatch(exchange_pattern(), name)
+        assert not re.fullmatch(run_pattern(), name)
 
 
 def test_seeds_rise_and_runs_keep_their_order():

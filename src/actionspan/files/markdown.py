@@ -1,9 +1,6 @@
 """Tables in Markdown."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-
-from actionspan.files.storage import atomic_path
 
 _RULES = {"l": "---", "r": "---:"}
 
@@ -23,9 +20,3 @@ def markdown_table(
         for row in (titles, *rows)
     ]
     return [lines[0], "|" + "|".join(_RULES[side] for side in align) + "|", *lines[1:]]
-
-
-def write_page(path: Path, lines: Iterable[str]) -> None:
-    """Write the lines of a page, atomically."""
-    with atomic_path(path) as partial:
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -96,10 +96,15 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
         yield file
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write `text` in UTF-8, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 def write_json(path: Path, content: Mapping[str, Any], indent: int | None = 1) -> None:
     """Write `content` as JSON, atomically."""
-    with atomic_path(path) as partial:
-        partial.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=indent) + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -34,7 +34,7 @@ def write_figures(
     draw: "Callable[[Figure], None]",
     size: tuple[float, float] = (6.2, 3.7),
 ) -> None:
-    """Write a figure as SVG and as PNG.
+    """Write a figure, as SVG or PNG by the suffix of each file.
 
     Args:
         arguments: Those of `tables.add_outputs`.
@@ -47,7 +47,7 @@ def write_figures(
     from actionspan.files.figures import house_style, save_figure
 
     path: Path
-    for path in (arguments.out_svg, arguments.out_png):
+    for path in arguments.out_figures:
         with house_style():
             layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
             figure = Figure(figsize=size, layout=layout)

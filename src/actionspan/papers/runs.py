@@ -44,15 +44,9 @@ def with_seed(name: str, seed: int) -> str:
     return f"{name}-seed{seed}" if seed > 1 else name
 
 
-def seeded_pattern(names: Iterable[str]) -> str:
+def seeded(names: Iterable[str]) -> str:
     """Return a pattern of these names and all their seeds; no name matches nothing."""
     return f"({'|'.join(map(re.escape, names)) or '(?!)'}){_SEED}"
-
-
-def exchange_pattern() -> str:
-    """Return the pattern of runs of the temporal stage, like ring-4; none is for one rank."""
-    several = "|".join(name for name in ON_CPUS if name != "none")
-    return f"none-1|({several})-[1-9][0-9]*"
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from actionspan.files.markdown import markdown_table, write_page
-from actionspan.files.storage import write_tsv
+from actionspan.files.markdown import markdown_table
+from actionspan.files.storage import write_text, write_tsv
 from actionspan.papers.estimates import Estimate
 
 Row = Mapping[str, str | Estimate]
@@ -16,8 +16,10 @@ def add_outputs(parser: argparse.ArgumentParser, *, figure: bool = False) -> Non
     """Add the flags that name the files a step writes."""
     parser.add_argument("--out-tsv", type=Path, required=True, help="table to write")
     parser.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
-    for suffix in ("svg", "png") if figure else ():
-        parser.add_argument(f"--out-{suffix}", type=Path, required=True, help="its figure")
+    if figure:
+        parser.add_argument(
+            "--out-figures", type=Path, nargs="+", required=True, help=".svg or .png"
+        )
 
 
 def add_files(parser: argparse.ArgumentParser, flag: str, form: str) -> None:
@@ -46,7 +48,7 @@ def write_table(
     write_tsv(arguments.out_tsv, *table_cells(rows))
     cells = [[row[column] for column in titles] for row in shown or rows]
     table = markdown_table(align, list(titles.values()), cells)
-    write_page(arguments.out_markdown, [*caption, "", *table])
+    write_text(arguments.out_markdown, "\n".join([*caption, "", *table, ""]))
 
 
 def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

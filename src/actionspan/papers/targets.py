@@ -75,6 +75,12 @@ def variant_scores(config: Config) -> list[str]:
     return run_paths(runs, STREAMS, settings.seeds, "scores.json")
 
 
+def trained_as(logs: Sequence[str]) -> str:
+    """Return the scores of the first of some runs that has the configured learning rate."""
+    log = next((log for log in logs if "-lr" not in log), logs[0])
+    return log.replace("log.tsv", "scores.json")
+
+
 def seed_names(config: Config, methods: Iterable[str]) -> list[str]:
     """Return the names of all seeds of some methods; one without chance has one."""
     count = config["evaluation"]["seeds"]

@@ -239,12 +239,11 @@ def _close(schema: dict[str, Any]) -> None:
             _close(inner)
 
 
-def add_parsers(parser: argparse.ArgumentParser) -> None:
-    """Add `actionspan schema`, which prints the schema of config.yaml."""
-    parser.set_defaults(run=_print_schema)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: the command has no flags."""
 
 
-def _print_schema(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
+    """Print the schema."""
     print("# Made by `make schema` from the settings dataclasses; do not edit.")
     yaml.safe_dump(build_schema(), sys.stdout, sort_keys=False, width=100)
-    return 0

@@ -1,4 +1,4 @@
-"""`actionspan propose`: proposals for videos by the stages' own functions, without the workflow."""
+"""Proposals for videos, without the workflow."""
 
 import argparse
 import sys
@@ -33,7 +33,7 @@ class Proposed:
     motion: Array | None = None
 
 
-def add_parsers(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     parser.add_argument("videos", type=Path, nargs="+", metavar="VIDEO", help="video files")
     parser.add_argument(
@@ -50,7 +50,6 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "--annotations", type=Path, help="ActivityNet JSON; the figures then show the truth"
     )
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The scores of a classifier's validation clips, scores.json."""
+"""The scores of a classifier's validation clips, scores.json, and how it was trained."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_json
+from actionspan.recognition.settings import RecognitionSettings
 
 
 def read_classifier_scores(path: Path) -> dict[str, Any]:
@@ -26,3 +27,17 @@ def read_classifier_scores(path: Path) -> dict[str, Any]:
         return {**content, "samples": int(content["samples"]), "probabilities": probabilities}
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path}: not the scores of a classifier's validation clips") from None
+
+
+def training_words(
+    settings: RecognitionSettings, learners: int, weights: Path | None, data: str
+) -> str:
+    """Return how a classifier is trained, and on what, for captions."""
+    start = "public weights" if settings.pretrained else "random weights"
+    if weights:
+        start = f"the weights {weights.name}"
+    return (
+        f"{settings.network} from {start}, {settings.optimiser} at {settings.learning_rate:g}, "
+        f"{learners} learner{'s' if learners > 1 else ''}, {settings.epochs} epochs, batches of "
+        f"{settings.batch_size} a learner at the start, on {data}"
+    )

@@ -40,6 +40,7 @@ from actionspan.recognition.network import (
     carry_over,
     classifier_content,
 )
+from actionspan.recognition.scores import training_words
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
@@ -309,7 +310,8 @@ def train(
             content = run.state(run_digest)  # every rank gives its own
             if rank == 0:
                 write_torch(out / CHECKPOINT, content)
-        finish(run, task, evaluator, out, run_digest, rank)
+        trained = training_words(settings, learners, weights, task.store.data)
+        finish(run, task, evaluator, out, run_digest, rank, trained)
         team.replica.close()
     if rank == 0:
         (out / CHECKPOINT).unlink(missing_ok=True)
@@ -360,7 +362,7 @@ def read_task(
 
 
 def finish(
-    run: Run, task: Task, evaluator: Evaluator, out: Path, run_digest: str, rank: int
+    run: Run, task: Task, evaluator: Evaluator, out: Path, run_digest: str, rank: int, trained: str
 ) -> None:
     """Score the validation clips with the model that is kept, and write the results."""
     model, settings, store = run.team.models[0], task.settings, task.store
@@ -384,6 +386,7 @@ def finish(
         out / "scores.json",
         {
             "stream": task.stream,
+            "trained": trained,
             "classes": store.classes,
             "samples": settings.final_samples,
             "accuracy": found if np.isfinite(found) else None,

@@ -94,7 +94,7 @@ def test_the_table(tmp_path):
         *scores_of(tmp_path, aavg1_epoch_2=[right, right], aavg3_epoch_2=[(1, 1, 1, 1)] * 2),
         *scores_of(tmp_path, "flow", aavg1_epoch_2=[(0, 0, 0, 0)] * 2, none_k1_1=[right]),
     ]
-    words = ["--measured-on", WORDS, *outputs(tmp_path, "t"), "--resamples", 100]
+    words = [*outputs(tmp_path, "t"), "--resamples", 100]
     run_step("aavg", "table", *words, "--scores", *paths)
     one, two, three, four = read_tsv(tmp_path / "t.tsv")
     assert [row["method"] for row in (one, two, three, four)] == [f"aavg{n}" for n in range(1, 5)]
@@ -116,7 +116,7 @@ def test_the_table(tmp_path):
 
 def test_without_validation_clips_the_table_has_the_published_numbers_alone(tmp_path):
     path = write_scores(tmp_path, "aavg1-epoch-2", "rgb", [])
-    words = ["--measured-on", WORDS, *outputs(tmp_path, "t"), "--scores", path]
+    words = [*outputs(tmp_path, "t"), "--scores", path]
     run_step("aavg", "table", *words)
     assert read_tsv(tmp_path / "t.tsv")[0]["rgb"] == ""
 
@@ -349,7 +349,7 @@ def test_what_says_nothing_on_communication(tmp_path, run, sent, why):
 
 def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     files = k_runs(tmp_path, k1=10, k2=25, epoch=38)
-    words = ["--measured-on", WORDS, *outputs(tmp_path, "c")]
+    words = outputs(tmp_path, "c")
     run_step("aavg", "claims", *words, "--logs", *files["logs"], "--scores", *files["scores"])
     rows = read_tsv(tmp_path / "c.tsv")
     assert len(rows) == len({(row["claim"], row["measure"]) for row in rows}) == 19

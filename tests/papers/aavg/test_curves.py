@@ -8,7 +8,7 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan.papers.aavg.readers import by_way, read_run_logs
-from papers.aavg.runs import named, write_log
+from papers.aavg.runs import named, write_log, write_scores
 from papers.steps import cells, outputs, run_step
 
 WORDS = "a network, on some clips"
@@ -16,8 +16,9 @@ T95 = 12.706204736  # of one degree of freedom
 
 
 def run(folder, step, *words, logs):
-    words = [*words, *outputs(folder, "out", figure=step != "traffic"), "--measured-on", WORDS]
-    run_step("aavg", step, *words, "--logs", *logs)
+    words = [*words, *outputs(folder, "out", figure=step != "traffic")]
+    scores = write_scores(folder, "aavg1-epoch-2", "rgb", [], trained=WORDS)
+    run_step("aavg", step, *words, "--logs", *logs, "--scores", scores)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from actionspan.papers.aavg.readers import (
     read_run_scores,
     settings_of,
     shared_seeds,
+    training_of,
 )
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.aavg.traffic import traffic_of
@@ -55,8 +56,8 @@ SHARE = "communication, % of the time of training"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
-    add_runs(parser, logs=True, scores=True)
+    """Add the step's flags."""
+    add_runs(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments)
     logs, scores = read_run_logs(arguments.logs), read_run_scores(arguments.scores)
     caption = [
-        f"Measured with {arguments.measured_on}; {scores_words(scores)}.",
+        f"Measured with {training_of(arguments.scores)}; {scores_words(scores)}.",
         "A difference above 0 speaks for the claim. It is the better way's percentage less the "
         "worse one's, of the same clips and of runs that share their seed; of communication it is "
         f"{NEGLIGIBLE:g} % less its share. {interval_words(settings)} Means over epochs and shares "

@@ -7,16 +7,23 @@ import numpy as np
 
 from actionspan.errors import InputError
 from actionspan.papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, curve_figures
-from actionspan.papers.aavg.readers import RunKey, RunLogs, add_runs, read_run_logs, settings_of
+from actionspan.papers.aavg.readers import (
+    RunKey,
+    RunLogs,
+    add_runs,
+    read_run_logs,
+    settings_of,
+    training_of,
+)
 from actionspan.papers.curves import band, draw_curves, range_cells, write_figures
 from actionspan.papers.estimates import Estimate, over_seeds
 from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
+    """Add the step's flags."""
     parser.add_argument("--figure", required=True, choices=curve_figures(), help="which")
-    add_runs(parser, logs=True, figure=True)
+    add_runs(parser, figure=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -28,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     caption = [
         f"{title}: validation accuracy in percent, {STREAM_NAMES[stream]}"
         + (f" ({number} of paper 003)." if number else "."),
-        f"{arguments.measured_on}. An epoch has as many samples in each run.",
+        f"{training_of(arguments.scores)}. An epoch has as many samples in each run.",
         f"Mean over seeds and, in brackets, the {100 * confidence:.4g} % interval over seeds "
         "(Student's t); one seed has none. The band of the figure is no interval: it goes from "
         "the lowest to the highest seed.",

@@ -10,7 +10,14 @@ import numpy as np
 from actionspan.errors import InputError
 from actionspan.evaluation.resampling import Floats
 from actionspan.papers.aavg.comparisons import STREAM_NAMES
-from actionspan.papers.aavg.readers import RunKey, RunLogs, add_runs, read_run_logs, settings_of
+from actionspan.papers.aavg.readers import (
+    RunKey,
+    RunLogs,
+    add_runs,
+    read_run_logs,
+    settings_of,
+    training_of,
+)
 from actionspan.papers.curves import band, range_cells, write_figures
 from actionspan.papers.estimates import over_seeds
 from actionspan.papers.tables import Row, write_table
@@ -24,8 +31,8 @@ Sweep = dict[tuple[str, str], dict[float, Floats]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
-    add_runs(parser, logs=True, figure=True)
+    """Add the step's flags."""
+    add_runs(parser, figure=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -35,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     caption = [
         "Best validation accuracy of all epochs over learning rates, in percent; `none` is one "
         "learner alone, the others average their models once an epoch.",
-        f"{arguments.measured_on}, but for the learning rate.",
+        f"{training_of(arguments.scores)}, but for the learning rate.",
         f"Mean over seeds and, in brackets, the {100 * confidence:.4g} % interval over seeds "
         "(Student's t); one seed has none. The bars of the figure go from the lowest to the "
         "highest seed.",

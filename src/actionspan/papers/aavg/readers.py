@@ -15,8 +15,7 @@ from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.runs import Learning, by_seed, read_logs
 from actionspan.papers.tables import add_files, add_outputs
 from actionspan.recognition.scores import read_classifier_scores
-from actionspan.settings import add_arguments as add_settings
-from actionspan.settings import from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 LOG_NUMBERS = (
     "learning_rate",
@@ -78,23 +77,22 @@ class RunScores:
 Read = TypeVar("Read", RunLogs, RunScores)
 
 
-def add_runs(
-    parser: argparse.ArgumentParser,
-    *,
-    logs: bool = False,
-    scores: bool = False,
-    figure: bool = False,
-) -> None:
+def add_runs(parser: argparse.ArgumentParser, *, logs: bool = True, figure: bool = False) -> None:
     """Add the flags of a step: the runs it reads, the files it writes, how intervals are made."""
     if logs:
         add_files(parser, "--logs", "runs/{run}/{stream}/log.tsv of any runs")
-    if scores:
-        add_files(parser, "--scores", "runs/{run}/{stream}/scores.json of any runs")
-    parser.add_argument(
-        "--measured-on", required=True, help="how and on what the runs were trained"
-    )
+    form = "runs/{run}/{stream}/scores.json of any runs, which say how they were trained"
+    add_files(parser, "--scores", form)
     add_outputs(parser, figure=figure)
     add_settings(parser, ExperimentSettings, without=_PLANNED)
+
+
+def training_of(scores: Iterable[Path]) -> str:
+    """Return how runs were trained, as the one with the most learners says."""
+    files = _by_run(scores, "scores.json")
+    most = max(files, key=lambda key: Learning.of_name(key[0]).learners)
+    content = read_classifier_scores(next(iter(files[most].values())))
+    return str(content.get("trained", "classifiers of an earlier version"))
 
 
 def settings_of(arguments: argparse.Namespace) -> ExperimentSettings:

@@ -18,6 +18,7 @@ from actionspan.papers.aavg.readers import (
     add_runs,
     read_run_scores,
     settings_of,
+    training_of,
 )
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.estimates import Estimate
@@ -25,8 +26,8 @@ from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
-    add_runs(parser, scores=True)
+    """Add the step's flags."""
+    add_runs(parser, logs=False)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         "averaged; AAVG2: and the batch is adaptive; AAVG3: and the optimiser's state and the "
         "statistics of batch norms are averaged; AAVG4: and flow starts from the RGB network. "
         "Two-stream: the mean of both streams' probabilities. RGB of AAVG4 is that of AAVG3.",
-        f"Ours: {arguments.measured_on}; {scores_words(scores)}.",
+        f"Ours: {training_of(arguments.scores)}; {scores_words(scores)}.",
         interval_words(settings),
         "The published numbers are of ResNet-152, 16 learners and the data sets named: the order "
         "of the methods can be compared, the numbers cannot.",

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 
 from actionspan.evaluation.resampling import Floats
 from actionspan.papers.aavg.comparisons import STREAM_NAMES
-from actionspan.papers.aavg.readers import RunKey, RunLogs, add_runs, read_run_logs, settings_of
+from actionspan.papers.aavg.readers import (
+    RunKey,
+    RunLogs,
+    add_runs,
+    read_run_logs,
+    settings_of,
+    training_of,
+)
 from actionspan.papers.estimates import Estimate, over_seeds
 from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
-    add_runs(parser, logs=True)
+    """Add the step's flags."""
+    add_runs(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -22,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = traffic_rows(read_run_logs(arguments.logs), confidence)
     caption = [
         "What the exchanges between learners cost; means over epochs and seeds.",
-        f"{arguments.measured_on}.",
+        f"{training_of(arguments.scores)}.",
         "MB: 10⁶ bytes that all ranks together sent in an epoch; empty where nothing was counted: "
         "a library sends, or the learners are in one process, which has no seconds of exchanges "
         "either. Seconds are of the first learner, in training alone; those of exchanges include "

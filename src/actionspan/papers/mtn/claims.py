@@ -29,7 +29,7 @@ SAME_TRAININGS = frozenset({"tag", "origin"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
+    """Add the step's flags."""
     add_scores(parser)
     add_logs(parser)
 

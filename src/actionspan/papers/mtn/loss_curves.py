@@ -12,14 +12,13 @@ from actionspan.papers.curves import band, draw_curves, range_cells, write_figur
 from actionspan.papers.estimates import Estimate, over_seeds
 from actionspan.papers.runs import named_files, read_logs
 from actionspan.papers.tables import Row, add_files, add_outputs, write_table
-from actionspan.settings import add_arguments as add_settings
-from actionspan.settings import from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 _PATH = "results/temporal/{model}/{run}/log.tsv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
+    """Add the step's flags."""
     from actionspan.papers.mtn.table import add_features
 
     add_logs(parser)

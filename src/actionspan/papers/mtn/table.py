@@ -14,8 +14,7 @@ from actionspan.papers.estimates import Estimate, over_samples_and_seeds
 from actionspan.papers.mtn.published import TABLES, PublishedRow, TableName
 from actionspan.papers.mtn.scores import VideoScores, read_video_scores
 from actionspan.papers.tables import Row, add_files, add_outputs, write_table
-from actionspan.settings import add_arguments as add_settings
-from actionspan.settings import from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 TOO_FEW = "too few proposals"
 TOO_MANY = "too many proposals"
@@ -29,7 +28,7 @@ _WHY_NOT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this step."""
+    """Add the step's flags."""
     parser.add_argument("--table", required=True, choices=list(TABLES), help="which")
     add_scores(parser)
 

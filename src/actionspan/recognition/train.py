@@ -1,64 +1,57 @@
-"""`actionspan recognition train`: one stream's classifier."""
+"""Train the classifier of a stream; killed, it resumes where it was when run again."""
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.parallel.settings import ON_CPUS, ExchangeName, ParallelSettings, processes
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.settings import add_arguments, from_arguments
+from actionspan.settings import add_settings, at_least_one, from_arguments
 
 OF_VARIANT = ("averaging_steps", "average_state")  # which stand in the settings of recognition
 
 
-def add_train(steps: Any) -> None:
-    """Add `train` to the stage's commands."""
-    step = steps.add_parser(
-        "train",
-        help="train the classifier of a stream",
-        description="Train the classifier of a stream by model averaging (AAVG) or another "
-        "exchange. Killed, it goes on where it was when run again.",
-    )
-    step.add_argument("--clips", type=Path, nargs="+", required=True, help="clip stores")
-    step.add_argument("--stream", choices=("rgb", "flow"), required=True, help="which pictures")
-    step.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--clips", type=Path, nargs="+", required=True, help="clip stores")
+    parser.add_argument("--stream", choices=("rgb", "flow"), required=True, help="which pictures")
+    parser.add_argument(
         "--weights", type=Path, help="to start from: a checkpoint, or a name of torchvision's"
     )
-    step.add_argument(
+    parser.add_argument(
         "--rgb-model", type=Path, help="model.pt of the RGB stream, from which flow starts"
     )
-    step.add_argument(
+    parser.add_argument(
         "--exchange",
         choices=ON_CPUS,
         default="aavg",
         help="how learners are joined; aavg averages models (default: aavg)",
     )
-    step.add_argument(
+    parser.add_argument(
         "--learners",
         type=int,
         default=1,
         help="P; started by `mpiexec -n P python -m mpi4py -m actionspan recognition train …`, or "
         "by aavg in one process where that is all there is (default: 1)",
     )
-    step.add_argument(
+    parser.add_argument(
         "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
     )
-    step.add_argument(
+    parser.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="go on from a checkpoint in the folder, if there is one (default: yes)",
+        help="resume from a checkpoint in the folder, if there is one (default: yes)",
     )
-    step.add_argument(
+    parser.add_argument(
         "--out", type=Path, required=True, help="folder for model.pt, log.tsv and scores.json"
     )
-    add_arguments(step, RecognitionSettings)
-    add_arguments(step, ParallelSettings, without=OF_VARIANT)
-    step.set_defaults(run=_train)
+    add_settings(parser, RecognitionSettings)
+    add_settings(parser, ParallelSettings, without=OF_VARIANT)
 
 
-def _train(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
+    """Train the learners of this process."""
     settings = from_arguments(RecognitionSettings, arguments)
     parallel = from_arguments(
         ParallelSettings,
@@ -76,8 +69,7 @@ def _train(arguments: argparse.Namespace) -> int:
     check_processes(arguments.exchange, arguments.learners, started)
     if started == 1 and arguments.exchange in ("none", "aavg"):
         comm = None  # all learners are in this process
-    if arguments.threads < 1:
-        raise InputError(f"--threads {arguments.threads}: at least 1")
+    threads = at_least_one("--threads", arguments.threads)
     keep_freed_memory()
     from actionspan.recognition.training import train
 
@@ -92,10 +84,9 @@ def _train(arguments: argparse.Namespace) -> int:
         learners=arguments.learners,
         parallel=parallel,
         comm=comm,
-        threads=arguments.threads,
+        threads=threads,
         continued=arguments.resume,
     )
-    return 0
 
 
 def check_processes(exchange: ExchangeName, learners: int, started: int) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.plan import sources
-from actionspan.plan.sources import source_files
+from actionspan.plan import code
+from actionspan.plan.code import source_files, step
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,13 +33,13 @@ def package(tmp_path, monkeypatch) -> Path:
     (tmp_path / "src/numpy.py").write_text("")
     (tmp_path / "src/actionspan_plugin.py").write_text("")
     (tmp_path / "src/actionspanner.py").write_text("")
-    monkeypatch.setattr(sources, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
+    monkeypatch.setattr(code, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def found(*modules: str) -> list[str]:
-    return [path.removeprefix("src/actionspan/") for path in source_files(*modules)]
+def found(module: str) -> list[str]:
+    return [path.removeprefix("src/actionspan/") for path in source_files(module)]
 
 
 def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
@@ -61,13 +61,24 @@ def test_a_module_brings_nothing_that_it_does_not_import(package):
 
 
 def test_other_packages_are_not_followed_even_of_a_longer_name(package):
-    paths = source_files("actionspan.other", "actionspan.top")
+    paths = source_files("actionspan.top")
     assert all(path.startswith("src/actionspan/") for path in paths)
 
 
-def test_several_modules_are_one_sorted_list(package):
-    both = source_files("actionspan.other", "actionspan.stage.settings", "actionspan.other")
-    assert both == ["src/actionspan/other.py", "src/actionspan/stage/settings.py"]
+def test_modules_that_are_imported_by_their_names_count(package):
+    lazy = 'MODULES = {"x": "actionspan.unused", "y": "actionspan.missing"}\n'
+    (package / "src/actionspan/lazy.py").write_text(lazy)
+    assert "unused.py" in found("actionspan.lazy")
+
+
+def test_each_file_is_parsed_once(package, monkeypatch):
+    parsed = []
+    parse = code.ast.parse
+    monkeypatch.setattr(code.ast, "parse", lambda text: parsed.append(text) or parse(text))
+    code._imported.cache_clear()
+    for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
+        source_files(module)
+    assert len(parsed) == len(found("actionspan.top"))
 
 
 def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
@@ -80,12 +91,12 @@ def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
 
 def test_a_module_that_does_not_exist_is_an_error(package):
     with pytest.raises(AssertionError, match="no such module"):
-        source_files("actionspan.top", "actionspan.missing")
+        source_files("actionspan.missing")
 
 
 def test_nothing_is_imported():
     code = (
-        "import sys; from actionspan.plan.sources import source_files;"
+        "import sys; from actionspan.plan.code import source_files;"
         "source_files('actionspan.propose.command');"
         "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
     )
@@ -104,5 +115,6 @@ def test_the_real_package_is_covered(monkeypatch):
 
 def test_flow_does_not_depend_on_training(monkeypatch):
     monkeypatch.chdir(ROOT)
-    paths = source_files("actionspan.video.optical_flow")
+    paths = step("video flow")
+    assert {"src/actionspan/video/flow.py", "src/actionspan/video/optical_flow.py"} <= set(paths)
     assert not [path for path in paths if "/temporal/" in path or "/proposals/" in path]
