@@ -1,5 +1,6 @@
 # make demo   set everything up and run the whole pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
+# make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make schema  write workflow/schemas/config.schema.yaml anew from the settings
 # make lock   compile envs/requirements.txt anew from pyproject.toml
 
@@ -10,7 +11,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lock schema clean
+.PHONY: demo test check docs lock schema clean
 
 demo: $(VENV)/ready
 	snakemake --cores $(CORES) --quiet rules --show-failed-logs
@@ -31,6 +32,11 @@ check: $(VENV)/ready
 	mypy
 	snakefmt --check Snakefile workflow
 	snakemake --lint
+
+# Its packages join the environment without changing a version of the lock.
+docs: $(VENV)/ready
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt --group docs
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 
 # The environment, made anew when the lock changes. uv comes from PyPI, as everything does.
 $(VENV)/ready: envs/requirements.txt pyproject.toml

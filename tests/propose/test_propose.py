@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 
+from actionspan import load_model
 from actionspan.cli import main
 from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.writing import result_rows
+from actionspan.propose import MotionProposer, Proposer
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
@@ -148,6 +153,41 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
     ] == [(*row["segment"], row["score"]) for row in rows]
     assert (tmp_path / f"{path.stem}.vtt").read_text().startswith("WEBVTT\n\n00:")
     assert ElementTree.parse(tmp_path / f"{path.stem}.svg").getroot().tag.endswith("svg")
+
+
+def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
+    path = trained.videos[1]
+    torch.set_num_threads(1)
+    model = load_model(trained.model)
+    assert isinstance(model, Proposer)
+    first, again = model.propose(path), model.propose(str(path))
+    assert propose(tmp_path, path, "--model", trained.model) == 0
+    # the file holds the arrays, best first
+    rows = result_rows(first.segments, first.scores)
+    assert json.loads(json.dumps(rows)) == results(tmp_path)[path.stem]
+    assert first.segments.shape == (len(first.scores), 2)
+    assert first.probabilities.shape == (100, 3)
+    assert first.motion is None
+    # a second call starts from nothing that the first left behind
+    for name in ("segments", "scores", "probabilities"):
+        assert np.array_equal(getattr(first, name), getattr(again, name))
+    duration = json.loads(trained.annotations.read_text())["database"][path.stem]["duration"]
+    assert first.duration_seconds == pytest.approx(duration)
+
+
+def test_motion_in_python_needs_no_model(trained):
+    proposed = MotionProposer().propose(trained.videos[1])
+    assert proposed.probabilities is None
+    assert proposed.motion.shape == (100,)
+    assert proposed.segments.shape == (len(proposed.scores), 2)
+    assert (proposed.segments <= proposed.duration_seconds + 1e-6).all()
+
+
+def test_a_missing_file_is_an_input_error_in_python(trained, tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        load_model(tmp_path / "none.pt")
+    with pytest.raises(InputError, match=r"none\.mp4"):
+        load_model(str(trained.model)).propose(tmp_path / "none.mp4")
 
 
 def test_annotations_are_drawn(trained, tmp_path):

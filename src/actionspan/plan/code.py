@@ -7,14 +7,14 @@ change re-run exactly the rules whose code it touches.
 import ast
 import os
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from actionspan.cli import step_module
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
-_MODULE_NAME = re.compile(r"actionspan(\.\w+)+")
+_QUOTED_MODULE = re.compile(r"""["'](actionspan(?:\.\w+)+)["']""")
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
 def step(words: str) -> list[str]:
@@ -63,20 +63,19 @@ def _module_path(module: str) -> Path | None:
 
 @cache  # the import graph is read once, whatever the number of rules
 def _imported(path: Path) -> tuple[str, ...]:
-    return tuple(_names(ast.parse(path.read_text(encoding="utf-8"))))
-
-
-def _names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names a file imports from the package, at its top, in functions or by text."""
-    package = PACKAGE_FOLDER.name
-    for node in ast.walk(tree):
+    """Return the names a file imports from the package, at its top, in functions or by text."""
+    text = path.read_text(encoding="utf-8")
+    # what is imported by name: `import_module("actionspan.…")`
+    names = _QUOTED_MODULE.findall(text)
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:  # statements only: expressions import nothing, and are most of a file
+        node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.split(".")[0] == package)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
-            yield str(node.module)
+            names += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
             # in `from package import name` the name may itself be a module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            # what is imported by name: `import_module("actionspan.…")`
-            if _MODULE_NAME.fullmatch(node.value):
-                yield node.value
+            inner = [f"{node.module}.{name.name}" for name in node.names]
+            names += [name if _module_path(name) else node.module for name in inner]
+        for block in _BLOCKS:
+            waiting += getattr(node, block, [])
+    return tuple(name for name in names if name.split(".")[0] == PACKAGE_FOLDER.name)

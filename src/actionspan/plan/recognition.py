@@ -73,7 +73,7 @@ class RecognitionPlan:
     def learning(self, wildcards: Any) -> Learning:
         """Return how a classifier is trained: as configured, or as its run is named."""
         section = self.config["recognition"]
-        if "learning" in wildcards.keys():
+        if "learning" in wildcards.keys():  # noqa: SIM118 (`in wildcards` asks for values)
             return Learning.of_name(wildcards.learning)
         steps = section["training"]["averaging_steps"]
         return Learning(section["exchange"], steps, section["learners"])
@@ -117,7 +117,7 @@ class RecognitionPlan:
         settings = from_mapping(RecognitionSettings, self._training(wildcards))
         if wildcards.stream != "flow" or not settings.is_on("transfer"):
             return []
-        if "learning" in wildcards.keys():
+        if "learning" in wildcards.keys():  # noqa: SIM118 (`in wildcards` asks for values)
             run = self.learning(wildcards).trained_as("rgb").name
             return [f"results/recognition/runs/{run}/rgb/model.pt"]
         return ["results/recognition/rgb/model.pt"]

@@ -89,7 +89,7 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
 
 def test_a_path_without_a_name_is_refused():
     with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
-        read_video_scores([Path(".")])
+        read_video_scores([Path()])
 
 
 def table(**changes):

@@ -158,7 +158,7 @@ def _lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> I
                 continue
         while len(cells) > len(columns) and cells[-1] == "":
             cells.pop()
-        if len(cells) > len(columns) or (len(cells) < len(columns) and "subset" != columns[-1]):
+        if len(cells) > len(columns) or (len(cells) < len(columns) and columns[-1] != "subset"):
             reason = f"{len(cells)} values in a table of {len(columns)} columns"
             reading.reject(file, str(number), reason)
             continue
