@@ -4,28 +4,27 @@ INTERVAL = ("resamples", "confidence", "seed")
 EXPERIMENT_INTERVAL = flags(
     config["recognition"]["experiments"], "confidence", "resamples"
 )
-MTN, AAVG = "results/papers/mtn", "results/papers/aavg"
 
 
 rule tables:
     input:
         expand(
-            f"{MTN}/{{name}}.{{suffix}}",
+            "results/papers/mtn/{name}.{suffix}",
             name=["table1", "table2", "table3", "claims"],
             suffix=["tsv", "md"],
         ),
-        multiext(f"{MTN}/loss_curves", ".tsv", ".md", ".svg", ".png"),
+        multiext("results/papers/mtn/loss_curves", ".tsv", ".md", ".svg", ".png"),
 
 
 rule recognition_figures:
     input:
         expand(
-            f"{AAVG}/{{name}}.{{suffix}}",
+            "results/papers/aavg/{name}.{suffix}",
             name=[*curve_figures(), "learning_rates"],
             suffix=["tsv", "md", "svg", "png"],
         ),
         expand(
-            f"{AAVG}/{{name}}.{{suffix}}",
+            "results/papers/aavg/{name}.{suffix}",
             name=["table1", "traffic", "claims"],
             suffix=["tsv", "md"],
         ),
@@ -37,8 +36,8 @@ rule papers_mtn_table:
         features="results/features/features.h5",
         code=step("papers mtn table"),
     output:
-        tsv=f"{MTN}/{{table,table[123]}}.tsv",
-        markdown=f"{MTN}/{{table,table[123]}}.md",
+        tsv="results/papers/mtn/{table,table[123]}.tsv",
+        markdown="results/papers/mtn/{table,table[123]}.md",
     log:
         "results/logs/papers_mtn_table/{table}.log",
     conda:
@@ -59,8 +58,8 @@ rule papers_mtn_claims:
         features="results/features/features.h5",
         code=step("papers mtn claims"),
     output:
-        tsv=f"{MTN}/claims.tsv",
-        markdown=f"{MTN}/claims.md",
+        tsv="results/papers/mtn/claims.tsv",
+        markdown="results/papers/mtn/claims.md",
     log:
         "results/logs/papers_mtn_claims.log",
     conda:
@@ -80,9 +79,9 @@ rule papers_mtn_loss_curves:
         features="results/features/features.h5",
         code=step("papers mtn loss-curves"),
     output:
-        tsv=f"{MTN}/loss_curves.tsv",
-        markdown=f"{MTN}/loss_curves.md",
-        figures=multiext(f"{MTN}/loss_curves", ".svg", ".png"),
+        tsv="results/papers/mtn/loss_curves.tsv",
+        markdown="results/papers/mtn/loss_curves.md",
+        figures=multiext("results/papers/mtn/loss_curves", ".svg", ".png"),
     log:
         "results/logs/papers_mtn_loss_curves.log",
     conda:
@@ -103,9 +102,9 @@ rule papers_aavg_curves:
         ),
         code=step("papers aavg curves"),
     output:
-        tsv=f"{AAVG}/{{figure}}.tsv",
-        markdown=f"{AAVG}/{{figure}}.md",
-        figures=multiext(f"{AAVG}/{{figure}}", ".svg", ".png"),
+        tsv="results/papers/aavg/{figure}.tsv",
+        markdown="results/papers/aavg/{figure}.md",
+        figures=multiext("results/papers/aavg/{figure}", ".svg", ".png"),
     log:
         "results/logs/papers_aavg_curves/{figure}.log",
     wildcard_constraints:
@@ -126,9 +125,9 @@ rule papers_aavg_rates:
         scores=targets.trained_as(targets.rate_logs(config)),
         code=step("papers aavg rates"),
     output:
-        tsv=f"{AAVG}/learning_rates.tsv",
-        markdown=f"{AAVG}/learning_rates.md",
-        figures=multiext(f"{AAVG}/learning_rates", ".svg", ".png"),
+        tsv="results/papers/aavg/learning_rates.tsv",
+        markdown="results/papers/aavg/learning_rates.md",
+        figures=multiext("results/papers/aavg/learning_rates", ".svg", ".png"),
     log:
         "results/logs/papers_aavg_rates.log",
     conda:
@@ -146,8 +145,8 @@ rule papers_aavg_table:
         scores=targets.variant_scores(config),
         code=step("papers aavg table"),
     output:
-        tsv=f"{AAVG}/table1.tsv",
-        markdown=f"{AAVG}/table1.md",
+        tsv="results/papers/aavg/table1.tsv",
+        markdown="results/papers/aavg/table1.md",
     log:
         "results/logs/papers_aavg_table.log",
     conda:
@@ -165,8 +164,8 @@ rule papers_aavg_traffic:
         scores=targets.compared_files(config, "scores.json")[0],
         code=step("papers aavg traffic"),
     output:
-        tsv=f"{AAVG}/traffic.tsv",
-        markdown=f"{AAVG}/traffic.md",
+        tsv="results/papers/aavg/traffic.tsv",
+        markdown="results/papers/aavg/traffic.md",
     log:
         "results/logs/papers_aavg_traffic.log",
     conda:
@@ -184,8 +183,8 @@ rule papers_aavg_claims:
         scores=targets.compared_files(config, "scores.json"),
         code=step("papers aavg claims"),
     output:
-        tsv=f"{AAVG}/claims.tsv",
-        markdown=f"{AAVG}/claims.md",
+        tsv="results/papers/aavg/claims.tsv",
+        markdown="results/papers/aavg/claims.md",
     log:
         "results/logs/papers_aavg_claims.log",
     conda:
