@@ -7,6 +7,7 @@ import numpy as np
 
 from actionspan.papers.aavg.accuracies import (
     KINDS,
+    TWO_STREAM,
     Accuracy,
     accuracies,
     estimate,
@@ -94,73 +95,47 @@ def not_lower(
     return NOT_TESTABLE, f"The interval holds 0 or more, and -{MARGIN:g} or less too."
 
 
-def _claim(
+def _claims(
     text: str,
     place: str,
     better: str,
     worse: str,
-    kind: str,
+    kinds: Sequence[str],
     measure: str = FINAL,
     rule: Rule = judge,
-) -> Claim:
-    """Return a claim about one stream, or both together."""
+) -> list[Claim]:
+    """Return a claim about each of some streams, or about both together."""
     variants = [way.removesuffix("-epoch") for way in (better, worse)]
     printed = measure == FINAL and variants[0] != variants[1]
-    return Claim(
-        text=text,
-        source=f"003, {place}",
-        better=better,
-        worse=worse,
-        measure=f"{measure}, {STREAM_NAMES[kind]}",
-        key=kind,
-        published=published_difference(variants[0], variants[1], kind) if printed else None,
-        rule=rule,
-    )
+    return [
+        Claim(
+            text=text,
+            source=f"003, {place}",
+            better=better,
+            worse=worse,
+            measure=f"{measure}, {STREAM_NAMES[kind]}",
+            key=kind,
+            published=published_difference(variants[0], variants[1], kind) if printed else None,
+            rule=rule,
+        )
+        for kind in kinds
+    ]
 
 
-_ADAPTIVE, _STATE, _TRANSFER, _ALONE = "aavg2-epoch", "aavg3-epoch", "aavg4-epoch", "none-k1"
+_BATCH, _STATE, _TRANSFER = (f"aavg{variant}-epoch" for variant in (2, 3, 4))
+_FLOW = ["flow"]
+_EARLIER = "with transfer, flow is accurate earlier"
+_NOT_LOWERED = "transfer does not lower the accuracy of flow"
+_AHEAD = "one learner alone is ahead in the first epochs"
 
 CLAIMS = (
-    *(
-        _claim("the adaptive batch helps", "table I", _ADAPTIVE, "aavg1-epoch", kind)
-        for kind in KINDS
-    ),
-    *(
-        _claim("the customised optimiser helps", "table I", _STATE, _ADAPTIVE, kind)
-        for kind in KINDS
-    ),
-    _claim(
-        "with transfer, flow is accurate earlier",
-        "figure 8",
-        _TRANSFER,
-        _STATE,
-        "flow",
-        FIRST_HALF,
-    ),
-    _claim(
-        "transfer does not lower the accuracy of flow",
-        "table I",
-        _TRANSFER,
-        _STATE,
-        "flow",
-        rule=not_lower,
-    ),
-    _claim("transfer helps both streams together", "table I", _TRANSFER, _STATE, "two-stream"),
-    *(
-        _claim("AAVG ends above one learner alone", "figure 9", _STATE, _ALONE, stream)
-        for stream in STREAMS
-    ),
-    *(
-        _claim(
-            "one learner alone is ahead in the first epochs",
-            "figure 9",
-            _ALONE,
-            _STATE,
-            stream,
-            FIRST_QUARTER,
-        )
-        for stream in STREAMS
-    ),
+    *_claims("the adaptive batch helps", "table I", _BATCH, "aavg1-epoch", KINDS),
+    *_claims("the customised optimiser helps", "table I", _STATE, _BATCH, KINDS),
+    *_claims(_EARLIER, "figure 8", _TRANSFER, _STATE, _FLOW, FIRST_HALF),
+    *_claims(_NOT_LOWERED, "table I", _TRANSFER, _STATE, _FLOW, rule=not_lower),
+    *_claims("transfer helps both streams together", "table I", _TRANSFER, _STATE, [TWO_STREAM]),
+    *_claims("AAVG ends above one learner alone", "figure 9", _STATE, "none-k1", STREAMS),
+    *_claims(_AHEAD, "figure 9", "none-k1", _STATE, STREAMS, FIRST_QUARTER),
 )
 
 
@@ -220,7 +195,7 @@ class Evidence:
     def negligible(self, stream: str) -> Finding:
         """Judge that an average an epoch costs next to nothing."""
         text, limit = "communication at K = -1 is negligible", f"{NEGLIGIBLE:g} %"
-        claim = _claim(text, "section III", _STATE, limit, stream, SHARE)
+        (claim,) = _claims(text, "section III", _STATE, limit, [stream], SHARE)
         logs = self.logs.get((claim.better, stream))
         if logs is None:
             return claim.judged(no_runs([claim.better]))
@@ -256,13 +231,16 @@ def judge_claims(
         number = COMPARISONS["interval"].numbers[stream]
         text = "K = -1 ends above every other K"
         best = [
-            _claim(text, number, "aavg1-epoch", worse, stream) for worse in often or ["aavg1-k1"]
+            claim
+            for worse in often or ["aavg1-k1"]
+            for claim in _claims(text, number, "aavg1-epoch", worse, [stream])
         ]
         text = "no K ends below K = 1"
         harmless = [
-            _claim(text, number, better, "aavg1-k1", stream, rule=not_lower)
+            claim
             for better in (*often, "aavg1-epoch")
             if better != "aavg1-k1"
+            for claim in _claims(text, number, better, "aavg1-k1", [stream], rule=not_lower)
         ]
         findings += [_of_all(claims, evidence) for claims in (best, harmless)]
     findings += [evidence.judged(claim) for claim in CLAIMS]
