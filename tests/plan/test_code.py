@@ -44,13 +44,10 @@ def found(module: str) -> list[str]:
 
 def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
     assert found("actionspan.top") == [
-        "__init__.py",
         "near.py",
         "other.py",
-        "stage/__init__.py",
         "stage/deep.py",
         "stage/far.py",
-        "stage/settings.py",
         "top.py",
     ]
 
@@ -58,6 +55,11 @@ def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package
 def test_a_module_brings_nothing_that_it_does_not_import(package):
     assert found("actionspan.stage.settings") == ["stage/settings.py"]
     assert found("actionspan.other") == ["other.py"]
+
+
+def test_a_package_counts_where_a_name_of_its_own_is_imported(package):
+    (package / "src/actionspan/user.py").write_text("from actionspan.stage import KNOB\n")
+    assert found("actionspan.user") == ["stage/__init__.py", "stage/settings.py", "user.py"]
 
 
 def test_other_packages_are_not_followed_even_of_a_longer_name(package):
