@@ -38,18 +38,18 @@ def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
     Raises:
         InputError: Two runs are of one way.
     """
-    known = by_way(scores)
+    runs = by_way(scores)
     for name, _ in scores:
         learning = Learning.of_name(name)
         shared = learning.trained_as("rgb").way, "rgb"
-        if shared in known:
-            known.setdefault((learning.way, "rgb"), known[shared])
-    found = {key: _accuracy([run_scores]) for key, run_scores in known.items()}
-    for way in dict.fromkeys(way for way, _ in known):
-        streams = [known[way, stream] for stream in ("rgb", "flow") if (way, stream) in known]
+        if shared in runs:
+            runs.setdefault((learning.way, "rgb"), runs[shared])
+    by_key = {key: _accuracy([run_scores]) for key, run_scores in runs.items()}
+    for way in dict.fromkeys(way for way, _ in runs):
+        streams = [runs[way, stream] for stream in ("rgb", "flow") if (way, stream) in runs]
         if len(streams) == 2 and set(streams[0].seeds) & set(streams[1].seeds):
-            found[way, TWO_STREAM] = _accuracy(streams)
-    return found
+            by_key[way, TWO_STREAM] = _accuracy(streams)
+    return by_key
 
 
 def _accuracy(streams: Sequence[RunScores]) -> Accuracy:
@@ -77,9 +77,7 @@ def estimate(values: Floats, settings: ExperimentSettings) -> Estimate:
 def paired(better: Accuracy, worse: Accuracy) -> Floats:
     """Return (S, V) differences on the same clips, of the seeds that both have."""
     common = sorted(set(better.seeds) & set(worse.seeds))
-    parts = [
-        known.correct[[known.seeds.index(seed) for seed in common]] for known in (better, worse)
-    ]
+    parts = [way.correct[[way.seeds.index(seed) for seed in common]] for way in (better, worse)]
     difference: Floats = parts[0] - parts[1]
     return difference
 

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         "(Student's t); one seed has none. The bars of the figure go from the lowest to the "
         "highest seed.",
     ]
-    rates = sorted({rate for known in sweep.values() for rate in known})
+    rates = sorted({rate for tried in sweep.values() for rate in tried})
     titles = {name: name for name in ("method", "stream", "seeds")}
     titles |= {repr(rate): f"{rate:g}" for rate in rates}
     shown = [_pivoted(*key, known, rates, confidence) for key, known in sweep.items()]
@@ -108,7 +108,9 @@ def _draw(figure: "Figure", sweep: Sweep, streams: list[str]) -> None:
     panels = figure.subplots(1, len(streams), sharey=True, squeeze=False)[0]
     for axes, stream in zip(panels, streams, strict=True):
         axes.set(xscale="log", xlabel="learning rate", title=STREAM_NAMES[stream])
-        _draw_panel(axes, {method: rates for (method, of), rates in sweep.items() if of == stream})
+        _draw_panel(
+            axes, {method: rates for (method, other), rates in sweep.items() if other == stream}
+        )
     panels[0].set_ylabel("best validation accuracy (%)")
     panels[-1].legend(frameon=False)
 

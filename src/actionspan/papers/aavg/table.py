@@ -1,4 +1,4 @@
-"""Write table I of paper 003 for our runs: AAVG1 to 4 by stream, beside the published numbers."""
+"""Write table I of paper 003 for our runs: AAVG1 to 4 by stream, and the published numbers."""
 
 import argparse
 from collections.abc import Mapping
@@ -66,17 +66,17 @@ def table_rows(scores: Mapping[RunKey, RunScores], settings: ExperimentSettings)
     Raises:
         InputError: Two runs are of one way.
     """
-    found = accuracies(scores)
+    every = accuracies(scores)
     rows: list[Row] = []
     for method, published in PUBLISHED.items():
         way = run_of(method, 1).way
-        known = {kind: found[way, kind] for kind in KINDS if (way, kind) in found}
-        known = {kind: accuracy for kind, accuracy in known.items() if accuracy.correct.size}
-        seeds = max((len(accuracy.seeds) for accuracy in known.values()), default="")
+        ours = {kind: every[way, kind] for kind in KINDS if (way, kind) in every}
+        ours = {kind: accuracy for kind, accuracy in ours.items() if accuracy.correct.size}
+        seeds = max((len(accuracy.seeds) for accuracy in ours.values()), default="")
         row: dict[str, str | Estimate] = {"method": method, "seeds": str(seeds)}
         for kind in KINDS:
-            ours = estimate(known[kind].correct, settings) if kind in known else Estimate()
-            row[kind] = ours.percentage()
+            cell = estimate(ours[kind].correct, settings) if kind in ours else Estimate()
+            row[kind] = cell.percentage()
             row |= {
                 f"{kind}_published_{data}": published.get((data, kind), "") for data in DATA_SETS
             }

@@ -113,8 +113,8 @@ def judge_claims(
     means = resample(scores, metrics, settings)
     findings = []
     for claim in CLAIMS:
-        known: Mapping[str, VideoScores | Floats] = losses if claim.key == LOSS else scores
-        difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - known.keys()))
+        measured: Mapping[str, VideoScores | Floats] = losses if claim.key == LOSS else scores
+        difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - measured.keys()))
         if not difference and claim.key == LOSS:
             difference = _of_losses(claim, losses, settings)
         elif not difference:
@@ -139,14 +139,14 @@ def _of_scores(
     videos = len(both[0].video_ids)
     if videos < 2:
         return "One video has no interval over videos."
-    if alone := one_seed([known.method for known in both if len(known.seeds) < 2]):
+    if alone := one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
         return alone
-    (better, drawn_better), (worse, drawn_worse) = (means[known.method] for known in both)
+    (better, drawn_better), (worse, drawn_worse) = (means[scored.method] for scored in both)
     difference = float(better.mean() - worse.mean())
     if math.isnan(difference):
         reasons = [
-            f"{known.method} has no {heading(claim.key)}: {why_not(known, claim.key)}"
-            for known, values in zip(both, (better, worse), strict=True)
+            f"{scored.method} has no {heading(claim.key)}: {why_not(scored, claim.key)}"
+            for scored, values in zip(both, (better, worse), strict=True)
             if np.isnan(values).any()
         ]
         return "; ".join(reasons) + "."
@@ -160,11 +160,11 @@ def _of_losses(
     claim: Claim, losses: Mapping[str, Floats], settings: EvaluationSettings
 ) -> Estimate | str:
     """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
-    known = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
-    without = [name for name, curves in known.items() if not np.isfinite(curves).all()]
+    compared = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
+    without = [name for name, curves in compared.items() if not np.isfinite(curves).all()]
     if without:
         return f"The logs of {' and '.join(without)} have epochs without a validation loss."
-    if alone := one_seed([name for name, curves in known.items() if len(curves) < 2]):
+    if alone := one_seed([name for name, curves in compared.items() if len(curves) < 2]):
         return alone
-    better, worse = (curves.min(axis=1) for curves in known.values())  # (S,)
+    better, worse = (curves.min(axis=1) for curves in compared.values())  # (S,)
     return over_seeds([better, worse], settings.confidence, float(worse.mean() - better.mean()))

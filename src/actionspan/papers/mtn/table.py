@@ -1,4 +1,4 @@
-"""Write a table of paper 001: means and intervals of our runs beside the published numbers."""
+"""Write a table of paper 001: means and intervals of our runs, and the published numbers."""
 
 import argparse
 import math
@@ -90,17 +90,17 @@ def table_rows(
     for method in [*published, *others] if table.others_below else [*others, *published]:
         none = PublishedRow(method=method, name="", values={}, source="")
         printed = published.get(method, none)
-        known = scores.get(method)
+        scored = scores.get(method)
         row: dict[str, str | Estimate] = {"method": method, "published_as": printed.name}
-        row["seeds"] = "" if known is None else str(len(known.values))
+        row["seeds"] = "" if scored is None else str(len(scored.values))
         for column, metric in enumerate(table.metrics):
             cell = Estimate()
-            if known is not None:
+            if scored is not None:
                 seeds, drawn = (values[:, column] for values in means[method])
-                videos, value = len(known.video_ids), float(seeds.mean())
+                videos, value = len(scored.video_ids), float(seeds.mean())
                 cell = over_samples_and_seeds(value, [seeds], drawn, videos, settings.confidence)
                 if math.isnan(value):  # some seed has none
-                    cell = replace(cell, why_not=why_not(known, metric))
+                    cell = replace(cell, why_not=why_not(scored, metric))
             # two seeds can have an interval wider than what a percentage can be
             row[heading(metric)] = cell.percentage()
             row[f"{heading(metric)}_published"] = printed.values.get(metric, "")
@@ -115,11 +115,11 @@ def resample(
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
     means = {}
-    for method, known in scores.items():
-        values = known.of(metrics)
+    for method, scored in scores.items():
+        values = scored.of(metrics)
         means[method] = (
-            seed_scores(values, known.instances),
-            resampled_scores(values, known.instances, drawn),
+            seed_scores(values, scored.instances),
+            resampled_scores(values, scored.instances, drawn),
         )
     return means
 
@@ -164,8 +164,8 @@ def measured_words(
     """Return on what our scores were measured, and what their interval is, as two sentences."""
     first = next(iter(scores.values()))
     counts: dict[int, list[str]] = {}
-    for method, known in scores.items():
-        counts.setdefault(len(known.values), []).append(method)
+    for method, scored in scores.items():
+        counts.setdefault(len(scored.values), []).append(method)
     most = max(counts)
     fewer = [f"{', '.join(counts[count])}: {count}" for count in sorted(counts) if count < most]
     bootstrap = f"bootstrap, {settings.resamples:,} resamples"
