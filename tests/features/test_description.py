@@ -35,6 +35,8 @@ def test_the_description_and_the_name_of_the_data_go_into_features(
     videos, annotations = write_tables({"a": "training"})
     write_annotations(annotations, [], "some videos")
     assert read_name(annotations) == "some videos"
+    (tmp_path / "annotations.csv").write_text("video_id,start,end,label\n")
+    assert read_name(tmp_path / "annotations.csv") == "a data set without a name"
     plain = RescaleSettings(components=0, standardise="none")
     collect([shard], videos, annotations, tmp_path / "f.h5", plain)
     assert read_description(tmp_path / "f.h5") == ("numbers", "some videos")

@@ -6,22 +6,25 @@ their video.
 """
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.dataset.formats.reading import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    matching_forms,
+    possible_names,
     quoted,
-    text_problem,
-    to_number,
 )
-from actionspan.dataset.formats.tables import read_video_info
+from actionspan.dataset.formats.registry import (
+    AnnotationFormat,
+    read_annotation_file,
+    read_text,
+)
+from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.rejections import OnBadInput, Rejection
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.dataset.tables import Annotation, Instance, Video
@@ -182,15 +185,10 @@ def check_instance(
     Returns:
         The instance and an empty text, or None and the reason.
     """
-    start, end = to_number(raw.start), to_number(raw.end)
-    if start is None or end is None:
-        name, value = ("start", raw.start) if start is None else ("end", raw.end)
-        return None, f"{name} {quoted(value)} is not a number of seconds"
-    label = str(raw.label).strip() if isinstance(raw.label, str | int) else ""
-    if not label:
-        return None, "no label"
-    if problem := text_problem(label):
-        return None, f"label {problem}"
+    try:
+        start, end, label = raw.parsed()
+    except ValueError as error:
+        return None, str(error)
     if start >= end:
         return None, f"start {start:g} is not before end {end:g}"
     if start < -overshoot or end > duration + overshoot or start >= duration or end <= 0:
@@ -209,15 +207,16 @@ class _Names:
 
     def __init__(self, ids: Mapping[str, object]) -> None:
         self.ids = ids
-        self.forms: dict[str, str] = {}
-        for video_id in sorted(ids, reverse=True):
-            self.forms[matching_forms(video_id, ())[1]] = video_id
+        self.composed = {
+            unicodedata.normalize("NFC", video_id): video_id
+            for video_id in sorted(ids, reverse=True)
+        }
 
     def find(self, name: str) -> str | None:
         if name in self.ids:
             return name
-        forms = matching_forms(name, VIDEO_SUFFIXES)
-        return next((self.forms[form] for form in forms if form in self.forms), None)
+        names = possible_names(name, VIDEO_SUFFIXES)
+        return next((self.composed[name] for name in names if name in self.composed), None)
 
 
 def _check(

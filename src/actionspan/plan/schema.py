@@ -10,7 +10,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-from actionspan.dataset.tables import SUBSETS
+from actionspan.dataset.formats.records import SUBSETS
+from actionspan.dataset.formats.registry import FORMAT_NAMES
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.evaluation.baselines import METHODS, BaselineSettings
@@ -60,7 +61,7 @@ _WORKFLOW: dict[str, dict[str, Any]] = {
     "dataset": {
         "videos": {**_TEXT_OR_NULL, "description": "folder of videos; demo: the embedded set"},
         "annotations": {**_TEXT_OR_NULL, "description": "annotation file, or folder of THUMOS14"},
-        "format": {"enum": ["auto", "activitynet", "anet_anno_action", "thumos14", "table"]},
+        "format": {"enum": list(FORMAT_NAMES)},
         "overshoot_seconds": {"type": "number", "minimum": 0},
         "ambiguous": {"type": "boolean"},
         "video_info": {**_TEXT_OR_NULL, "description": "video_info_new.csv"},

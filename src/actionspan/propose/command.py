@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: proposals)",
     )
     parser.add_argument(
-        "--annotations", type=Path, help="ActivityNet JSON; the figures then show the truth"
+        "--annotations", type=Path, help="annotations in any form; the figures then show them"
     )
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
 
@@ -85,9 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _truth(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    from actionspan.dataset.tables import read_annotations
+    from actionspan.dataset.tables import read_instances
 
-    return {video.video_id: video.instances for video in read_annotations(path)}
+    return dict(read_instances(path))
 
 
 def _proposer(model: str, threads: int) -> "Proposer | MotionProposer":

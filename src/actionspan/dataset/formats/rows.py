@@ -1,38 +1,26 @@
-"""Annotations as tables: plain CSV or TSV, both CSV forms of THUMOS14, and its text files.
+"""Rows of tables: the separator, the names of the columns, and a row put to its video's record.
 
-A plain table has the columns video, start, end, label and, if wanted, subset; a header line names
-them in any order, without one they stand in this order. The separator is a tab, a comma or a
-semicolon. A row that names only a video (and a subset) says that the video holds no instance.
-
-THUMOS14: its validation set, which everyone trains on, becomes our training subset, and its test
-set our validation subset. "Ambiguous" marks actions that annotators were not sure of; they are
-part of the ground truth in the published proposal scores, so they are kept by default.
+A header line names the columns in any order; without one they are video, start, end, label and,
+if wanted, subset. The separator is a tab, a comma or a semicolon. A row that names only a video
+(and a subset) says that the video holds no instance.
 """
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    canonical_subset,
     id_problem,
     positive,
     quoted,
+    subset_name,
     subset_problem,
     to_number,
 )
 from actionspan.errors import InputError, printable
-
-THUMOS14_CLASSES = (
-    "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "
-    "Diving FrisbeeCatch GolfSwing HammerThrow HighJump JavelinThrow LongJump PoleVault Shotput "
-    "SoccerPenalty TennisSwing ThrowDiscus VolleyballSpiking"
-).split()
-AMBIGUOUS = "Ambiguous"
 
 COLUMNS = {
     "video": ("video", "video_id", "video-id", "video-name", "video_name", "id", "name", "file"),
@@ -47,69 +35,14 @@ COLUMNS = {
 
 
 @dataclass(kw_only=True)
-class _Line:
+class Line:
     """One line of a table: its number and the values by our names of the columns."""
 
     row: str
     values: dict[str, str]
 
 
-def read_table_records(file: str, text: str, form: str, keep_ambiguous: bool) -> Reading:
-    """Read a plain table or a THUMOS14 table.
-
-    Args:
-        file: The file's name, for messages.
-        text: Its content.
-        form: `table`, `thumos14` or `auto`.
-        keep_ambiguous: Whether THUMOS14's class "Ambiguous" counts as instances.
-
-    Raises:
-        InputError: The header line names other columns.
-    """
-    reading = Reading()
-    header = text.split("\n", 1)[0].lower()
-    thumos = form == "thumos14" or (
-        form == "auto" and ("startframe" in header or "label-idx" in header)
-    )
-    records: dict[str, Record] = {}
-    for line in _lines(file, text, ("video", "start", "end", "label"), reading):
-        if thumos:
-            line.values["subset"] = _thumos_subset(line.values["video"])
-            line.values["label"] = _thumos_label(line.values["label"])
-            if line.values["label"] == AMBIGUOUS and not keep_ambiguous:
-                continue
-        _add(file, line, records, reading)
-    reading.records = list(records.values())
-    return reading
-
-
-def read_thumos_folder(files: Mapping[Path, str], keep_ambiguous: bool) -> Reading:
-    """Read THUMOS14's own text files, `<Class>_val.txt`, with lines `video start end`.
-
-    Args:
-        files: The content of each file.
-        keep_ambiguous: Whether the class "Ambiguous" counts as instances.
-    """
-    reading = Reading()
-    records: dict[str, Record] = {}
-    for path, text in files.items():
-        label = path.stem.rsplit("_", 1)[0]
-        if label == AMBIGUOUS and not keep_ambiguous:
-            continue
-        for number, content in enumerate(text.split("\n"), start=1):
-            words = content.split()
-            if len(words) not in (0, 3):
-                reading.reject(str(path), str(number), "'video start end' is wanted")
-            elif words:
-                subset = _thumos_subset(words[0])
-                values = dict(zip(("video", "start", "end"), words, strict=True))
-                values |= {"label": label, "subset": subset}
-                _add(str(path), _Line(row=str(number), values=values), records, reading)
-    reading.records = list(records.values())
-    return reading
-
-
-def read_video_info(file: str, text: str) -> Reading:
+def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
     """Read what is known of videos without their files: `video_info_new.csv` or a like table.
 
     The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
@@ -118,18 +51,18 @@ def read_video_info(file: str, text: str) -> Reading:
     Raises:
         InputError: The header line names no column of videos.
     """
-    reading = Reading()
+    reading = Reading(strict=strict)
     records: dict[str, Record] = {}
     said: dict[str, dict[str, str]] = {}
     no_instance = {"start": "", "end": "", "label": ""}
-    for line in _lines(file, text, ("video",), reading):
+    for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
         values = {
             key: line.values.get(key, "") for key in ("video", "subset", "seconds", "frames", "fps")
         }
         if video_id not in records:
             said[video_id] = values
-            _add(file, _Line(row=line.row, values=values | no_instance), records, reading)
+            _add(file, Line(row=line.row, values=values | no_instance), records, reading)
         elif said[video_id] != values:
             reason = f"other values than row {records[video_id].row}, which counts, has for"
             reading.reject(file, line.row, f"{reason} {quoted(video_id, 100)}")
@@ -137,7 +70,15 @@ def read_video_info(file: str, text: str) -> Reading:
     return reading
 
 
-def _lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[_Line]:
+def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
+    """Add each line to the record of its video."""
+    records = {record.video_id: record for record in reading.records}
+    for line in lines:
+        _add(file, line, records, reading)
+    reading.records = list(records.values())
+
+
+def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[Line]:
     """Yield the lines of a table; lines that cannot be split right are rejected."""
     lines = text.splitlines() if "\n" not in text else text.split("\n")
     first = next((line for line in lines if line.strip()), "")
@@ -164,7 +105,7 @@ def _lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> I
             continue
         values = dict.fromkeys(needed, "")
         values |= {name: cell for name, cell in zip(columns, cells, strict=False) if name}
-        yield _Line(row=str(number), values=values)
+        yield Line(row=str(number), values=values)
 
 
 def _columns(
@@ -190,10 +131,10 @@ def _columns(
     return columns, True
 
 
-def _add(file: str, line: _Line, records: dict[str, Record], reading: Reading) -> None:
+def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:
     """Add one line to the record of its video."""
     video_id = line.values["video"]
-    subset = canonical_subset(line.values.get("subset"))
+    subset = subset_name(line.values.get("subset"), reading.strict)
     problem = id_problem(video_id)
     if not problem and subset is None:
         problem = subset_problem(line.values["subset"])
@@ -213,18 +154,3 @@ def _add(file: str, line: _Line, records: dict[str, Record], reading: Reading) -
     start, end, label = (line.values[key] for key in ("start", "end", "label"))
     if start or end or label:
         record.instances.append(RawInstance(row=line.row, start=start, end=end, label=label))
-
-
-def _thumos_subset(video_id: str) -> str:
-    if video_id.startswith("video_validation_"):
-        return "training"
-    return "validation" if video_id.startswith("video_test_") else ""
-
-
-def _thumos_label(label: str) -> str:
-    """Return a class's name; ground-truth tables give its number, -1 for Ambiguous."""
-    if label == "-1":
-        return AMBIGUOUS
-    if label.isdecimal() and int(label) < len(THUMOS14_CLASSES):
-        return THUMOS14_CLASSES[int(label)]
-    return label
