@@ -34,6 +34,7 @@ SHORT = {
     "propose": "actionspan.propose.command",
     "score": "actionspan.evaluation.score",
     "fit-timing": "actionspan.scaling.fit_timing",
+    "config": "actionspan.plan.config",
     "schema": "actionspan.plan.schema",
 }
 

@@ -10,7 +10,7 @@ import torch
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition import training as module
-from actionspan.recognition.settings import RecognitionSettings
+from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import train
 from recognition.learning import TINY, write_task
 
@@ -51,27 +51,28 @@ def same(one: Path, other: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("variant", "steps", "learners"),
-    [("aavg1", 2, 3), ("aavg2", -1, 2), ("aavg3", 1, 2), ("aavg3", -1, 3)],
+    ("parts", "steps", "learners"),
+    [(0, 2, 3), (1, -1, 2), (2, 1, 2), (2, -1, 3)],
 )
 def test_ranks_and_one_process_give_the_same_bits(
-    clips, on_ranks, tmp_path, variant, steps, learners
+    clips, on_ranks, tmp_path, parts, steps, learners
 ):
     """15 clips and 9 to validate: shares of learners differ, and so do ranks' shares of those."""
-    flags = [f"--variant={variant}", f"--averaging-steps={steps}", "--stream=rgb"]
+    flags = ["--aavg", *PARTS[:parts], f"--averaging-steps={steps}", "--stream=rgb"]
     ranks = on_ranks(learners, tmp_path / "ranks", *flags)
-    alone = in_process(clips, tmp_path / "alone", learners, variant=variant, averaging_steps=steps)
+    options = {"aavg": PARTS[:parts], "averaging_steps": steps}
+    alone = in_process(clips, tmp_path / "alone", learners, **options)
     assert same(ranks, alone)
     sent = [float(row["sent_bytes"]) for row in read_tsv(ranks / "log.tsv")]
     assert sent[0] > 0
     assert {row["sent_bytes"] for row in read_tsv(alone / "log.tsv")} == {"0"}
 
 
-@pytest.mark.parametrize("variant", ["aavg2", "aavg4"])
-def test_what_one_process_began_ranks_end(clips, on_ranks, tmp_path, monkeypatch, variant):
-    """A checkpoint holds what is each learner's own (aavg2: Adam's moments, batch norms)."""
+@pytest.mark.parametrize("parts", [1, 3])
+def test_what_one_process_began_ranks_end(clips, on_ranks, tmp_path, monkeypatch, parts):
+    """A checkpoint holds each learner's own (Adam's moments, batch norms)."""
     rgb = in_process(clips, tmp_path / "rgb", 1) / "model.pt"
-    options = {"stream": "flow", "rgb": rgb, "variant": variant}
+    options = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
     whole = in_process(clips, tmp_path / "whole", 2, **options)
     run_epoch = module.run_epoch
 
@@ -83,14 +84,14 @@ def test_what_one_process_began_ranks_end(clips, on_ranks, tmp_path, monkeypatch
     monkeypatch.setattr(module, "run_epoch", killed)
     with pytest.raises(KeyboardInterrupt):
         in_process(clips, tmp_path / "out", 2, **options)
-    flags = [f"--variant={variant}", "--stream=flow", f"--rgb-model={rgb}"]
+    flags = ["--aavg", *PARTS[:parts], "--stream=flow", f"--rgb-model={rgb}"]
     assert same(on_ranks(2, tmp_path / "out", *flags), whole)
 
 
 def test_averaging_after_each_step_is_summing_gradients(clips, on_ranks, tmp_path):
     """With SGD, whose update is linear, and shares of equal size."""
     flags = ["--stream=rgb", "--optimiser=sgd", "--batch-size=5", "--epochs=2", "--keep=last"]
-    flags += ["--variant=custom", "--no-adaptive-batch"]
+    flags += ["--aavg", *PARTS[1:]]
     averaged = on_ranks(3, tmp_path / "averaged", *flags, "--averaging-steps=1")
     summed = on_ranks(3, tmp_path / "summed", *flags, exchange="ring")
     one, two = (
@@ -103,7 +104,7 @@ def test_averaging_after_each_step_is_summing_gradients(clips, on_ranks, tmp_pat
 
 @pytest.mark.parametrize(("exchange", "more"), [("ps_async", 1), ("periodic", 0)])
 def test_peers_train_too(on_ranks, tmp_path, exchange, more):
-    flags = ["--stream=rgb", "--variant=aavg1", "--epochs=6"]
+    flags = ["--stream=rgb", "--aavg", "--epochs=6"]
     out = on_ranks(2, tmp_path / "out", *flags, exchange=exchange, more=more)
     rows = read_tsv(out / "log.tsv")
     losses = [float(row["training_loss"]) for row in rows]
@@ -125,7 +126,7 @@ def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
 @pytest.mark.parametrize("exchange", ["ring", "periodic"])
 def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
     words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]
-    words += ["--exchange", exchange, "--epochs=1", "--variant=aavg1", "--input-size=64"]
+    words += ["--exchange", exchange, "--epochs=1", "--aavg", "--input-size=64"]
     words += ["--no-pretrained"]
     done = subprocess.run(
         [sys.executable, "-m", "actionspan", *map(str, words)],

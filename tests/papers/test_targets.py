@@ -11,7 +11,7 @@ CONFIG = {
     "recognition": {
         "learners": 2,
         "training": {"learning_rate": 0.0001},
-        "experiments": {"seeds": 2, "intervals": "1,4", "learning_rates": "0.0001,0.0003"},
+        "experiments": {"seeds": 2, "intervals": [1, 4], "learning_rates": [0.0001, 0.0003]},
     },
 }
 

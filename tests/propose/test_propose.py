@@ -31,7 +31,6 @@ ENCODERS = {
     "batch_size": 4,
 }
 CANDIDATES = {"peak_ratio": 0.5, "candidates": 200}
-PREDICTION = {"scales": "1,0.5"}
 RANKING = {"boundary_power": 0.5}
 SUPPRESSION = {"keep": 20}
 
@@ -83,7 +82,6 @@ def trained(tmp_path_factory) -> Trained:
     )
     stage(
         "temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5",
-        *flags(PREDICTION),
     )
     candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
     stage(candidates, *flags(CANDIDATES))
@@ -99,7 +97,6 @@ def trained(tmp_path_factory) -> Trained:
         "frames": FRAMES,
         "flow": FLOW,
         "encoders": ENCODERS,
-        "prediction": PREDICTION,
         "candidates": CANDIDATES,
         "ranking": RANKING,
         "suppression": SUPPRESSION,
@@ -289,7 +286,7 @@ def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     """Its features come from files: a video alone gives none."""
     settings = {"frames": {}, "flow": {}, "encoders": {"source": "external"}}
-    settings |= {"prediction": {}, "candidates": {}, "ranking": {}, "suppression": {}}
+    settings |= {"candidates": {}, "ranking": {}, "suppression": {}}
     words = ["proposals", "bundle", "--settings", json.dumps(settings)]
     words += ["--features", str(trained.folder / "features.h5")]
     words += ["--temporal", str(trained.folder / "temporal/model.pt")]
@@ -319,9 +316,8 @@ def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path)
     content = torch.load(trained.model / "model.pt", weights_only=True)
     settings = json.loads(content["settings"])
     content["settings"] = json.dumps(
-        {name: settings[name] for name in settings if name not in ("prediction", "ranking")}
+        {name: settings[name] for name in settings if name != "ranking"}
     )
     torch.save(content, tmp_path / "old.pt")
     bundle = load_bundle(tmp_path / "old.pt")
-    assert (bundle.prediction.scales, bundle.ranking.boundary_power) == ("1", 1.0)
-    assert load_bundle(trained.model).prediction.scales == "1,0.5"
+    assert bundle.ranking.boundary_power == 1.0

@@ -48,8 +48,6 @@ rule temporal_predict:
         "results/logs/temporal_predict/{model}/{run}.log",
     conda:
         "../../envs/environment.yaml"
-    params:
-        settings=flags(config["temporal"]["prediction"]),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
-        " {params.settings} --out {output} > {log} 2>&1"
+        " --out {output} > {log} 2>&1"

@@ -28,28 +28,27 @@ from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.rejections import OnBadInput, Rejection
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.dataset.tables import Annotation, Instance, Video
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexSettings:
+class IndexSettings(Checked):
     """How annotations are read and what happens to bad input."""
 
-    format: AnnotationFormat = option("auto", "form of the annotation file; auto tells it itself")
-    on_bad_input: OnBadInput = option("skip", "leave bad videos and rows out, or stop")
-    validation_fraction: float = option(
-        0.25, "part of the videos without a subset that a stable hash puts in validation"
+    format: AnnotationFormat = option("auto", "form of the annotations")
+    on_bad_input: OnBadInput = option(
+        "skip", "skip: broken videos and rows go to rejected.tsv; fail: they end the run"
     )
     overshoot_seconds: float = option(
-        1.0, "a segment may pass the video's ends by this much and is cut", unit="seconds"
+        1.0, "a segment that passes its video's ends by at most this is cut to it", least=0
     )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.validation_fraction <= 1:
-            raise ValueError(f"validation_fraction: {self.validation_fraction} is not in 0…1")
-        if not 0 <= self.overshoot_seconds < float("inf"):
-            raise ValueError(f"overshoot_seconds: {self.overshoot_seconds} is not at least 0")
+    validation_fraction: float = option(
+        0.25,
+        "part of the videos held out, where the annotations name no subset",
+        least=0,
+        most=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -18,11 +18,20 @@ from actionspan.errors import InputError
 from actionspan.evaluation.resampling import Floats
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
-from actionspan.recognition.settings import VARIANTS, Variant
+from actionspan.recognition.settings import PARTS, Part
 
 _SEED = "(?:-seed([2-9]|[1-9][0-9]+))?"
+
+Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
+# The parts of AAVG that each variant has on: one more than the variant before.
+VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
+    "aavg1": PARTS[:0],
+    "aavg2": PARTS[:1],
+    "aavg3": PARTS[:2],
+    "aavg4": PARTS[:3],
+}
 # What the name of a run of recognition begins with: a variant of AAVG, or another exchange.
-METHODS = (*(v for v in VARIANTS if v != "custom"), *(e for e in ON_CPUS if e != "aavg"))
+METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -126,7 +135,7 @@ class Learning:
         changed = {**settings, "averaging_steps": self.interval}
         changed["seed"] += self.seed - 1
         if self.variant is not None:
-            changed["variant"] = self.variant
+            changed["aavg"] = list(VARIANTS[self.variant])
         if self.learning_rate is not None:
             changed["learning_rate"] = float(self.learning_rate)
         return changed

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.schema import encoders_of, trains_classifiers
+from actionspan.plan.checking import encoders_of, trains_classifiers
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,6 @@ class OutcomesPlan:
             "frames": self.features.frames,
             "flow": config["video"]["flow"],
             "encoders": {"source": source, **self.features.encoders},
-            "prediction": config["temporal"]["prediction"],
             "candidates": config["proposals"]["candidates"],
             "ranking": config["proposals"]["ranking"],
             "suppression": config["proposals"]["suppression"],

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.config import check_config
+from actionspan.plan.checking import check_config, check_settings
 from actionspan.plan.dataset import DatasetPlan, plan_dataset
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
 from actionspan.plan.ranks import RanksPlan
 from actionspan.plan.recognition import RecognitionPlan, plan_recognition
-from actionspan.plan.schema import check_settings
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,7 @@ class Proposer:
         features = transform_features(raw, times, duration, bundle.transform)
         starts = bundle.transform.starts(len(features))
         windows = cut_windows(features, starts, bundle.transform.steps)
-        probabilities = predict_windows(
-            bundle.temporal, windows, starts, len(features), bundle.prediction
-        )
+        probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
         # Probabilities to ranked proposals
         segments, scores = propose_video(
             probabilities,

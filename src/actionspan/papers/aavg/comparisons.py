@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.papers.runs import Learning
+from actionspan.papers.runs import VARIANTS, Learning, Variant
 from actionspan.parallel.settings import ExchangeName
-from actionspan.recognition.settings import VARIANTS, Variant
 
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
@@ -38,7 +37,7 @@ class Comparison:
         return [
             run_of(method, learners, interval)
             for method in self.labels
-            for interval in (*settings.steps(), -1)
+            for interval in (*settings.intervals, -1)
         ]
 
     def label(self, run: Learning) -> str | None:
