@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from actionspan.errors import InputError
-from actionspan.evaluation.resampling import Floats
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.recognition.settings import PARTS, Part
@@ -34,6 +34,7 @@ VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
 METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
 
 Key = TypeVar("Key", bound=Hashable)
+Floats = NDArray[np.float64]
 
 
 def split_seed(name: str) -> tuple[str, int]:
