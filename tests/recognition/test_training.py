@@ -63,6 +63,7 @@ def test_what_differs_is_learned(learn, clips, stream, learners):
     out = learn(stream=stream, learners=learners, **options)
     scores = json.loads((out / "scores.json").read_text())
     assert scores["accuracy"] == 1.0
+    assert f"adam at 0.001, {learners} learner" in scores["trained"]
     assert scores["classes"] == ["bright", "dark", "background"]
     store = ClipStore([clips])
     chosen = [clip for clip in store.clips if clip.subset == "validation"]

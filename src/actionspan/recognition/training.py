@@ -27,6 +27,7 @@ from actionspan.recognition.network import (
     FORMAT,
     classifier_content,
 )
+from actionspan.recognition.scores import training_words
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import Task, read_task
 from actionspan.running.determinism import deterministic, seed_torch
@@ -218,11 +219,12 @@ def train(
             checkpoint=checkpoint,
             title=f"training {stream}",
         )
-        finish(run, task, evaluator, out)
+        trained = training_words(settings, learners, weights, task.store.data)
+        finish(run, task, evaluator, out, trained)
     end(run, checkpoint)
 
 
-def finish(run: Run, task: Task, evaluator: Evaluator, out: Path) -> None:
+def finish(run: Run, task: Task, evaluator: Evaluator, out: Path, trained: str) -> None:
     """Score the validation clips with the model that is kept, and write the results."""
     model, settings, store = run.models[0], task.settings, task.store
     clips = task.validation
@@ -245,6 +247,7 @@ def finish(run: Run, task: Task, evaluator: Evaluator, out: Path) -> None:
         out / "scores.json",
         {
             "stream": task.stream,
+            "trained": trained,
             "classes": store.classes,
             "samples": settings.final_samples,
             "accuracy": found if np.isfinite(found) else None,

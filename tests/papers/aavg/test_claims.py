@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.aavg.comparisons import STREAM_NAMES
-from actionspan.papers.aavg.comparisons_judged import (
+from actionspan.papers.aavg.accuracies import TWO_STREAM, accuracies, estimate
+from actionspan.papers.aavg.claims import (
     FINAL,
     FIRST_HALF,
     FIRST_QUARTER,
@@ -17,12 +16,13 @@ from actionspan.papers.aavg.comparisons_judged import (
     judge_claims,
     not_lower,
 )
-from actionspan.papers.aavg.final_accuracy import TWO_STREAM, accuracies, estimate
+from actionspan.papers.aavg.comparisons import STREAM_NAMES
 from actionspan.papers.aavg.published import published_difference
-from actionspan.papers.aavg.run_files import read_logs, read_scores
+from actionspan.papers.aavg.readers import read_run_logs, read_run_scores
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.claims import VERDICTS
 from papers.aavg.runs import named, write_log, write_scores
+from papers.steps import outputs, run_step
 
 SETTINGS = ExperimentSettings(resamples=200)
 REPRODUCED, NOT, UNKNOWN = VERDICTS
@@ -44,7 +44,7 @@ def test_both_streams_together_are_the_mean_of_their_probabilities(tmp_path):
         write_scores(tmp_path, "aavg1-epoch-2", "rgb", [0.9, 0.4, 0.4, 0.6]),
         write_scores(tmp_path, "aavg1-epoch-2", "flow", [0.2, 0.3, 0.8, 0.45]),
     ]
-    found = accuracies(read_scores(paths))
+    found = accuracies(read_run_scores(paths))
     assert found["aavg1-epoch", "rgb"].correct.tolist() == [[100, 0, 0, 100]]
     assert found["aavg1-epoch", "flow"].correct.tolist() == [[0, 0, 100, 0]]
     assert found["aavg1-epoch", TWO_STREAM].correct.tolist() == [[100, 0, 100, 100]]
@@ -57,10 +57,10 @@ def test_both_streams_are_paired_by_seed(tmp_path):
         write_scores(tmp_path, "aavg1-epoch-2-seed2", "flow", [0.1, 0.1]),
         write_scores(tmp_path, "aavg1-epoch-2-seed3", "flow", [0.8, 0.2]),
     ]
-    both = accuracies(read_scores(paths))["aavg1-epoch", TWO_STREAM]
+    both = accuracies(read_run_scores(paths))["aavg1-epoch", TWO_STREAM]
     assert both.seeds == (3,)
     assert both.correct.tolist() == [[0, 100]]
-    assert ("aavg1-epoch", TWO_STREAM) not in accuracies(read_scores([paths[0], paths[2]]))
+    assert ("aavg1-epoch", TWO_STREAM) not in accuracies(read_run_scores([paths[0], paths[2]]))
 
 
 def test_rgb_of_aavg4_is_that_of_aavg3(tmp_path):
@@ -68,11 +68,11 @@ def test_rgb_of_aavg4_is_that_of_aavg3(tmp_path):
         write_scores(tmp_path, "aavg3-epoch-2", "rgb", [0.9, 0.1, 0.9]),
         write_scores(tmp_path, "aavg4-epoch-2", "flow", [0.3, 0.95, 0.3]),
     ]
-    found = accuracies(read_scores(paths))
+    found = accuracies(read_run_scores(paths))
     assert found["aavg4-epoch", "rgb"].correct.tolist() == [[100, 0, 100]]
     assert found["aavg4-epoch", TWO_STREAM].correct.tolist() == [[100, 100, 100]]
     own = write_scores(tmp_path, "aavg4-epoch-2", "rgb", [0.1, 0.1, 0.1])
-    assert not accuracies(read_scores([*paths, own]))["aavg4-epoch", "rgb"].correct.any()
+    assert not accuracies(read_run_scores([*paths, own]))["aavg4-epoch", "rgb"].correct.any()
 
 
 def test_the_interval_joins_seeds_and_clips():
@@ -94,9 +94,8 @@ def test_the_table(tmp_path):
         *scores_of(tmp_path, aavg1_epoch_2=[right, right], aavg3_epoch_2=[(1, 1, 1, 1)] * 2),
         *scores_of(tmp_path, "flow", aavg1_epoch_2=[(0, 0, 0, 0)] * 2, none_k1_1=[right]),
     ]
-    out = ["--out-tsv", tmp_path / "t.tsv", "--out-markdown", tmp_path / "t.md"]
-    words = ["--measured-on", WORDS, *out, "--resamples", 100, "--scores", *paths]
-    assert main(["recognition", "table", *map(str, words)]) == 0
+    words = [*outputs(tmp_path, "t"), "--resamples", 100]
+    run_step("aavg", "table", *words, "--scores", *paths)
     one, two, three, four = read_tsv(tmp_path / "t.tsv")
     assert [row["method"] for row in (one, two, three, four)] == [f"aavg{n}" for n in range(1, 5)]
     assert (one["seeds"], one["rgb"], one["flow"]) == ("2", "75.00", "0.00")
@@ -117,9 +116,8 @@ def test_the_table(tmp_path):
 
 def test_without_validation_clips_the_table_has_the_published_numbers_alone(tmp_path):
     path = write_scores(tmp_path, "aavg1-epoch-2", "rgb", [])
-    out = ["--out-tsv", tmp_path / "t.tsv", "--out-markdown", tmp_path / "t.md"]
-    words = ["--measured-on", WORDS, *out, "--scores", path]
-    assert main(["recognition", "table", *map(str, words)]) == 0
+    words = [*outputs(tmp_path, "t"), "--scores", path]
+    run_step("aavg", "table", *words)
     assert read_tsv(tmp_path / "t.tsv")[0]["rgb"] == ""
 
 
@@ -141,7 +139,7 @@ def test_other_scores_are_named(tmp_path, changed, message):
     first = write_scores(tmp_path, "aavg1-epoch-2", "rgb", [0.5, 0.6])
     other = write_scores(tmp_path, "aavg1-epoch-2-seed2", "rgb", [0.5, 0.6], **changed)
     with pytest.raises(InputError, match=f"seed2/rgb/scores.json: {message}"):
-        read_scores([first, other])
+        read_run_scores([first, other])
 
 
 def test_published_differences():
@@ -169,8 +167,8 @@ def test_not_lower(low, high, verdict):
 
 def findings(logs=(), scores=()):
     return {
-        (one.claim, one.measure): one
-        for one in judge_claims(read_logs(logs), read_scores(scores), SETTINGS)
+        (one.claim.text, one.claim.measure): one
+        for one in judge_claims(read_run_logs(logs), read_run_scores(scores), SETTINGS)
     }
 
 
@@ -189,8 +187,8 @@ def test_a_claim_holds_where_the_same_clips_and_seeds_speak_for_it(tmp_path):
     found = findings(scores=scores)
     one = found["the adaptive batch helps", f"{FINAL}, RGB"]
     assert (one.difference, one.verdict) == (20, REPRODUCED)
-    assert (one.better, one.worse) == ("aavg2-epoch", "aavg1-epoch")
-    assert one.published == pytest.approx(2.1)
+    assert (one.claim.better, one.claim.worse) == ("aavg2-epoch", "aavg1-epoch")
+    assert one.claim.published == pytest.approx(2.1)
     # the seeds differ by exactly 20 each, so that only clips are in the interval
     by_clip = np.array([[100.0 * (b - a) for a, b in zip(level(20), level(28), strict=True)]] * 3)
     assert one.low == pytest.approx(estimate(by_clip, SETTINGS).low, abs=10)
@@ -249,21 +247,21 @@ def k_runs(folder, **levels):
 
 def test_k_is_judged_by_the_other_that_speaks_most_against_it(tmp_path):
     found = findings(**k_runs(tmp_path, k1=10, k2=25, k8=20, epoch=38))
-    assert (found[BEST].verdict, found[BEST].worse) == (REPRODUCED, "aavg1-k2")
+    assert (found[BEST].verdict, found[BEST].claim.worse) == (REPRODUCED, "aavg1-k2")
     assert found[BEST].difference == pytest.approx(32.5)
-    assert found[BEST].published is None
-    assert (found[HARMLESS].verdict, found[HARMLESS].better) == (REPRODUCED, "aavg1-k8")
+    assert found[BEST].claim.published is None
+    assert (found[HARMLESS].verdict, found[HARMLESS].claim.better) == (REPRODUCED, "aavg1-k8")
 
 
 def test_one_k_that_is_better_is_enough(tmp_path):
     found = findings(**k_runs(tmp_path, k1=30, k2=10, k8=39, epoch=20))
-    assert (found[BEST].verdict, found[BEST].worse) == (NOT, "aavg1-k8")
-    assert (found[HARMLESS].verdict, found[HARMLESS].better) == (NOT, "aavg1-k2")
+    assert (found[BEST].verdict, found[BEST].claim.worse) == (NOT, "aavg1-k8")
+    assert (found[HARMLESS].verdict, found[HARMLESS].claim.better) == (NOT, "aavg1-k2")
 
 
 def test_one_k_that_is_as_good_leaves_it_open(tmp_path):
     found = findings(**k_runs(tmp_path, k1=10, k4=38, epoch=38))
-    assert (found[BEST].verdict, found[BEST].worse) == (UNKNOWN, "aavg1-k4")
+    assert (found[BEST].verdict, found[BEST].claim.worse) == (UNKNOWN, "aavg1-k4")
     assert found[BEST].why.startswith("Both are equal in every resample")
     missing = findings(**k_runs(tmp_path / "other", k2=10, k4=38))
     assert missing[BEST].why == "There are no runs of aavg1-epoch."
@@ -290,7 +288,7 @@ def test_the_first_half_of_the_epochs(tmp_path):
     one = found["with transfer, flow is accurate earlier", f"{FIRST_HALF}, flow"]
     half = T95 * 5  # differences of 20 and 30 points
     assert (one.difference, one.low, one.high) == pytest.approx((25, 25 - half, 25 + half))
-    assert (one.verdict, one.published) == (UNKNOWN, None)
+    assert (one.verdict, one.claim.published) == (UNKNOWN, None)
 
 
 def test_the_first_quarter_of_the_epochs(tmp_path):
@@ -351,9 +349,8 @@ def test_what_says_nothing_on_communication(tmp_path, run, sent, why):
 
 def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     files = k_runs(tmp_path, k1=10, k2=25, epoch=38)
-    out = ["--out-tsv", tmp_path / "c.tsv", "--out-markdown", tmp_path / "c.md"]
-    words = ["--measured-on", WORDS, *out, "--logs", *files["logs"], "--scores", *files["scores"]]
-    assert main(["recognition", "claims", *map(str, words)]) == 0
+    words = outputs(tmp_path, "c")
+    run_step("aavg", "claims", *words, "--logs", *files["logs"], "--scores", *files["scores"])
     rows = read_tsv(tmp_path / "c.tsv")
     assert len(rows) == len({(row["claim"], row["measure"]) for row in rows}) == 19
     assert [row["verdict"] for row in rows].count(REPRODUCED) == 2
@@ -361,6 +358,6 @@ def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     assert text.startswith("Claims of paper 003 on our data: 2 reproduced, 0 not reproduced, 17")
     assert WORDS in text
     assert all(name in text for name in STREAM_NAMES.values())
+    twice = [write_log(tmp_path, f"ring-k1-{learners}", "rgb", [1]) for learners in (2, 3)]
     with pytest.raises(InputError, match="are of one way"):
-        judge_claims(read_logs([write_log(tmp_path, f"ring-k1-{n}", "rgb", [1]) for n in (2, 3)]),
-                     read_scores(files["scores"]), SETTINGS)  # fmt: skip
+        judge_claims(read_run_logs(twice), read_run_scores(files["scores"]), SETTINGS)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.papers.ring.crossover import crossovers, faster_ranges
 from actionspan.scaling import fit_times
+from actionspan.scaling.crossover import crossovers, faster_ranges
 from scaling.oracle import PAPER_PS, PAPER_RING, runs_of, single_runs
 
 COEFFICIENTS = st.tuples(

@@ -5,28 +5,20 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.aavg.accuracy_curves import read_curves
-from actionspan.papers.aavg.learning_rates import read_sweep
-from actionspan.papers.aavg.run_files import by_way, read_logs
-from papers.aavg.runs import named, write_log
+from actionspan.papers.aavg.readers import by_way, read_run_logs
+from papers.aavg.runs import named, write_log, write_scores
+from papers.steps import cells, outputs, run_step
 
 WORDS = "a network, on some clips"
 T95 = 12.706204736  # of one degree of freedom
 
 
-def run(folder, command, *words, **files):
-    given = [str(word) for flag, paths in files.items() for word in (f"--{flag}", *paths)]
-    out = ["--out-tsv", folder / "out.tsv", "--out-markdown", folder / "out.md"]
-    arguments = ["recognition", command, "--measured-on", WORDS, *words, *map(str, out), *given]
-    return main(arguments)
-
-
-def cells(path):
-    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+def run(folder, step, *words, logs):
+    words = [*words, *outputs(folder, "out", figure=step != "traffic")]
+    scores = write_scores(folder, "aavg1-epoch-2", "rgb", [], trained=WORDS)
+    run_step("aavg", step, *words, "--logs", *logs, "--scores", scores)
 
 
 @pytest.fixture
@@ -39,7 +31,7 @@ def batch(tmp_path):
 
 
 def test_curves_are_mean_and_range_of_the_seeds_in_percent(tmp_path, batch):
-    assert run(tmp_path, "curves", "--figure", "batch_rgb", logs=batch) == 0
+    run(tmp_path, "curves", "--figure", "batch_rgb", logs=batch)
     assert [tuple(row.values()) for row in read_tsv(tmp_path / "out.tsv")] == [
         ("constant", "aavg1-epoch-2", "1", "12", "1", "50.0", "50.0", "50.0"),
         ("constant", "aavg1-epoch-2", "2", "24", "1", "25.0", "25.0", "25.0"),
@@ -64,8 +56,9 @@ def test_every_k_has_a_curve(tmp_path):
         write_log(tmp_path, f"aavg1-{steps}-2", "flow", [0.5, 0.6])
         for steps in ("k1", "k8", "epoch")
     ]
-    assert run(tmp_path, "curves", "--figure", "interval_flow", logs=logs) == 0
-    assert list(read_curves(tmp_path / "out.tsv")) == ["K = 1", "K = 8", "K = -1"]
+    run(tmp_path, "curves", "--figure", "interval_flow", logs=logs)
+    labels = dict.fromkeys(row["curve"] for row in read_tsv(tmp_path / "out.tsv"))
+    assert list(labels) == ["K = 1", "K = 8", "K = -1"]
 
 
 @pytest.mark.parametrize(
@@ -76,34 +69,31 @@ def test_every_k_has_a_curve(tmp_path):
         ("aavg1-epoch-4", "rgb", "aavg1-epoch-4 and aavg1-epoch-2 are one curve of batch_rgb"),
     ],
 )
-def test_runs_of_other_figures_are_named(tmp_path, batch, capsys, name, stream, message):
+def test_runs_of_other_figures_are_named(tmp_path, batch, name, stream, message):
     other = write_log(tmp_path, name, stream, [0.1, 0.2, 0.3])
-    assert run(tmp_path, "curves", "--figure", "batch_rgb", logs=[batch[0], other]) == 2
-    assert message in capsys.readouterr().err
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, "curves", "--figure", "batch_rgb", logs=[batch[0], other])
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
 @pytest.mark.parametrize("accuracies", [[0.5, 0.75], [0.5], [0.5, 0.5], [0.5, float("nan")]])
-def test_the_figure_has_the_same_bytes_each_time(tmp_path, suffix, accuracies):
+def test_the_figures_have_the_same_bytes_each_time(tmp_path, accuracies):
     logs = [
         write_log(tmp_path, "aavg3-epoch-2", "flow", [0.25] * len(accuracies)),
         write_log(tmp_path, "aavg4-epoch-2", "flow", accuracies),
     ]
-    assert run(tmp_path, "curves", "--figure", "transfer_flow", logs=logs) == 0
-    files = [tmp_path / f"{name}.{suffix}" for name in ("one", "two")]
-    for file in files:
-        words = ["--table", tmp_path / "out.tsv", "--out", file, "--figure", "transfer_flow"]
-        assert main(["recognition", "plot-curves", *map(str, words)]) == 0
-    assert files[0].read_bytes() == files[1].read_bytes()
-    if suffix == "svg":
-        text = files[0].read_text()
-        ET.fromstring(text)
-        assert ("no validation accuracy in some epoch" in text) == bool(np.isnan(accuracies).any())
+    drawn = []
+    for _ in range(2):
+        run(tmp_path, "curves", "--figure", "transfer_flow", logs=logs)
+        drawn.append([(tmp_path / f"out.{suffix}").read_bytes() for suffix in ("svg", "png")])
+    assert drawn[0] == drawn[1]
+    text = drawn[0][0].decode()
+    ET.fromstring(text)
+    assert ("no validation accuracy in some epoch" in text) == bool(np.isnan(accuracies).any())
 
 
 def test_without_validation_clips_there_is_no_accuracy(tmp_path):
     log = write_log(tmp_path, "aavg1-epoch-2", "rgb", [float("nan")] * 2)
-    assert run(tmp_path, "curves", "--figure", "batch_rgb", logs=[log]) == 0
+    run(tmp_path, "curves", "--figure", "batch_rgb", logs=[log])
     assert cells(tmp_path / "out.md")[2][4] == "no validation clip"
 
 
@@ -117,7 +107,7 @@ def test_without_validation_clips_there_is_no_accuracy(tmp_path):
 def test_a_bad_log_is_named(tmp_path, batch, text, message):
     batch[1].write_text(text)
     with pytest.raises(InputError, match=f"log.tsv: {message}"):
-        read_logs(batch)
+        read_run_logs(batch)
 
 
 def test_logs_of_no_run_of_one_run_and_of_other_lengths_are_named(tmp_path, batch):
@@ -125,18 +115,18 @@ def test_logs_of_no_run_of_one_run_and_of_other_lengths_are_named(tmp_path, batc
     path.parent.mkdir(parents=True)
     path.write_text(batch[0].read_text())
     with pytest.raises(InputError, match="its path names no run; the form is results/recognition"):
-        read_logs([path])
+        read_run_logs([path])
     with pytest.raises(InputError, match="its path names no run"):
-        read_logs([write_log(tmp_path, "aavg1-epoch-2", "depth", [0.5])])
+        read_run_logs([write_log(tmp_path, "aavg1-epoch-2", "depth", [0.5])])
     with pytest.raises(InputError, match="aavg1-epoch-2 is in .* already"):
-        read_logs([batch[0], batch[0]])
+        read_run_logs([batch[0], batch[0]])
     longer = write_log(tmp_path, "aavg1-epoch-2-seed2", "rgb", [0.5] * 4)
     with pytest.raises(InputError, match=r"seed2/rgb/log.tsv: 4 epochs, .* has 3"):
-        read_logs([batch[0], longer])
+        read_run_logs([batch[0], longer])
 
 
 def test_runs_of_one_way_with_other_learners_are_refused(tmp_path, batch):
-    logs = read_logs([batch[0], write_log(tmp_path, "aavg1-epoch-4", "rgb", [0.5] * 3)])
+    logs = read_run_logs([batch[0], write_log(tmp_path, "aavg1-epoch-4", "rgb", [0.5] * 3)])
     with pytest.raises(InputError, match="aavg1-epoch-4 and aavg1-epoch-2 are of one way"):
         by_way(logs)
 
@@ -153,7 +143,7 @@ def test_the_sweep_has_the_best_of_all_epochs_by_the_rate_that_was_logged(tmp_pa
         log("none-k1-1-seed2", 0.0001, best=0.375),
         log("aavg3-epoch-2", 0.0001, "flow", 1.0),
     ]
-    assert run(tmp_path, "rates", logs=logs) == 0
+    run(tmp_path, "rates", logs=logs)
     assert [tuple(row.values()) for row in read_tsv(tmp_path / "out.tsv")] == [
         ("aavg3", "rgb", "3e-05", "1", "50.0", "50.0", "50.0"),
         ("aavg3", "rgb", "0.0001", "1", "75.0", "75.0", "75.0"),
@@ -165,32 +155,18 @@ def test_the_sweep_has_the_best_of_all_epochs_by_the_rate_that_was_logged(tmp_pa
     assert table[2] == ["aavg3", "RGB", "1", "50.00", "75.00"]
     assert table[3][:4] == ["none", "RGB", "2", ""]
     assert table[3][4].startswith("31.25 [")
-    sweep = read_sweep(tmp_path / "out.tsv")
-    assert sweep["rgb"]["none"] == [[0.0001, 31.25, 25.0, 37.5]]
-    for name in ("a.svg", "b.svg"):
-        words = ["--table", tmp_path / "out.tsv", "--out", tmp_path / name]
-        assert main(["recognition", "plot-rates", *map(str, words)]) == 0
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    ET.parse(tmp_path / "a.svg")
+    drawn = (tmp_path / "out.svg").read_bytes()
+    run(tmp_path, "rates", logs=logs)
+    assert drawn == (tmp_path / "out.svg").read_bytes()
+    ET.fromstring(drawn)
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_rate_given_twice_is_named(tmp_path, capsys):
+def test_a_rate_given_twice_is_named(tmp_path):
     logs = [write_log(tmp_path, name, "rgb", [0.5]) for name in ("none-k1-1", "none-k1-1-lr0.0001")]
-    assert run(tmp_path, "rates", logs=logs) == 2
-    assert "none-k1-1-lr0.0001, rgb: the learning rate 0.0001 a second time" in (
-        capsys.readouterr().err
-    )
-
-
-@pytest.mark.parametrize(
-    "text", ["method\tstream\nnone\trgb\n", "", "method\tstream\tlearning_rate\nnone\tx\t0.1\n"]
-)
-def test_a_bad_table_is_named(tmp_path, text):
-    path = tmp_path / "table.tsv"
-    path.write_text(text)
-    for read in (read_sweep, read_curves):
-        with pytest.raises(InputError, match=r"table.tsv: (row 2: not a row of|no row)"):
-            read(path)
+    message = "none-k1-1-lr0.0001, rgb: the learning rate 0.0001 a second time"
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, "rates", logs=logs)
 
 
 def test_traffic_is_the_mean_of_epochs_and_seeds(tmp_path):
@@ -212,7 +188,7 @@ def test_traffic_is_the_mean_of_epochs_and_seeds(tmp_path):
     logs.append(write_log(tmp_path, "periodic-epoch-2", "flow", [0.5, 0.5], **timed))
     logs.append(write_log(tmp_path, "aavg4-epoch-2", "flow", [0.5, 0.5], **unsent))
     logs.append(write_log(tmp_path, "none-k1-1", "flow", [0.5, 0.5], **unsent))
-    assert run(tmp_path, "traffic", logs=logs) == 0
+    run(tmp_path, "traffic", logs=logs)
     mine, periodic, in_process, alone = read_tsv(tmp_path / "out.tsv")
     assert {key: mine[key] for key in list(mine)[:9]} == {
         "run": "aavg1-k4-2",

@@ -1,5 +1,6 @@
-"""The logs and the scores of runs, read for all seeds of each way of joining learners."""
+"""The logs and the scores of runs of recognition, read for all seeds of each run."""
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,9 +10,12 @@ import numpy as np
 
 from actionspan.errors import InputError
 from actionspan.evaluation.resampling import Floats, Integers
-from actionspan.files.storage import read_json, read_tsv
 from actionspan.papers.aavg.comparisons import STREAMS
-from actionspan.papers.aavg.learnings import Learning
+from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.runs import Learning, by_seed, read_logs
+from actionspan.papers.tables import add_files, add_outputs
+from actionspan.recognition.scores import read_classifier_scores
+from actionspan.settings import add_settings, from_arguments
 
 LOG_NUMBERS = (
     "learning_rate",
@@ -22,9 +26,11 @@ LOG_NUMBERS = (
     "seconds",
     "communication_seconds",
 )
+# The settings that say which runs there are: the rules' business, not that of a step.
+_PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
 
-Of = tuple[str, str]
-"""The name of a run of the first seed, and a stream."""
+RunKey = tuple[str, str]
+"""The name of a run of the first seed (or its way of joining learners), and a stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +39,11 @@ class RunLogs:
 
     Attributes:
         learning: The run of the first seed.
-        stream: rgb or flow.
         seeds: The numbers of the S seeds.
         columns: (S, E) by the names `LOG_NUMBERS`.
     """
 
     learning: Learning
-    stream: str
     seeds: tuple[int, ...]
     columns: Mapping[str, Floats]
 
@@ -73,48 +77,49 @@ class RunScores:
 Read = TypeVar("Read", RunLogs, RunScores)
 
 
-def read_logs(paths: Iterable[Path]) -> dict[Of, RunLogs]:
+def add_runs(parser: argparse.ArgumentParser, *, logs: bool = True, figure: bool = False) -> None:
+    """Add the flags of a step: the runs it reads, the files it writes, how intervals are made."""
+    if logs:
+        add_files(parser, "--logs", "runs/{run}/{stream}/log.tsv of any runs")
+    form = "runs/{run}/{stream}/scores.json of any runs, which say how they were trained"
+    add_files(parser, "--scores", form)
+    add_outputs(parser, figure=figure)
+    add_settings(parser, ExperimentSettings, without=_PLANNED)
+
+
+def training_of(scores: Iterable[Path]) -> str:
+    """Return how runs were trained, as the one with the most learners says."""
+    files = _by_run(scores, "scores.json")
+    most = max(files, key=lambda key: Learning.of_name(key[0]).learners)
+    content = read_classifier_scores(next(iter(files[most].values())))
+    return str(content.get("trained", "classifiers of an earlier version"))
+
+
+def settings_of(arguments: argparse.Namespace) -> ExperimentSettings:
+    """Return how intervals are made."""
+    planned = {name: getattr(ExperimentSettings(), name) for name in _PLANNED}
+    return from_arguments(ExperimentSettings, arguments, **planned)
+
+
+def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
     """Read `…/{run}/{stream}/log.tsv` of any runs, in the order given, seeds in theirs.
 
     Raises:
         InputError: A path names no run, two are of one run, a file is no log, or has another
             number of epochs than the first.
     """
-    logs = {}
-    first: tuple[Path, int] | None = None
-    for of, files in _by_run(paths, "log.tsv").items():
-        tables = []
-        for path in files.values():
-            table = _log(path)
-            first = first or (path, len(table))
-            if len(table) != first[1]:
-                raise InputError(f"{path}: {len(table)} epochs, {first[0]} has {first[1]}")
-            tables.append(table)
-        columns = np.array(tables).transpose(2, 0, 1)  # (columns, S, E)
-        logs[of] = RunLogs(
-            learning=Learning.of_name(of[0]),
-            stream=of[1],
-            seeds=tuple(files),
+    files = _by_run(paths, "log.tsv")
+    return {
+        key: RunLogs(
+            learning=Learning.of_name(key[0]),
+            seeds=tuple(files[key]),
             columns=dict(zip(LOG_NUMBERS, columns, strict=True)),
         )
-    return logs
+        for key, columns in read_logs(files, LOG_NUMBERS, all_alike=True).items()
+    }
 
 
-def _log(path: Path) -> list[list[float]]:
-    table = []
-    for number, row in enumerate(read_tsv(path), start=2):
-        for column in LOG_NUMBERS:
-            try:
-                float(row[column])
-            except (KeyError, ValueError):
-                raise InputError(f"{path}: row {number}: no number {column!r}") from None
-        table.append([float(row[column]) for column in LOG_NUMBERS])
-    if not table:
-        raise InputError(f"{path}: no epoch")
-    return table
-
-
-def read_scores(paths: Iterable[Path]) -> dict[Of, RunScores]:
+def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
     """Read `…/{run}/{stream}/scores.json` of any runs, in the order given, seeds in theirs.
 
     Raises:
@@ -123,19 +128,19 @@ def read_scores(paths: Iterable[Path]) -> dict[Of, RunScores]:
     """
     scores = {}
     first: tuple[Path, Mapping[str, Any]] | None = None
-    for of, files in _by_run(paths, "scores.json").items():
+    for key, files in _by_run(paths, "scores.json").items():
         planes = []
         for path in files.values():
             content = read_classifier_scores(path)
             first = first or (path, content)
-            for key in ("classes", "clips", "labels", "samples"):
-                if content[key] != first[1][key]:
+            for name in ("classes", "clips", "labels", "samples"):
+                if content[name] != first[1][name]:
                     raise InputError(
-                        f"{path}: {key} are not those of {first[0]}; only scores of the same "
+                        f"{path}: {name} are not those of {first[0]}; only scores of the same "
                         "clips can be compared"
                     )
             planes.append(content["probabilities"])
-        scores[of] = RunScores(
+        scores[key] = RunScores(
             seeds=tuple(files),
             samples=content["samples"],
             classes=tuple(content["classes"]),
@@ -146,32 +151,13 @@ def read_scores(paths: Iterable[Path]) -> dict[Of, RunScores]:
     return scores
 
 
-def read_classifier_scores(path: Path) -> dict[str, Any]:
-    """Read one scores.json, with `probabilities` as a (clips, classes) array.
-
-    Raises:
-        InputError: The file is missing or is no such scores.
-    """
-    content = read_json(path)
-    try:
-        clips, classes = len(content["clips"]), len(content["classes"])
-        labels = np.array(content["labels"], np.int64)
-        probabilities = np.array(content["probabilities"], np.float64).reshape(clips, classes)
-        whole = labels.shape == (clips,) and np.isfinite(probabilities).all()
-        if not (whole and ((labels >= 0) & (labels < classes)).all()):
-            raise ValueError
-        return {**content, "samples": int(content["samples"]), "probabilities": probabilities}
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: not the scores of a classifier's validation clips") from None
-
-
-def _by_run(paths: Iterable[Path], file: str) -> dict[Of, dict[int, Path]]:
+def _by_run(paths: Iterable[Path], file: str) -> dict[RunKey, dict[int, Path]]:
     """Return the file of each seed of each run and stream."""
-    found: dict[Of, dict[int, Path]] = {}
+    runs = []
     for path in paths:
         folder = path.resolve().parent
         try:
-            run = Learning.of_name(folder.parent.name)
+            learning = Learning.of_name(folder.parent.name)
             if folder.name not in STREAMS:
                 raise ValueError
         except ValueError:
@@ -179,27 +165,25 @@ def _by_run(paths: Iterable[Path], file: str) -> dict[Of, dict[int, Path]]:
                 f"{path}: its path names no run; the form is results/recognition/runs/"
                 f"aavg3-k4-2-seed2/rgb/{file}"
             ) from None
-        seeds = found.setdefault((replace(run, seed=1).name, folder.name), {})
-        if run.seed in seeds:
-            raise InputError(f"{path}: {run.name} is in {seeds[run.seed]} already")
-        seeds[run.seed] = path
-    return {of: dict(sorted(seeds.items())) for of, seeds in found.items()}
+        key = replace(learning, seed=1).name, folder.name
+        runs.append((key, learning.seed, path))
+    return by_seed(runs)
 
 
-def by_way(runs: Mapping[Of, Read]) -> dict[Of, Read]:
+def by_way(runs: Mapping[RunKey, Read]) -> dict[RunKey, Read]:
     """Return runs by their way of joining learners and their stream, without how many there are.
 
     Raises:
         InputError: Two runs are of one way.
     """
-    found: dict[Of, Read] = {}
-    names: dict[Of, str] = {}
+    ways: dict[RunKey, Read] = {}
+    names: dict[RunKey, str] = {}
     for (run, stream), content in runs.items():
         key = (Learning.of_name(run).way, stream)
-        if key in found:
+        if key in ways:
             raise InputError(f"{run} and {names[key]} are of one way, {key[0]}; give one of them")
-        found[key], names[key] = content, run
-    return found
+        ways[key], names[key] = content, run
+    return ways
 
 
 def shared_seeds(runs: Sequence[RunLogs | RunScores]) -> list[list[int]]:

@@ -7,24 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.cli import main
+from actionspan.errors import InputError
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import read_tsv
 from actionspan.papers.mtn.published import TABLES, published_value
-from actionspan.papers.mtn.tables import (
-    MeasuredOn,
-    measured_words,
-    table_caption,
-    table_cells,
-    table_markdown,
-    table_rows,
-    why_not,
-)
-from actionspan.papers.mtn.video_scores import read_video_scores
+from actionspan.papers.mtn.scores import read_video_scores
+from actionspan.papers.mtn.table import measured_words, table_caption, table_rows, why_not
+from actionspan.papers.tables import table_cells
 from evaluation.scores import write_scores
+from papers.mtn.features import write_features
+from papers.steps import outputs, run_step
 
 SETTINGS = EvaluationSettings(resamples=200)
-MEASURED = MeasuredOn(features="features of X", data="the set Y", subset="validation")
+MEASURED = "features of X, on the set Y, subset validation"
 PAPER = Path(__file__).parents[3].parent / "shared" / "papers" / "001_16e44f1a53758f77.txt"
 
 
@@ -41,7 +36,7 @@ def scores(tmp_path):
 
 
 def cells(name, scores):
-    columns, rows = table_cells(name, table_rows(name, scores, SETTINGS))
+    columns, rows = table_cells(table_rows(name, scores, SETTINGS))
     return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
 
 
@@ -96,7 +91,7 @@ def test_one_video_and_seed_have_an_interval_of_no_width(tmp_path):
 
 def test_the_caption_says_on_what_ours_was_measured(scores):
     rows = table_rows("table2", scores, SETTINGS)
-    caption = table_caption("table2", rows, scores, MEASURED, SETTINGS)
+    caption = "\n".join(table_caption("table2", rows, scores, MEASURED, SETTINGS))
     assert "features of X, on the set Y, subset validation" in caption
     assert "(3 videos with instances, 6 instances)" in caption
     assert "Mean over 2 seeds (origin, random: 1)" in caption
@@ -126,6 +121,13 @@ def test_the_interval_of_one_seed_does_not_hold_what_seeds_would_add(scores):
         assert too == pytest.approx(np.hypot(videos, 12.7062), abs=0.02)
 
 
+def page(name, folder):
+    """Return the lines of a table of the fixture's scores in Markdown."""
+    names = ("mtn", "mtn-seed2", "origin", "random")
+    run(folder, *(folder / f"{name}.tsv" for name in names), table=name)
+    return (folder / "t.md").read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("proposals", "metric", "reason"),
     [
@@ -141,17 +143,14 @@ def test_why_there_is_no_value(scores, proposals, metric, reason):
     assert why_not(replace(scores["mtn"], proposals=np.array(proposals)), metric) == reason
 
 
-def test_markdown_says_why_a_cell_is_empty_and_the_caption_what_to_do(scores):
-    rows = table_rows("table2", scores, SETTINGS)
-    caption = table_caption("table2", rows, scores, MEASURED, SETTINGS)
-    lines = table_markdown("table2", rows, caption).splitlines()
+def test_markdown_says_why_a_cell_is_empty_and_the_caption_what_to_do(scores, tmp_path):
+    lines = page("table2", tmp_path)
     (mtn,) = ([c.strip() for c in line.split("|")] for line in lines if line.startswith("| mtn"))
     assert mtn[5:7] == ["too few proposals"] * 2
     assert mtn[3].startswith(f"{cells('table2', scores)['mtn']['AR@50']} [")
     (note,) = (line for line in lines if line.startswith("No value, too few proposals: "))
     assert "proposals.suppression.keep" in note
-    full = table_rows("table3", scores, SETTINGS)
-    assert "No value" not in table_caption("table3", full, scores, MEASURED, SETTINGS)
+    assert not [line for line in page("table3", tmp_path) if "No value" in line]
 
 
 def test_published_numbers_are_those_of_the_paper():
@@ -180,9 +179,8 @@ def test_published_numbers_rise_with_the_average_number_and_agree_between_tables
 
 
 def run(tmp_path, *paths, table="table3"):
-    words = ["--table", table, "--features-are", "features", "--data-are", "videos"]
-    out = ["--out-tsv", str(tmp_path / "t.tsv"), "--out-markdown", str(tmp_path / "t.md")]
-    return main(["evaluation", "table", *words, *out, "--videos", *map(str, paths)])
+    words = ["--table", table, "--features", write_features(tmp_path, "features", "videos")]
+    run_step("mtn", "table", *words, *outputs(tmp_path, "t"), "--videos", *paths)
 
 
 def test_the_command_writes_both_forms(tmp_path):
@@ -190,7 +188,7 @@ def test_the_command_writes_both_forms(tmp_path):
         write_scores(tmp_path / f"{name}.tsv", (0.5, 0.6))
         for name in ("origin", "se", "dense", "mtn")
     ]
-    assert run(tmp_path, *paths) == 0
+    run(tmp_path, *paths)
     rows = read_tsv(tmp_path / "t.tsv")
     assert [row["method"] for row in rows] == ["origin", "se", "dense", "mtn"]
     markdown = (tmp_path / "t.md").read_text().splitlines()
@@ -199,15 +197,14 @@ def test_the_command_writes_both_forms(tmp_path):
     assert len(lines) == 2 + 4
     assert len({line.count("|") for line in lines}) == 1
     before = (tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes()
-    assert run(tmp_path, *paths) == 0
+    run(tmp_path, *paths)
     assert before == ((tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes())
 
 
-def test_the_command_names_a_bad_file_in_one_line(tmp_path, capsys):
+def test_the_command_names_a_bad_file_in_one_line(tmp_path):
     path = tmp_path / "mtn.tsv"
     path.write_text("video_id\tinstances\na\t1\n")
-    assert run(tmp_path, path) != 0
-    assert capsys.readouterr().err.splitlines() == [
-        f"actionspan evaluation: {path}: no column 'proposals'"
-    ]
+    with pytest.raises(InputError) as error:
+        run(tmp_path, path)
+    assert str(error.value) == f"{path}: no column 'proposals'"
     assert not (tmp_path / "t.tsv").exists()

@@ -1,6 +1,5 @@
 """The tables of scores by video, read for all seeds of all methods, in percent."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import Floats, Integers
 from actionspan.files.storage import read_tsv
+from actionspan.papers.runs import named_files
 
 ACTIVITYNET_METRICS = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
 THUMOS14_METRICS = tuple(f"thumos14_AR@{number}" for number in (50, 100, 200, 500))
@@ -37,41 +37,6 @@ class VideoScores:
         return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
 
 
-def name_and_seed(name: str) -> tuple[str, int]:
-    """Return the method or model of a name and the number of its seed: mtn and 2 of mtn-seed2.
-
-    Raises:
-        ValueError: The name is empty.
-    """
-    found = re.fullmatch(r"(.+?)(?:-seed([2-9]|[1-9][0-9]+))?", name, re.DOTALL)
-    if found is None:
-        raise ValueError("an empty name is no method's")
-    return found[1], int(found[2] or 1)
-
-
-def by_method(names: Sequence[str], paths: Sequence[Path], form: str) -> dict[str, dict[int, Path]]:
-    """Return the file of each seed of each method, seeds in their order, methods in that given.
-
-    Args:
-        names: The name of each file's method and seed, e.g. mtn-seed2.
-        paths: The files.
-        form: How their paths should look, for the message.
-
-    Raises:
-        InputError: A name is empty, or two files are of one method and seed.
-    """
-    found: dict[str, dict[int, Path]] = {}
-    for name, path in zip(names, paths, strict=True):
-        if not name:
-            raise InputError(f"{path}: its path names no method; the form is {form}")
-        method, seed = name_and_seed(name)
-        seeds = found.setdefault(method, {})
-        if seed in seeds:
-            raise InputError(f"{path}: {name} is in {seeds[seed]} already")
-        seeds[seed] = path
-    return {method: dict(sorted(seeds.items())) for method, seeds in found.items()}
-
-
 def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
     """Read `{method}.tsv` and `{method}-seedN.tsv` of any methods, by method.
 
@@ -82,7 +47,7 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
     scores = {}
     first: tuple[Path, dict[str, int]] | None = None
     form = "results/evaluation/videos/{method}.tsv"
-    for method, files in by_method([path.stem for path in paths], paths, form).items():
+    for method, files in named_files([path.stem for path in paths], paths, form).items():
         planes, counts = [], []
         for path in files.values():
             instances, proposals, values = _read(path)

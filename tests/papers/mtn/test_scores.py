@@ -11,11 +11,10 @@ from actionspan.evaluation.records import EvaluationSettings
 from actionspan.evaluation.resampling import seed_scores
 from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
 from actionspan.files.storage import write_tsv
-from actionspan.papers.mtn.video_scores import (
+from actionspan.papers.mtn.scores import (
     ACTIVITYNET_METRICS,
     METRICS,
     THUMOS14_METRICS,
-    name_and_seed,
     read_video_scores,
 )
 from evaluation.scores import COLUMNS, write_scores
@@ -88,23 +87,7 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
     assert record["thumos14"]["AR@200"] is None
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("mtn", ("mtn", 1)),
-        ("mtn-seed2", ("mtn", 2)),
-        ("my-seedless", ("my-seedless", 1)),
-        ("mtn-seed1", ("mtn-seed1", 1)),
-        ("a-seed2-seed30", ("a-seed2", 30)),
-    ],
-)
-def test_names(name, expected):
-    assert name_and_seed(name) == expected
-
-
-def test_an_empty_name_is_refused():
-    with pytest.raises(ValueError, match="an empty name"):
-        name_and_seed("")
+def test_a_path_without_a_name_is_refused():
     with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
         read_video_scores([Path()])
 
