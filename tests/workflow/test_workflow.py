@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 
 import h5py
 import numpy as np
