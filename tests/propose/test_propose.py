@@ -14,7 +14,9 @@ import torch
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.writing import result_rows

@@ -106,11 +106,7 @@ def convert_jax_variables(variables: Mapping[str, Any]) -> dict[str, Tensor]:
         variables: `params` and `batch_stats`, nested dictionaries of arrays; kernels are
             (T, H, W, in, out).
     """
-    units = {
-        "Conv3d_1a_7x7": "conv_1a",
-        "Conv3d_2b_1x1": "conv_2b",
-        "Conv3d_2c_3x3": "conv_2c",
-    }
+    units = {"Conv3d_1a_7x7": "conv_1a", "Conv3d_2b_1x1": "conv_2b", "Conv3d_2c_3x3": "conv_2c"}
     inner = {
         "Branch_0/Conv3d_0a_1x1": "branch_0",
         "Branch_1/Conv3d_0a_1x1": "branch_1.0",
