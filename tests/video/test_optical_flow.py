@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
+    CODES,
     NO_MOTION,
     compute_flow,
-    dequantise,
     estimator,
     flow_of_shard,
     quantise,
@@ -41,6 +41,11 @@ def texture(height: int, width: int, seed: int = 0) -> np.ndarray:
     ]
     image = np.sum(layers, axis=0)
     return cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
+
+
+def dequantise(codes: np.ndarray, bound: float) -> np.ndarray:
+    """Return the displacements in pixels that bytes code, to within bound / 254."""
+    return (codes.astype(np.float32) - NO_MOTION) * np.float32(bound / CODES)
 
 
 def moved(x: int, y: int, frames: int = 2, height: int = 96, width: int = 128) -> np.ndarray:

@@ -83,7 +83,7 @@ class Encoder:
     Snippets go through in batches that begin anew with each video, so that a video's features are
     the same bits whatever else is computed beside it.
 
-    `networks.architecture.input_scale` says how levels become numbers.
+    `networks.inputs.Inputs` makes numbers of levels.
 
     I3D sees, for each snippet, a clip of the centre frames of the `window` snippets round it,
     because these are the RGB frames the video stage keeps. It was trained on clips of 25 frames a
