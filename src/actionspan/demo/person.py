@@ -118,12 +118,9 @@ def build_figure(
 ) -> Figure:
     """Turn joints into polygons on the picture.
 
-    Args:
-        at: The joints from `poses.joints`, (F, 2) each, in body heights.
-        turn: (F,) how far the person is turned away from facing the camera, in radians.
-        sizes: (F,) body heights in pixels of the scene.
-        to_picture: (F, 2, 3) affine maps from body heights to the picture.
-        clothes: Colours and widths.
+    `at` holds the joints of `poses.joints`, `turn` (F,) the angles away from facing the camera in
+    radians, `sizes` (F,) body heights in pixels of the scene, and `to_picture` (F, 2, 3) affine
+    maps from body heights to the picture.
     """
     parts: list[tuple[str, Float64, Colour]] = []
     wide = clothes.build
@@ -181,14 +178,14 @@ def build_figure(
         + groups[f"{near} arm"]
         for far, near in (SIDES, SIDES[::-1])
     ]  # fmt: skip
-    polygons = [_apply(to_picture, outline) * (1 << SHIFT) for _, outline, _ in parts]
+    outlines = [_apply(to_picture, outline) * (1 << SHIFT) for _, outline, _ in parts]
     # The shadow is on the ground, below the middle of head and ankles.
     ankles = (at["left_ankle"] + at["right_ankle"]) / 2
     middle = (head[:, 0] + ankles[:, 0]) / 2
     ground = _apply(to_picture, np.stack([middle, 0 * middle], axis=1)[:, None])[:, 0]
     half = (0.13 + 0.42 * np.abs(head[:, 0] - ankles[:, 0])) * sizes
     return Figure(
-        polygons=[np.round(polygon).astype(np.int32) for polygon in polygons],
+        polygons=[np.round(outline).astype(np.int32) for outline in outlines],
         colours=[colour for _, _, colour in parts],
         orders=orders,
         left_is_far=np.sin(turn) > 0,

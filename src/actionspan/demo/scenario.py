@@ -41,10 +41,8 @@ class DemoSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.longest_seconds < self.shortest_seconds:
-            raise ValueError(
-                f"longest_seconds {self.longest_seconds}: at least shortest_seconds, "
-                f"{self.shortest_seconds}"
-            )
+            least = f"at least shortest_seconds, {self.shortest_seconds}"
+            raise ValueError(f"longest_seconds {self.longest_seconds}: {least}")
 
 
 class Event(NamedTuple):

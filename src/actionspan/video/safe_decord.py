@@ -34,11 +34,7 @@ decord = _import_decord()
 decord.logging.set_level(decord.logging.QUIET)
 
 _base = importlib.import_module("decord._ffi.base")
+_own = (_base.DECORDError, _base.DECORDLimitReachedError)
 # What its reader raises; StopIteration at the end, AssertionError for a file without frames.
-DECORD_ERRORS: tuple[type[Exception], ...] = (
-    _base.DECORDError,
-    _base.DECORDLimitReachedError,
-    RuntimeError,
-    AssertionError,
-    StopIteration,
-)
+DECORD_ERRORS: tuple[type[Exception], ...]
+DECORD_ERRORS = (*_own, RuntimeError, AssertionError, StopIteration)

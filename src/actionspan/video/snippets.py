@@ -114,7 +114,8 @@ def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> No
 
     def counted() -> Iterator[Frame]:
         nonlocal count
-        for count, frame in enumerate(read_frames(video.path), start=1):  # noqa: B007
+        for frame in read_frames(video.path):
+            count += 1
             yield frame
 
     remaining = cut_snippets(counted(), settings)
