@@ -4,6 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure; a failing example can be repeated from what is printed.
+settings.register_profile("actionspan", deadline=None, print_blob=True)
+settings.load_profile("actionspan")
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -40,7 +40,7 @@ def perfect_set(videos, rest):
     return truth, {video: [(2.0, 5.0, 0.9), *miss] for video in truth}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problems())
 def test_equals_the_literal_protocol(problem):
     truth, proposals = problem
@@ -63,7 +63,7 @@ def test_equals_the_literal_protocol_with_many_and_uneven_proposals():
     assert 0 < result.auc == pytest.approx(literal_auc(expected), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_videos_nor_the_scale_of_scores_matters(problem, random):
     truth, proposals = problem
@@ -78,7 +78,7 @@ def test_neither_the_order_of_videos_nor_the_scale_of_scores_matters(problem, ra
     np.testing.assert_allclose(one.recall, other.recall, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems())
 def test_recall_grows_with_the_budget_and_falls_with_the_threshold(problem):
     recall = average_recall_activitynet(*problem).recall
@@ -86,7 +86,7 @@ def test_recall_grows_with_the_budget_and_falls_with_the_threshold(problem):
     assert (np.diff(recall, axis=0) <= 0).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems(), st.integers(0, 4))
 def test_a_perfect_proposal_in_the_first_place_finds_its_instance_at_every_budget(problem, which):
     truth, proposals = problem
@@ -111,7 +111,7 @@ def test_a_perfect_proposal_in_the_first_place_finds_its_instance_at_every_budge
     assert (after.best_tiou[row] == contributes).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_unequal_scores_nor_foreign_videos_matter(problem, random):
     truth, proposals = problem
@@ -127,7 +127,7 @@ def test_neither_the_order_of_unequal_scores_nor_foreign_videos_matter(problem, 
     assert other.ignored_proposals == one.ignored_proposals + len(foreign["w_0"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problems(), st.integers(0, 4))
 def test_a_perfect_proposal_in_place_of_the_worst_never_lowers_recall(problem, which):
     # of one instance a video: beside others, a proposal that drops out may have found two

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -92,7 +92,6 @@ def test_keeps_the_best():
     assert best_scores.prod(axis=1).min() >= scores[1000:].prod(axis=1).max()
 
 
-@settings(deadline=None)
 @given(
     PROBABILITIES,
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),

@@ -30,7 +30,7 @@ def video(seed, bins=30):
     return np.random.default_rng(seed).random((bins, 3))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**31), st.integers(1, 40), st.floats(0.1, 30))
 def test_it_is_the_weighted_mean_of_the_neighbours(seed, bins, sigma):
     given_ = video(seed, bins)
@@ -57,7 +57,6 @@ def test_a_peak_becomes_a_gaussian_of_the_same_sum():
     assert smoothed[:, 2].sum() == pytest.approx(1.0)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1), st.floats(0.1, 10), st.sampled_from([np.float32, np.float64]))
 def test_a_constant_stays_and_nothing_leaves_the_range(value, sigma, dtype):
     given_ = np.full((20, 3), value, dtype)
@@ -76,7 +75,6 @@ def test_a_video_alone_has_the_bits_it_has_among_others():
     assert np.array_equal(several, before), "what is given stays"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**31), st.floats(0.2, 5))
 def test_single_and_double_precision_have_the_same_peaks(seed, sigma):
     """Flat probabilities, in which rounding would decide what is a strict maximum."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.proposals import soft_nms
@@ -72,7 +72,6 @@ def test_equal_to_tiou_at_the_threshold_is_not_above_it():
     assert run([(0.0, 1.0, 0.9), (0.0, 0.5, 0.8)], setting)[1][2] == 0.8
 
 
-@settings(deadline=None)
 @given(ROWS, SETTINGS)
 def test_equal_to_the_slow_one(rows, setting):
     slow = oracle.suppress(
@@ -93,7 +92,6 @@ def _on_a_threshold(rows, setting):
     )
 
 
-@settings(deadline=None)
 @given(ROWS, SETTINGS)
 def test_invariants(rows, setting):
     table = np.array(rows)
@@ -106,7 +104,6 @@ def test_invariants(rows, setting):
     assert scores[0] == table[:, 2].max()  # the best stays as it is
 
 
-@settings(deadline=None)
 @given(ROWS, SETTINGS, st.randoms())
 def test_the_order_of_the_input_does_not_matter(rows, setting, random):
     shuffled = list(rows)
@@ -114,7 +111,6 @@ def test_the_order_of_the_input_does_not_matter(rows, setting, random):
     assert run(rows, setting) == run(shuffled, setting)
 
 
-@settings(deadline=None)
 @given(ROWS, SETTINGS)
 def test_keeping_fewer_keeps_the_first_of_them(rows, setting):
     everything = SuppressionSettings(

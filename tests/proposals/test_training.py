@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
@@ -98,14 +98,12 @@ def test_classes_that_are_small_or_empty(counts, expected):
     assert classes(targets[sample]) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=60))
 def test_rates_are_shares_and_never_all_zero(targets):
     rates = sampling_rates(np.array(targets), EvaluatorSettings())
     assert ((rates > 0) & (rates <= 1)).all()
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=60), st.integers(0, 2**31))
 def test_without_balance_every_candidate_is_drawn_once(targets, seed):
     plain = EvaluatorSettings(balance=False)

@@ -4,7 +4,7 @@ import cv2
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
@@ -98,7 +98,6 @@ def test_objects_are_made_once_a_process():
     assert estimator(FlowSettings()) is estimator(FlowSettings())
 
 
-@settings(deadline=None)
 @given(bound=st.floats(0.5, 200), fraction=st.lists(st.floats(-1, 1), min_size=1, max_size=50))
 def test_codes_are_within_half_a_code(bound, fraction):
     values = np.array(fraction, np.float32) * np.float32(bound)
