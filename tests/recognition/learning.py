@@ -8,11 +8,12 @@ from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.recognition.settings import RecognitionSettings
+from networks.tiny import TINY_NETWORK
 
 STACK = 2
 LEVELS = {"bright": 200, "dark": 50, "background": 120}
 TINY = {
-    "network": "resnet18",
+    "network": TINY_NETWORK,
     "pretrained": False,
     "input_size": 64,
     "epochs": 3,
