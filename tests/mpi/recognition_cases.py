@@ -12,6 +12,7 @@ from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.clip_store import Stream
 from actionspan.recognition.training import train
+from mpi.ranks import first_ranks, sleep_until_all_are_here
 from recognition.learning import tiny
 
 
@@ -50,15 +51,13 @@ def run(case: Case, comm: Any) -> None:
 def main() -> None:
     """Run all cases; ranks beyond a case's wait for the next."""
     everyone = world()
-    from mpi4py import MPI
-
     rank, size = everyone.Get_rank(), everyone.Get_size()
-    comms = [everyone.Split(0 if rank < n else MPI.UNDEFINED, rank) for n in range(size + 1)]
+    comms = first_ranks(everyone)
     for case in json.loads(Path(sys.argv[1]).read_text()):
         assert case["ranks"] <= size
         if rank < case["ranks"]:
             run(case, comms[case["ranks"]])
-        everyone.Barrier()
+        sleep_until_all_are_here(everyone)
 
 
 if __name__ == "__main__":
