@@ -156,6 +156,17 @@ def test_budgets_truncate_29_percent_of_100_to_28():
     assert budgets[0, 99] == 100
 
 
+def test_budgets_round_where_the_protocol_rounds():
+    """161 · (200 / 322) is just below 100, and so is 29 / 100 · (200 / 116) · 16 below 8."""
+    kept, _ = proposal_budgets(np.array([161, 161]))
+    assert kept.tolist() == [99, 99]  # 161 · 200 / 322 would be 100
+    kept, budgets = proposal_budgets(np.array([16, 100]))
+    assert kept.tolist() == [16, 100]
+    assert budgets[0, 28] == 7  # 29 · (200 / 116) / 100 · 16 would be 8
+    kept, budgets = proposal_budgets(np.array([5, 100]))
+    assert budgets[0, 20] == 1
+
+
 def test_budgets_are_shares_of_each_list_not_the_first_k():
     kept, budgets = proposal_budgets(np.array([20, 180]))
     assert kept.tolist() == [20, 180]

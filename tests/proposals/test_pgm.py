@@ -141,6 +141,16 @@ def test_a_video_of_one_bin_has_no_candidates():
     assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
 
 
+def test_features_are_those_of_the_actionness():
+    probabilities = np.random.default_rng(3).random((30, 3), dtype=np.float32)
+    found = video_candidates(probabilities, CandidateSettings(candidates=20))
+    segments, scores = generate_candidates(probabilities, CandidateSettings(candidates=20))
+    slow = [oracle.bsp(probabilities[:, 1].tolist(), segment) for segment in segments.tolist()]
+    np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.segments, segments.astype(np.float32))
+    np.testing.assert_array_equal(found.scores, scores.astype(np.float32))
+
+
 def test_perfect_probabilities_give_the_truth_first():
     truth = np.array([[10, 30], [45, 52], [60, 95]])
     probabilities = np.zeros((100, 3), np.float32)

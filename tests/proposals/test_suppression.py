@@ -1,6 +1,7 @@
 """Soft-NMS: closed forms, the slow version, invariants, what it refuses."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,13 +52,17 @@ def test_the_threshold_rises_with_the_width_of_the_better_one():
     assert run(wide)[1][2] == 0.8
 
 
-def test_the_width_is_a_share_of_the_duration_unless_a_full_width_is_given():
+def test_the_width_is_a_share_of_the_duration_or_of_the_full_width():
     wide = [(0.0, 60.0, 0.9), (0.0, 48.0, 0.8)]
     assert run(wide, duration=60.0)[1][2] == 0.8
     assert run(wide, duration=600.0)[1][2] < 0.8
     thumos = SuppressionSettings(
         low_threshold=0.5, slope=0.3, epsilon=0.5, keep=1500, full_width_seconds=10.0
     )
+    # tIoU 0.6 is below the threshold 0.5 + 0.3 · 4 / 10 = 0.62, but above 0.5 + 0.3 · 4 / 60
+    near = [(0.0, 4.0, 0.9), (0.0, 2.4, 0.8)]
+    assert run(near, thumos, duration=60.0) == near
+    assert run(near, replace(thumos, full_width_seconds=None), duration=60.0)[1][2] < 0.8
     long = [(0.0, 4.0, 0.9), (0.0, 3.0, 0.8), (0.0, 2.0, 0.7)]  # threshold 0.62; tIoU 0.75, 0.5
     assert run(long, thumos, duration=60.0) == [
         (0.0, 4.0, 0.9),
