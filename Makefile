@@ -1,6 +1,7 @@
 # make demo   set everything up and run the whole pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
-# make schema  write workflow/schemas/config.schema.yaml anew from the settings
+# make docs   build the documentation, with the Python interface, as build/docs/index.html
+# make config  write config.yaml and workflow/schemas/config.schema.yaml from the settings
 # make lock   compile envs/requirements.txt anew from pyproject.toml
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lock schema clean
+.PHONY: demo test check docs lock config clean
 
 demo: $(VENV)/ready
 	snakemake --cores $(CORES) --quiet rules --show-failed-logs
@@ -32,6 +33,11 @@ check: $(VENV)/ready
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
+# Its packages join the environment without changing a version of the lock.
+docs: $(VENV)/ready
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt --group docs
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
+
 # The environment, made anew when the lock changes. uv comes from PyPI, as everything does.
 $(VENV)/ready: envs/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
@@ -46,8 +52,11 @@ lock:
 	    --no-header --no-emit-index-url --no-emit-find-links --group dev pyproject.toml \
 	    --output-file envs/requirements.txt
 
-schema: $(VENV)/ready
-	actionspan schema > workflow/schemas/config.schema.yaml
+# By way of a new file: a command that fails leaves the old ones as they are.
+config: $(VENV)/ready
+	actionspan config > config.yaml.new && mv config.yaml.new config.yaml
+	actionspan schema > workflow/schemas/config.schema.yaml.new
+	mv workflow/schemas/config.schema.yaml.new workflow/schemas/config.schema.yaml
 
 clean:
 	rm -rf results/[a-z]* .snakemake

@@ -21,18 +21,16 @@ include: "workflow/rules/common.smk"
 
 
 wildcard_constraints:
-    shard=one_of(SHARDS),
-    clip_shard=one_of(CLIP_SHARDS),
+    shard=one_of(plan.dataset.shards),
+    clip_shard=one_of(plan.recognition.shards),
     stream=one_of(STREAMS),
-    learning=Learning.PATTERN,
-    figure=one_of(curve_figures()),
+    learning=LEARNING,
     model=seeded(KNOWN_MODELS),
-    baseline=seeded(BASELINES),
-    method=seeded([*KNOWN_MODELS, *BASELINES]),
+    baseline=seeded(plan.outcomes.baselines),
+    method=seeded([*KNOWN_MODELS, *plan.outcomes.baselines]),
     run=run_pattern(),
     repeat="[1-9][0-9]*",
-    # without video files the ids are those of the annotations, not known yet
-    video=one_of(VIDEOS) if 0 < len(VIDEOS) <= 1000 else r"[^/]+",
+    video=plan.video_pattern,
 
 
 ##### Rules, a file a stage #####
@@ -41,13 +39,10 @@ wildcard_constraints:
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
 include: "workflow/rules/recognition.smk"
-include: "workflow/rules/recognition_figures.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/analysis.smk"
-include: "workflow/rules/tables.smk"
 include: "workflow/rules/scaling.smk"
 
 
@@ -62,7 +57,7 @@ rule all:
         "results/evaluation/recall_curves.svg",
         "results/evaluation/recall_curves.png",
         "results/dataset/rejected.tsv",
-        expand("results/proposals/{model}/proposals.csv", model=MODELS),
-        wanted_bundles(),
-        wanted_chapters(),
-        wanted_timelines(),
+        expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
+        plan.outcomes.bundles,
+        plan.outcomes.chapters,
+        plan.outcomes.timelines,

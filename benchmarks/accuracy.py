@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 import json
+import shlex
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 import yaml
 
 from actionspan.cli import main as actionspan
+from actionspan.plan.flags import flags as config_flags
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
@@ -29,14 +31,7 @@ BASELINES = ("random", "sliding", "difference")
 
 def flags(section: dict[str, Any], **changed: Any) -> list[str]:
     """Return a section of the configuration as command-line flags."""
-    words = []
-    for key, value in {**section, **changed}.items():
-        flag = key.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        elif value is not None:
-            words.append(f"--{flag}={value}")
-    return words
+    return shlex.split(config_flags({**section, **changed}))
 
 
 def call(*words: str | Path) -> None:
@@ -60,7 +55,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
     )
     call(
         *("temporal", "predict", "--model", out / "model.pt", "--features", features),
-        *("--out", out / "probabilities.h5", *flags(temporal["prediction"])),
+        *("--out", out / "probabilities.h5"),
     )
     call(
         *("proposals", "candidates", "--probabilities", out / "probabilities.h5"),

@@ -46,7 +46,7 @@ from folds import (
     write_fold,
 )
 
-STAGES = ("features.rescale.", "temporal.training.", "temporal.prediction.", "proposals.")
+STAGES = ("features.rescale.", "temporal.training.", "proposals.")
 COLUMNS = ("AUC", "AR@1", "AR@10", "AR@100")
 Recipe = Mapping[str, Any]
 

@@ -37,7 +37,7 @@ def train(arguments: argparse.Namespace, stream: str, learners: int, folder: Pat
     words = ["-m", "mpi4py", "-m", "actionspan", "recognition", "train", "--stream", stream]
     words += ["--exchange", "aavg" if learners > 1 else "none", "--learners", str(learners)]
     words += ["--clips", *map(str, arguments.clips), "--out", str(folder), *arguments.settings]
-    words += ["--variant", "aavg3", "--epochs", str(arguments.epochs)]
+    words += ["--aavg", "adaptive_batch", "average_state", "--epochs", str(arguments.epochs)]
     words += ["--validation-samples", "1", "--final-samples", "1"]
     launcher = ["mpiexec", "-n", str(learners)] if learners > 1 else []
     subprocess.run(

@@ -1,20 +1,32 @@
 """Settings become flags of every type and come back; what is wrong is one line."""
 
 import argparse
+import re
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.plan.schema import SECTIONS
-from actionspan.settings import add_arguments, from_arguments, from_mapping, option
+from actionspan.plan.flags import flags
+from actionspan.plan.sections import SECTIONS
+from actionspan.settings import (
+    Checked,
+    add_settings,
+    from_arguments,
+    from_mapping,
+    knobs_of,
+    option,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Knobs:
-    batch_size: int = option(4, "how many at once", unit="videos")
+class Knobs(Checked):
+    batch_size: int = option(4, "how many at once", unit="videos", least=1)
     rate: float = option(0.5, "share, in 100% at most")
     name: str = option("bsn", "what it is called")
     on: bool = option(True, "whether it is on")
@@ -24,15 +36,19 @@ class Knobs:
     kind: Literal["good", "better"] = option("good", "which")
     maybe: Literal["a", "b"] | None = option(None, "which, if any")
     level: Literal[1, 2, 3] = option(2, "which of three")
-
-    def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size {self.batch_size}: at least 1")
+    share: float = option(0.5, "a share", least=0, below=1)
+    share_or_all: float = option(1.0, "a share or all", above=0, most=1, also=-1)
+    epochs: tuple[int, ...] = option((), "epochs", least=1, rising=True)
+    rates: tuple[float, ...] = option((0.1,), "rates", above=0, fewest=1)
+    names: tuple[Literal["a", "b"], ...] = option(("a", "b"), "names")
+    words: tuple[str, ...] = option((), "words")
+    city: str = option("Rome", "where", choices=("Rome", "Oslo"))
+    command: str = option("run", "what", fewest=1)
 
 
 def parse(*words: str) -> Knobs:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser, Knobs)
+    add_settings(parser, Knobs)
     return from_arguments(Knobs, parser.parse_args(words))
 
 
@@ -56,6 +72,11 @@ def test_no_flags_give_the_defaults():
         (["--kind", "better"], "kind", "better"),
         (["--maybe", "b"], "maybe", "b"),
         (["--level", "3"], "level", 3),
+        (["--epochs", "20", "30"], "epochs", (20, 30)),
+        (["--epochs"], "epochs", ()),
+        (["--names", "b"], "names", ("b",)),
+        (["--names"], "names", ()),
+        (["--share-or-all=-1"], "share_or_all", -1.0),
     ],
 )
 def test_a_flag_of_each_type(words, field, value):
@@ -77,6 +98,8 @@ def test_a_flag_of_each_type(words, field, value):
         ["--maybe", "c"],
         ["--level", "4"],
         ["--limit", "none"],
+        ["--epochs", "20,30"],
+        ["--names", "c"],
     ],
 )
 def test_argparse_refuses_what_does_not_convert(words):
@@ -91,10 +114,14 @@ def test_the_checks_of_a_dataclass_become_one_line():
 
 def test_help_names_unit_and_default_and_takes_percent_signs():
     parser = argparse.ArgumentParser()
-    add_arguments(parser, Knobs)
+    add_settings(parser, Knobs)
     text = " ".join(parser.format_help().split())
     assert "settings (Knobs)" in text
-    assert "how many at once [videos] (default: 4)" in text
+    assert "how many at once [videos] (default: 4; at least 1)" in text
+    assert "a share (default: 0.5; from 0 to below 1)" in text
+    assert "a share or all (default: 1.0; above 0, at most 1, or -1)" in text
+    assert "epochs (default: none; at least 1)" in text
+    assert "names (default: a b)" in text
     assert "share, in 100% at most (default: 0.5)" in text
     assert "--no-on" in text
 
@@ -114,33 +141,136 @@ def test_a_mapping_is_checked():
 def test_a_type_that_is_no_flag_is_refused_when_the_command_is_built():
     @dataclass
     class Wrong:
-        many: list[int] = option(None, "a list")
+        many: dict[str, int] = option(None, "a mapping")
 
     with pytest.raises(AssertionError):
-        add_arguments(argparse.ArgumentParser(), Wrong)
+        add_settings(argparse.ArgumentParser(), Wrong)
 
 
-@pytest.mark.parametrize("settings", SECTIONS.values(), ids=SECTIONS)
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"batch_size": 0}, "batch_size 0: at least 1"),
+        ({"batch_size": float("inf")}, "batch_size inf: a finite number at least 1"),
+        ({"rate": float("nan")}, "rate nan: a finite number"),
+        ({"limit": float("inf")}, "limit inf: a finite number"),
+        ({"kind": "best"}, "kind 'best': one of good, better"),
+        ({"kind": None}, "kind None: one of good, better"),
+        ({"level": 4}, "level 4: one of 1, 2, 3"),
+        ({"share": 1}, "share 1: from 0 to below 1"),
+        ({"share_or_all": 0}, "share_or_all 0: above 0, at most 1, or -1"),
+        ({"epochs": (3, 2)}, "epochs [3, 2]: rising numbers, each at least 1"),
+        ({"epochs": (2, 2)}, "epochs [2, 2]: rising numbers, each at least 1"),
+        ({"epochs": (0,)}, "epochs [0]: rising numbers, each at least 1"),
+        ({"epochs": "20, 30"}, "epochs '20, 30': write a list: [20, 30]"),
+        ({"rates": ()}, "rates []: different numbers, each above 0, one or more"),
+        ({"rates": (0.1, 0.1)}, "rates [0.1, 0.1]: different numbers, each above 0, one or more"),
+        ({"names": ("a", "c")}, "names ['a', 'c']: different of a, b"),
+        ({"city": "Bonn"}, "city 'Bonn': one of Rome, Oslo"),
+        ({"command": ""}, "command '': a text of 1 or more characters"),
+    ],
+)
+def test_what_is_not_allowed_is_one_line(changed, line):
+    with pytest.raises(ValueError, match="^" + re.escape(line) + "$"):
+        Knobs(**changed)
+    with pytest.raises(ValueError, match=re.escape(line)):
+        from_mapping(Knobs, changed)
+
+
+def test_what_is_allowed_passes():
+    for changed in (
+        {"share": 0},
+        {"share_or_all": -1},
+        {"share_or_all": 1},
+        {"epochs": (1, 2)},
+        {"rates": (3.0, 1.0)},
+        {"limit": None},
+        {"maybe": None},
+        {"city": "Oslo"},
+    ):
+        assert from_mapping(Knobs, changed) == Knobs(**changed)
+    assert from_mapping(Knobs, {"epochs": [1, 2]}) == Knobs(epochs=(1, 2))
+
+
+def test_a_word_may_stand_beside_numbers():
+    @dataclass(frozen=True, kw_only=True)
+    class Shards(Checked):
+        several: int | Literal["auto"] = option("auto", "how many", least=1, also="auto")
+
+    assert from_mapping(Shards, {"several": 7}) == Shards(several=7)
+    for wrong in ("all", 0):
+        with pytest.raises(ValueError, match=f"^several {wrong!r}: at least 1, or auto$"):
+            Shards(several=wrong)
+
+
+def test_a_word_that_is_no_limit_is_refused():
+    @dataclass(frozen=True, kw_only=True)
+    class Wrong(Checked):
+        many: int = option(1, "how many", at_least=1)
+
+    with pytest.raises(TypeError, match="at_least"):
+        Wrong()
+
+
+WITH_FLAGS = [
+    settings
+    for section in SECTIONS.values()
+    for settings in section.settings
+    if settings.__module__ != "actionspan.plan.settings"
+]
+
+
+@pytest.mark.parametrize("settings", WITH_FLAGS, ids=lambda settings: settings.__name__)
 def test_every_settings_class_survives_flags_and_mappings(settings):
     default = settings()
     parser = argparse.ArgumentParser()
-    add_arguments(parser, settings)
-    words = []
-    for key, value in asdict(default).items():
-        flag = key.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        elif value is not None:
-            words.append(f"--{flag}={value}")
+    add_settings(parser, settings)
+    words = shlex.split(flags(asdict(default)))
     assert from_arguments(settings, parser.parse_args(words)) == default
     assert from_arguments(settings, parser.parse_args([])) == default
     assert from_mapping(settings, asdict(default)) == default
     assert parser.format_help()
+    assert all(knob.help for knob in knobs_of(settings))
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+WORDS = TEXTS.filter(lambda word: not word.startswith("-"))
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "epochs": st.lists(st.integers(1, 10**9), unique=True).map(sorted),
+            "rates": st.lists(st.floats(1e-300, 1e300), unique=True, min_size=1),
+            "names": st.lists(st.sampled_from(["a", "b"]), unique=True),
+            "words": st.lists(WORDS, unique=True),
+            "name": TEXTS,
+            "on": st.booleans(),
+            "batch_size": st.integers(1, 10**9),
+            "limit": st.none() | st.floats(-1e300, 1e300),
+        }
+    ),
+    st.permutations(["epochs", "rates", "names", "words", "name", "on", "batch_size", "limit"]),
+)
+def test_values_of_the_configuration_come_through_the_shell(values, order):
+    """Lists too, empty or not, wherever they stand among the flags."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_settings(parser, Knobs)
+    words = shlex.split(flags({key: values[key] for key in order}))
+    made = from_arguments(Knobs, parser.parse_args(words))
+    assert made == from_mapping(Knobs, values)
+
+
+def test_only_the_keys_wanted_become_flags():
+    section = {"on": True, "off": False, "none": None, "epochs": [1, 2], "two_words": "a b"}
+    assert flags(section) == "--on --no-off --epochs 1 2 --two-words='a b'"
+    assert flags(section, "epochs", "off") == "--no-off --epochs 1 2"
+    assert flags({"epochs": []}) == "--epochs"
 
 
 def test_a_field_without_a_flag_is_given_by_the_command():
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser, Knobs, without=["batch_size"])
+    add_settings(parser, Knobs, without=["batch_size"])
     assert "--batch-size" not in parser.format_help()
     arguments = parser.parse_args(["--rate=0.1"])
     assert from_arguments(Knobs, arguments, batch_size=9) == Knobs(batch_size=9, rate=0.1)

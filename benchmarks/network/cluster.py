@@ -206,7 +206,7 @@ class Cluster:
         end_processes(namespaces(f"{self.name}-"))
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 

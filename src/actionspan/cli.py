@@ -1,31 +1,41 @@
-"""The `actionspan` command: each stage's commands under the stage's name."""
+"""The `actionspan` command: `actionspan <stage> <step>` runs the module actionspan.<stage>.<step>.
+
+A step is a module with `add_arguments(parser)` and `run(arguments)`, found by its name; the first
+line of its docstring is its help. Only the step that is called is imported: torch and OpenCV cost
+seconds.
+"""
 
 import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.parallel.launcher import let_root_speak
 
-# Command → (module with add_parsers(subparsers), one line of help). Only the module of the command
-# that is called is imported: torch and OpenCV cost seconds.
-COMMANDS = {
-    "dataset": ("actionspan.dataset.command", "videos and annotations to canonical tables"),
-    "video": ("actionspan.video.command", "decoding and optical flow"),
-    "recognition": ("actionspan.recognition.command", "two-stream classifiers, trained on clips"),
-    "features": ("actionspan.features.command", "two-stream features and rescaling"),
-    "temporal": ("actionspan.temporal.command", "boundary probabilities (TEM, MTN)"),
-    "proposals": ("actionspan.proposals.command", "PGM, PEM and Soft-NMS"),
-    "evaluation": ("actionspan.evaluation.command", "AR@AN, AUC, baselines and figures"),
-    "scaling": ("actionspan.scaling.command", "training time over ranks: table, models, figures"),
-    "score": ("actionspan.evaluation.score", "score a proposals file by a benchmark's protocol"),
-    "fit-timing": ("actionspan.scaling.fit_timing", "fit the time models to a table of run times"),
-    "schema": ("actionspan.plan.schema", "print the schema of config.yaml"),
-    "propose": ("actionspan.propose.command", "proposals for videos, without the workflow"),
+PACKAGE_FOLDER = Path(__file__).parent
+STAGES = (
+    "dataset",
+    "video",
+    "recognition",
+    "features",
+    "temporal",
+    "proposals",
+    "evaluation",
+    "scaling",
+    "papers",
+)
+# Commands of one word, for work outside the workflow.
+SHORT = {
+    "propose": "actionspan.propose.command",
+    "score": "actionspan.evaluation.score",
+    "fit-timing": "actionspan.scaling.fit_timing",
+    "config": "actionspan.plan.config",
+    "schema": "actionspan.plan.schema",
 }
 
 
@@ -42,18 +52,15 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = Parser(prog="actionspan", description=__doc__)
+    summary = __doc__.splitlines()[0]
+    parser = Parser(prog="actionspan", description=summary)
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module, help_line) in COMMANDS.items():
-        command = commands.add_parser(name, help=help_line, description=help_line)
-        if words and words[0] == name:
-            importlib.import_module(module).add_parsers(command)
+    _add_commands(parser, words)
     parsed = parser.parse_args(words)
     try:
         return int(parsed.run(parsed) or 0)
     except InputError as error:
-        return _complain(parsed.command, str(error))
+        return _complain(words[0], str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -61,9 +68,77 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.filename is None:
             raise
         # a folder that cannot be written, a file that is a folder, a name too long, …
-        return _complain(parsed.command, f"{error.filename}: {error.strerror}")
+        return _complain(words[0], f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
-        return _complain(parsed.command, "interrupted; run it again to go on", 130)
+        return _complain(words[0], "interrupted; run it again to go on", 130)
+
+
+def step_module(words: str) -> str:
+    """Return the module of a step: actionspan.video.flow of "video flow".
+
+    Raises:
+        ValueError: There is no such step.
+    """
+    module = SHORT.get(words) or ".".join(["actionspan", *words.replace("-", "_").split()])
+    if not _is_step(_file_of(module)):
+        raise ValueError(f"no step {words!r}: {module} has no add_arguments")
+    return module
+
+
+def steps_of(package: str) -> dict[str, str]:
+    """Return {word: module} of the steps of a stage, and of the stages inside it."""
+    if _file_of(package).name != "__init__.py":
+        return {}
+    folder = _file_of(package).parent
+    inner = [path for path in folder.glob("*/__init__.py") if steps_of(f"{package}.{_stem(path)}")]
+    steps = [path for path in folder.glob("*.py") if _is_step(path)]
+    return {
+        _stem(path).replace("_", "-"): f"{package}.{_stem(path)}" for path in sorted(inner + steps)
+    }
+
+
+def _add_commands(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the stages, and the steps of the stage that is called."""
+    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
+    _add_level(parser, modules, words, "COMMAND")
+
+
+def _add_level(
+    parser: argparse.ArgumentParser, modules: dict[str, str], words: Sequence[str], level: str
+) -> None:
+    commands = parser.add_subparsers(dest=level.lower(), required=True, metavar=level)
+    for word, module in modules.items():
+        file = _file_of(module)
+        summary = _summary(file)
+        command = commands.add_parser(word, help=summary, description=summary)
+        if not words or words[0] != word:
+            continue
+        if file.name == "__init__.py":
+            _add_level(command, steps_of(module), words[1:], "STEP")
+        else:
+            step = importlib.import_module(module)
+            step.add_arguments(command)
+            command.set_defaults(run=step.run)
+
+
+def _file_of(module: str) -> Path:
+    base = PACKAGE_FOLDER.parent.joinpath(*module.split("."))
+    package = base / "__init__.py"
+    return package if package.is_file() else base.with_suffix(".py")
+
+
+def _stem(path: Path) -> str:
+    return path.parent.name if path.name == "__init__.py" else path.stem
+
+
+def _is_step(path: Path) -> bool:
+    return path.is_file() and "\ndef add_arguments(" in path.read_text(encoding="utf-8")
+
+
+def _summary(path: Path) -> str:
+    """Return the first line of a module's docstring, without importing the module."""
+    with path.open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"').rstrip(".").replace("%", "%%")
 
 
 def _complain(command: str, line: str, status: int = 2) -> int:

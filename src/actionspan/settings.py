@@ -1,68 +1,234 @@
-"""Settings as frozen dataclasses: one place for a knob's default, unit, help and flag."""
+"""Settings as frozen dataclasses: a knob's default, unit, bounds, help and flag in one place."""
 
 import argparse
 import dataclasses
+import itertools
+import math
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from actionspan.errors import InputError
 
 Settings = TypeVar("Settings")
+_KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were asked for
 
 
-def option(default: Any, help: str, *, unit: str = "") -> Any:
-    """Declare a dataclass field that is also a command-line flag.
+def option(default: Any, help: str, **limits: Any) -> Any:
+    """Declare a field of `Checked` settings: a key of config.yaml and a command-line flag.
 
     Args:
         default: The value where none is given.
-        help: One line for `--help` and the documentation.
-        unit: The unit of the value, e.g. `"seconds"`.
+        help: A short text for `--help`, config.yaml and its schema.
+        **limits: `unit`, `above` and so on: see `Knob`.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "unit": unit})
+    return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 
-def _value_type(annotation: Any) -> tuple[Any, list[Any] | None]:
-    """Return the converter and the choices of a field's annotation (`X | None` counts as `X`)."""
+@dataclass(frozen=True, kw_only=True)
+class Knob:
+    """A field of settings: what `option` declares of it, and what its annotation says.
+
+    Bounds are those of a number, or of each number of a list. Numbers are finite, and no value
+    stands twice in a list.
+
+    Attributes:
+        name: Of the field.
+        default: The value where none is given.
+        kind: Type of the value, or of each item of a list.
+        many: Whether it is a list (a tuple in the dataclass).
+        optional: Whether None is allowed.
+        help: A short text.
+        unit: The unit of the value, e.g. `"seconds"`.
+        above: The number is greater than this.
+        least: The number is this or greater.
+        below: The number is less than this.
+        most: The number is this or less.
+        also: A value that is allowed too, outside these bounds.
+        choices: The values that are allowed; those of a Literal, where the option names none.
+        fewest: The fewest items of a list, or characters of a text.
+        rising: Each number of a list is greater than the one before.
+    """
+
+    name: str
+    default: Any
+    kind: type
+    many: bool
+    optional: bool
+    help: str
+    unit: str = ""
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+    also: float | str | None = None
+    choices: tuple[Any, ...] = ()
+    fewest: int = 0
+    rising: bool = False
+
+    @property
+    def bounds(self) -> str:
+        """Return what numbers are allowed, e.g. `from 0 to below 1`; empty if any is."""
+        closed = self.least is not None and (self.below, self.most) != (None, None)
+        named = {
+            "above": self.above,
+            "from" if closed else "at least": self.least,
+            "to below" if closed else "below": self.below,
+            "to" if closed else "at most": self.most,
+        }
+        separator = " " if closed else ", "
+        words = separator.join(f"{w} {v:.10g}" for w, v in named.items() if v is not None)
+        return words + (f", or {self.also}" if self.also is not None else "")
+
+    @property
+    def text(self) -> str:
+        """Return the help with the unit."""
+        return self.help + (f" [{self.unit}]" if self.unit else "")
+
+    def check(self, value: Any) -> None:
+        """Check a value.
+
+        Raises:
+            ValueError: It is not allowed.
+        """
+        if value is None and self.optional or self._allows(value):
+            return
+        shown = list(value) if isinstance(value, tuple) else value
+        shown = repr(shown) if isinstance(shown, str | list) else shown
+        raise ValueError(f"{self.name} {shown}: {self._allowed(value)}")
+
+    def _allows(self, value: Any) -> bool:
+        if not self.many:
+            return self._allows_one(value)
+        return (
+            isinstance(value, tuple | list)
+            and len(value) >= self.fewest
+            and len(set(value)) == len(value)
+            and all(self._allows_one(item) for item in value)
+            and not (self.rising and any(a >= b for a, b in itertools.pairwise(value)))
+        )
+
+    def _allows_one(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        if self.also is not None and value == self.also:
+            return True
+        if self.kind not in (int, float):
+            return not isinstance(value, str) or len(value) >= self.fewest
+        return (
+            isinstance(value, int | float)
+            and math.isfinite(value)
+            and (self.above is None or value > self.above)
+            and (self.least is None or value >= self.least)
+            and (self.below is None or value < self.below)
+            and (self.most is None or value <= self.most)
+        )
+
+    def _allowed(self, value: Any) -> str:
+        """Return what is allowed in place of a value."""
+        if self.many:
+            if isinstance(value, str):
+                return f"write a list: [{', '.join(value.replace(',', ' ').split())}]"
+            kind = "rising" if self.rising else "different"
+            what = f"of {_listed(self.choices)}" if self.choices else "numbers"
+            bounds = f", each {self.bounds}" if self.bounds else ""
+            return f"{kind} {what}{bounds}{', one or more' * (self.fewest > 0)}"
+        if self.choices:
+            return f"one of {_listed(self.choices)}"
+        if self.kind not in (int, float):
+            return f"a text of {self.fewest} or more characters"
+        finite = not isinstance(value, int | float) or math.isfinite(value)
+        return self.bounds if finite else f"a finite number{' ' * bool(self.bounds)}{self.bounds}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """Settings whose values are checked against what `option` declares of them."""
+
+    def __post_init__(self) -> None:
+        for knob in knobs_of(type(self)):
+            knob.check(getattr(self, knob.name))
+
+
+def knobs_of(settings: type[Any]) -> tuple[Knob, ...]:
+    """Return the fields of a settings dataclass."""
+    if settings not in _KNOBS:
+        hints = get_type_hints(settings)
+        fields = dataclasses.fields(settings)
+        _KNOBS[settings] = tuple(_knob(field, hints[field.name]) for field in fields)
+    return _KNOBS[settings]
+
+
+def _knob(field: "dataclasses.Field[Any]", annotation: Any) -> Knob:
+    """Combine an option with its annotation: `X`, `X | None` or `tuple[X, ...]`."""
+    declared = dict(field.metadata)
+    arms = [annotation]
     if get_origin(annotation) in (Union, types.UnionType):
-        inner = [arm for arm in get_args(annotation) if arm is not type(None)]
-        assert len(inner) == 1, f"one type beside None, not {annotation}"
-        return _value_type(inner[0])
-    if get_origin(annotation) is Literal:
-        choices = list(get_args(annotation))
-        return type(choices[0]), choices
-    assert annotation in (int, float, str, bool, Path), annotation
-    return annotation, None
+        arms = [arm for arm in get_args(annotation) if arm is not type(None)]
+    if "also" in declared:  # int | Literal["auto"]
+        arms = [arm for arm in arms if get_origin(arm) is not Literal]
+    (kind,) = arms
+    many = get_origin(kind) is tuple
+    if many:
+        kind, _ = get_args(kind)
+    if get_origin(kind) is Literal:
+        declared.setdefault("choices", get_args(kind))
+        kind = type(get_args(kind)[0])
+    assert kind in (int, float, str, bool, Path), f"{field.name}: no flag is a {annotation}"
+    return Knob(
+        name=field.name,
+        default=field.default,
+        kind=kind,
+        many=many,
+        optional=type(None) in get_args(annotation),
+        **declared,
+    )
 
 
-def add_arguments(
+def add_settings(
     parser: argparse.ArgumentParser, settings: type[Any], *, without: Sequence[str] = ()
 ) -> None:
     """Add one flag for each field of a settings dataclass: `batch_size` becomes `--batch-size`.
+
+    A list has several words, or none: `--decay-epochs 20 30`.
 
     Args:
         parser: Of the command.
         settings: The dataclass.
         without: Fields that have no flag, whose values the command gives to `from_arguments`.
     """
-    hints = get_type_hints(settings)
     group = parser.add_argument_group(f"settings ({settings.__name__})")
-    for field in dataclasses.fields(settings):
-        if field.name in without:
+    for knob in knobs_of(settings):
+        if knob.name in without:
             continue
-        convert, choices = _value_type(hints[field.name])
-        flag = "--" + field.name.replace("_", "-")
-        unit = f" [{field.metadata['unit']}]" if field.metadata["unit"] else ""
-        text = f"{field.metadata['help']}{unit} (default: {field.default})".replace("%", "%%")
-        if convert is bool:
-            group.add_argument(
-                flag, action=argparse.BooleanOptionalAction, default=field.default, help=text
-            )
-        else:
-            group.add_argument(
-                flag, type=convert, choices=choices, default=field.default, help=text
-            )
+        default = knob.default if knob.default is not None else "none"
+        if knob.many:
+            default = " ".join(map(str, knob.default)) or "none"
+        notes = f"default: {default}" + (f"; {knob.bounds}" if knob.bounds else "")
+        how: dict[str, Any] = {"type": knob.kind, "choices": knob.choices or None}
+        if knob.kind is bool:
+            how = {"action": argparse.BooleanOptionalAction}
+        if knob.many:
+            how["nargs"] = "*"
+        group.add_argument(
+            "--" + knob.name.replace("_", "-"),
+            default=knob.default,
+            help=f"{knob.text} ({notes})".replace("%", "%%"),
+            **how,
+        )
+
+
+def at_least_one(flag: str, count: int) -> int:
+    """Return the value of a flag that counts something.
+
+    Raises:
+        InputError: It is below 1.
+    """
+    if count < 1:
+        raise InputError(f"{flag} {count}: at least 1")
+    return count
 
 
 def from_arguments(
@@ -78,21 +244,29 @@ def from_arguments(
     Raises:
         InputError: A value is not allowed (the dataclass's `__post_init__` raised ValueError).
     """
-    names = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
-    read = {name: getattr(arguments, name) for name in names if name not in given}
     try:
-        return settings(**read, **given)
+        return from_mapping(settings, {**vars(arguments), **given})
     except ValueError as error:
         raise InputError(str(error)) from None
 
 
-def from_mapping(settings: type[Settings], values: dict[str, Any]) -> Settings:
-    """Build the dataclass from a mapping that holds its fields among others (paths as text)."""
-    hints = get_type_hints(settings)
+def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """Build the dataclass from a mapping that holds its fields among others.
+
+    Paths may be texts, and tuples lists.
+
+    Raises:
+        ValueError: A value is not allowed.
+    """
     chosen = {}
-    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
-        if field.name in values:
-            value = values[field.name]
-            convert, _ = _value_type(hints[field.name])
-            chosen[field.name] = convert(value) if convert is Path and value is not None else value
+    for knob in knobs_of(settings):
+        if knob.name in values:
+            value = values[knob.name]
+            if isinstance(value, str) and knob.kind is Path:
+                value = Path(value)
+            chosen[knob.name] = tuple(value) if isinstance(value, list) else value
     return settings(**chosen)
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names))

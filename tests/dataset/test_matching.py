@@ -214,9 +214,9 @@ def test_an_index_without_video_files():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"validation_fraction": 1.5}, "validation_fraction: 1.5 is not in 0…1"),
-        ({"validation_fraction": math.nan}, "validation_fraction: nan"),
-        ({"overshoot_seconds": -1.0}, "overshoot_seconds: -1.0 is not at least 0"),
+        ({"validation_fraction": 1.5}, "validation_fraction 1.5: from 0 to 1"),
+        ({"validation_fraction": math.nan}, "validation_fraction nan"),
+        ({"overshoot_seconds": -1.0}, "overshoot_seconds -1.0: at least 0"),
     ],
 )
 def test_settings_out_of_range(change, message):

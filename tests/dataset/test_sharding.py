@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -111,8 +113,7 @@ def test_what_is_passed_over_has_a_reason(tmp_path):
     (tmp_path / "a.mp4").touch()
     (tmp_path / "gone.mp4").symlink_to(tmp_path / "nowhere.mp4")
     (tmp_path / "line\nbreak.mp4").touch()
-    with open(bytes(tmp_path) + b"/caf\xe9.mp4", "w"):
-        pass
+    Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.mp4")).touch()
     assert list(find_videos(tmp_path)) == ["a"]
     assert find_videos(tmp_path)["a"].name == "a.avi"
     rename = "the file's name is not UTF-8 or holds a control character; rename the file"

@@ -122,9 +122,9 @@ def test_training_reads_it(simulate, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"videos": 0}, "videos is 0: at least 1"),
-        ({"channels": -3}, "channels is -3: at least 1"),
-        ({"seed": -1}, "seed is -1: at least 0"),
+        ({"videos": 0}, "videos 0: at least 1"),
+        ({"channels": -3}, "channels -3: at least 1"),
+        ({"seed": -1}, "seed -1: at least 0"),
         (
             {"real": {"v": {"subset": "training", "duration": 9, "annotations": []}}},
             "real.json: no segment in 1 videos; there is nothing to draw from",

@@ -116,12 +116,12 @@ def test_any_first_videos_hold_out_their_part(fraction, count):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"videos": 0}, "videos is 0"),
-        ({"seed": -1}, "seed is -1"),
-        ({"shortest_seconds": 4.0}, "shortest_seconds is 4.0"),
-        ({"longest_seconds": 10.0}, "longest_seconds is 10.0"),
-        ({"longest_seconds": float("nan")}, "longest_seconds is nan"),
-        ({"validation_fraction": 1.5}, "validation_fraction is 1.5"),
+        ({"videos": 0}, "videos 0: at least 1"),
+        ({"seed": -1}, "seed -1: at least 0"),
+        ({"shortest_seconds": 4.0}, "shortest_seconds 4.0: at least 5"),
+        ({"longest_seconds": 10.0}, "longest_seconds 10.0: at least shortest_seconds"),
+        ({"longest_seconds": float("nan")}, "longest_seconds nan: a finite number at least 5"),
+        ({"validation_fraction": 1.5}, "validation_fraction 1.5: from 0 to 1"),
     ],
 )
 def test_a_setting_out_of_range_is_named(change, message):

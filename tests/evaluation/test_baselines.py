@@ -175,11 +175,11 @@ def test_lengths_come_from_the_training_subset_alone():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"proposals": 0}, "proposals is 0; at least 1"),
-        ({"seed": -1}, "seed is -1; at least 0"),
-        ({"overlap": 1.0}, "overlap is 1.0; it must lie between 0 and 0.95"),
-        ({"shortest_window": 0.0}, "shortest_window is 0.0; it must lie between"),
-        ({"window_prior": "all"}, "window_prior is 'all'; it must be 'training' or 'none'"),
+        ({"proposals": 0}, "proposals 0: at least 1"),
+        ({"seed": -1}, "seed -1: at least 0"),
+        ({"overlap": 1.0}, "overlap 1.0: from 0 to 0.95"),
+        ({"shortest_window": 0.0}, "shortest_window 0.0: from 0.001 to 1"),
+        ({"window_prior": "all"}, "window_prior 'all': one of training, none"),
     ],
 )
 def test_settings_out_of_range_are_named(values, message):

@@ -178,11 +178,10 @@ def test_summary_keeps_the_order_given(folder, evaluations):
 
 def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):
     table = folder / "recall_curves.tsv"
-    assert run("evaluation", "curves", "--evaluations", *evaluations, "--out-table", table) == 0
-    for suffix in ("svg", "png"):
-        out = folder / f"recall_curves.{suffix}"
-        assert run("evaluation", "plot-curves", "--table", table, "--out", out) == 0
-        assert out.stat().st_size > 1000
+    figures = [folder / f"recall_curves.{suffix}" for suffix in ("svg", "png")]
+    words = ["--evaluations", *evaluations, "--out-table", table, "--out-figures", *figures]
+    assert run("evaluation", "curves", *words) == 0
+    assert all(figure.stat().st_size > 1000 for figure in figures)
     words = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
     for video, more in (
         ("val_0", ["--probabilities", folder / "probabilities.h5"]),
@@ -227,7 +226,7 @@ def test_score_names_what_is_wrong_in_one_line(folder, evaluations, capsys):
         "annotations.json: no video of subset 'test'; it has 'training' (2), 'validation' (3)"
         in line
     )
-    assert "resamples is 0" in refused(capsys, score(folder, "--resamples", 0))
+    assert "resamples 0: at least 1" in refused(capsys, score(folder, "--resamples", 0))
     line = refused(capsys, score(folder, "--subset", "training"))
     assert "random.json: none of its videos (e.g. 'val_0') is among those of subset" in line
     content = json.loads((folder / "random.json").read_text())
@@ -242,7 +241,9 @@ def test_baseline_names_what_is_wrong_in_one_line(folder, capsys):
     assert "needs --features features.h5" in refused(capsys, make_baseline(folder, "difference"))
     line = refused(capsys, make_baseline(folder, "random", "--subset", "testing"))
     assert "annotations.json: no video of subset 'testing'" in line
-    assert "overlap is 1.0" in refused(capsys, make_baseline(folder, "sliding", "--overlap", 1))
+    assert "overlap 1.0: from 0 to 0.95" in refused(
+        capsys, make_baseline(folder, "sliding", "--overlap", 1)
+    )
     features = folder / "features.h5"
     with h5py.File(features, "a") as file:
         del file["video_id"]

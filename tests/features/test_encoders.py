@@ -218,12 +218,15 @@ def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
         ({"source": "scores"}, "rgb_weights must name the checkpoint of a trained classifier"),
         ({"source": "scores", "rgb_encoder": "i3d"}, "flow_weights must name the checkpoint"),
         ({"source": "scores", "flow_encoder": "flow_histogram"}, "give pooled"),
-        ({"flow_encoder": "flow_histogram", "flow_histogram": True}, "not to itself"),
-        ({"input_size": 8}, "input_size is 8: at least 32 pixels"),
-        ({"rgb_encoder": "i3d", "input_size": 160}, "i3d needs at least 193 pixels"),
-        ({"window": 8}, "window is 8: at least 9 snippets"),
-        ({"batch_size": 0}, "batch_size is 0: at least 1"),
-        ({"flow_gain": 0.0}, "flow_gain is 0.0: a finite number above 0"),
+        (
+            {"flow_encoder": "flow_histogram", "flow_histogram": True},
+            "has no network's features to append it to",
+        ),
+        ({"input_size": 8}, "input_size 8: at least 32"),
+        ({"rgb_encoder": "i3d", "input_size": 160}, "at least 193 with i3d"),
+        ({"window": 8}, "window 8: at least 9"),
+        ({"batch_size": 0}, "batch_size 0: at least 1"),
+        ({"flow_gain": 0.0}, "flow_gain 0.0: above 0"),
     ],
 )
 def test_settings_out_of_range_name_themselves(options, message):

@@ -195,7 +195,7 @@ def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_pa
 
 def test_torchvision_is_not_imported_unless_a_resnet_is_asked_for():
     code = (
-        "import sys, actionspan.features.command; assert 'torch' not in sys.modules\n"
+        "import sys, actionspan.features.extract; assert 'torch' not in sys.modules\n"
         "from actionspan.features.extraction import TwoStream\n"
         "from actionspan.features.settings import EncoderSettings\n"
         "TwoStream(EncoderSettings(), 4); assert 'torchvision' not in sys.modules"

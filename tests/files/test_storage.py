@@ -218,9 +218,8 @@ def test_a_truncated_h5_file_is_one_line(tmp_path):
 def test_errors_of_the_block_pass_through_open_h5(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w"):
         pass
-    with pytest.raises(OSError, match="of the block"):
-        with open_h5(tmp_path / "a.h5"):
-            raise OSError("of the block")
+    with pytest.raises(OSError, match="of the block"), open_h5(tmp_path / "a.h5"):
+        raise OSError("of the block")
 
 
 def test_printable_text_is_one_line():

@@ -1,5 +1,6 @@
 """A launcher of real MPI jobs that never outlive their test."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -72,16 +73,12 @@ def mpirun() -> Mpirun:
 
 def end_job(process: "subprocess.Popen[str]", job: str) -> None:
     """Kill the launcher's process group, and the ranks, each of which has a group of its own."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.poll()
     for pid in job_processes(job):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def job_processes(job: str) -> list[int]:

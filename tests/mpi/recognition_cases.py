@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.clip_store import Stream
+from actionspan.recognition.settings import PARTS
 from actionspan.recognition.training import train
 from mpi.ranks import first_ranks, sleep_until_all_are_here
 from recognition.learning import tiny
@@ -31,7 +32,7 @@ class Case(TypedDict):
 
 def run(case: Case, comm: Any) -> None:
     """Train on all ranks of a communicator; None: all learners are in this process."""
-    settings = tiny(**case["settings"])
+    settings = tiny(**{**case["settings"], "aavg": tuple(case["settings"].get("aavg", PARTS))})
     parallel = ParallelSettings(
         averaging_steps=settings.averaging_steps, average_state=settings.is_on("average_state")
     )

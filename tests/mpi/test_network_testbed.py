@@ -47,10 +47,10 @@ def testbed(network):
     """The module `cluster`, where a cluster can be made; all of it must be gone afterwards."""
     if reason := network.reason_missing():
         pytest.skip(reason)
-    devices = sorted(os.listdir("/sys/class/net"))
+    devices = sorted(Path("/sys/class/net").iterdir())
     yield network
     assert network.namespaces(f"{network.PREFIX}-{os.getpid()}-") == []
-    assert sorted(os.listdir("/sys/class/net")) == devices
+    assert sorted(Path("/sys/class/net").iterdir()) == devices
 
 
 def processes_in(network, name: str) -> list[str]:
@@ -91,9 +91,12 @@ def test_a_link_keeps_its_rate(testbed):
 
 def test_a_job_that_does_not_use_the_links_is_refused(testbed):
     # both ranks on one host: they talk over its loopback, which no link sees
-    with testbed.Cluster(hosts=1, mbit=100) as cluster:
-        with pytest.raises(testbed.WireError, match="the job must send 100,000: the ranks did not"):
-            cluster.run(["-c", TALK], ranks=2, must_send=100_000)
+    refusal = "the job must send 100,000: the ranks did not"
+    with (
+        testbed.Cluster(hosts=1, mbit=100) as cluster,
+        pytest.raises(testbed.WireError, match=refusal),
+    ):
+        cluster.run(["-c", TALK], ranks=2, must_send=100_000)
 
 
 def test_a_job_that_fails_says_why_and_leaves_nothing(testbed):

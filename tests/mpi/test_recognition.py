@@ -17,17 +17,18 @@ from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import Stream
+from actionspan.recognition.settings import PARTS
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run
 from recognition.learning import TINY, write_task
 
 CASES = Path(__file__).with_name("recognition_cases.py")
 FILES = ("model.pt", "scores.json")
-VARIANTS = [("aavg1", 2, 3), ("aavg2", -1, 2), ("aavg3", 1, 2), ("aavg3", -1, 3)]
-RESUMED = ("aavg2", "aavg4")
+VARIANTS = [(0, 2, 3), (1, -1, 2), (2, 1, 2), (2, -1, 3)]  # so many parts, steps, learners
+RESUMED = (1, 3)
 PEERS = [("ps_async", 1), ("periodic", 0)]  # and how many serve
-LINEAR = {"optimiser": "sgd", "batch_size": 5, "epochs": 2, "keep": "last", "variant": "custom"}
-LINEAR |= {"adaptive_batch": False}
+LINEAR = {"optimiser": "sgd", "batch_size": 5, "epochs": 2, "keep": "last"}
+LINEAR |= {"aavg": PARTS[1:]}
 
 
 @pytest.fixture(scope="module")
@@ -77,24 +78,24 @@ def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) 
     """All that is trained on ranks, in one job; some of it begun in this process and killed."""
     runs = Runs(clips, tmp_path_factory.mktemp("runs"))
     cases = [
-        runs.case(f"ranks/{variant},{steps}", learners, variant=variant, averaging_steps=steps)
-        for variant, steps, learners in VARIANTS
+        runs.case(f"ranks/{parts},{steps}", learners, aavg=PARTS[:parts], averaging_steps=steps)
+        for parts, steps, learners in VARIANTS
     ]
     rgb = runs.alone("rgb", 1) / "model.pt"
-    for variant in RESUMED:
-        options = {"stream": "flow", "rgb": rgb, "variant": variant}
-        runs.alone(f"alone/{variant}", 2, **options)
+    for parts in RESUMED:
+        options = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
+        runs.alone(f"alone/{parts}", 2, **options)
         with pytest.MonkeyPatch.context() as patch:
             kill_in_the_third_epoch(patch)
             with pytest.raises(KeyboardInterrupt):
-                runs.alone(f"ranks/{variant}", 2, **options)
-        cases.append(runs.case(f"ranks/{variant}", 2, **options))
+                runs.alone(f"ranks/{parts}", 2, **options)
+        cases.append(runs.case(f"ranks/{parts}", 2, **options))
     cases += [
         runs.case("ranks/averaged", 3, averaging_steps=1, **LINEAR),
         runs.case("ranks/summed", 3, exchange="ring", **LINEAR),
     ]
     for exchange, servers in PEERS:
-        options = {"exchange": exchange, "servers": servers, "variant": "aavg1", "epochs": 6}
+        options = {"exchange": exchange, "servers": servers, "aavg": (), "epochs": 6}
         cases.append(runs.case(f"ranks/{exchange}", 2, **options))
     (runs.folder / "cases.json").write_text(json.dumps(cases))
     mpirun(3, CASES, runs.folder / "cases.json", timeout=300)
@@ -116,10 +117,10 @@ def same(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
-@pytest.mark.parametrize(("variant", "steps", "learners"), VARIANTS)
-def test_ranks_and_one_process_give_the_same_bits(runs, variant, steps, learners):
-    ranks, name = runs.folder / f"ranks/{variant},{steps}", f"alone/{variant},{steps}"
-    alone = runs.alone(name, learners, variant=variant, averaging_steps=steps)
+@pytest.mark.parametrize(("parts", "steps", "learners"), VARIANTS)
+def test_ranks_and_one_process_give_the_same_bits(runs, parts, steps, learners):
+    ranks, name = runs.folder / f"ranks/{parts},{steps}", f"alone/{parts},{steps}"
+    alone = runs.alone(name, learners, aavg=PARTS[:parts], averaging_steps=steps)
     assert same(ranks, alone)
     sent = [float(row["sent_bytes"]) for row in read_tsv(ranks / "log.tsv")]
     assert sent[0] > 0
@@ -129,19 +130,19 @@ def test_ranks_and_one_process_give_the_same_bits(runs, variant, steps, learners
 def test_the_command_on_ranks_gives_the_bits_of_one_process(mpirun, runs, clips, tmp_path):
     """A real network, with the flags of the command line."""
     words = ["recognition", "train", "--clips", clips, "--out", tmp_path, "--stream=rgb"]
-    words += ["--variant=aavg3", "--averaging-steps=1"]
+    words += ["--aavg", *PARTS[:2], "--averaging-steps=1"]
     for key, value in {**TINY, "network": "efficientnet_lite0", "epochs": 2}.items():
         name = key.replace("_", "-")
         words += [f"--no-{name}"] if value is False else [f"--{name}", value]
     mpirun(2, ["-m", "actionspan"], *words, "--learners=2", "--exchange=aavg", timeout=300)
-    options = {"network": "efficientnet_lite0", "variant": "aavg3", "averaging_steps": 1}
+    options = {"network": "efficientnet_lite0", "aavg": PARTS[:2], "averaging_steps": 1}
     assert same(tmp_path, runs.alone("alone/command", 2, epochs=2, **options))
 
 
-@pytest.mark.parametrize("variant", RESUMED)
-def test_ranks_go_on_where_one_process_was_killed(runs, variant):
-    """A checkpoint holds what is each learner's own (aavg2: Adam's moments, batch norms)."""
-    assert same(runs.folder / f"ranks/{variant}", runs.folder / f"alone/{variant}")
+@pytest.mark.parametrize("parts", RESUMED)
+def test_ranks_go_on_where_one_process_was_killed(runs, parts):
+    """A checkpoint holds each learner's own (Adam's moments, batch norms)."""
+    assert same(runs.folder / f"ranks/{parts}", runs.folder / f"alone/{parts}")
 
 
 def test_averaging_after_each_step_is_summing_gradients(runs):
@@ -178,7 +179,7 @@ def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
 @pytest.mark.parametrize("exchange", ["ring", "periodic"])
 def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
     words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]
-    words += ["--exchange", exchange, "--epochs=1", "--variant=aavg1", "--input-size=64"]
+    words += ["--exchange", exchange, "--epochs=1", "--aavg", "--input-size=64"]
     words += ["--no-pretrained", "--validation-samples=1", "--final-samples=1"]
     done = subprocess.run(
         [sys.executable, "-m", "actionspan", *map(str, words)],

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,19 @@ import yaml
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.config import check_config
-from actionspan.plan.schema import SECTIONS, build_schema, check_settings, encoders_of
+from actionspan.plan.checking import check_config, check_settings, encoders_of
+from actionspan.plan.config import config_text
+from actionspan.plan.schema import build_schema
+from actionspan.plan.sections import SECTIONS
+from actionspan.settings import from_mapping
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
-# Where a section and its settings differ, and why.
-ONLY_IN_SETTINGS = {"features.encoders": {"source"}}  # one key for all sources: features.source
-ONLY_IN_CONFIG = {"features.external": {"folder"}}  # a path, so a flag of its own
-OTHER_DEFAULTS: dict[str, dict] = {}
+KNOBS = {
+    f"{name}.{knob.name}": knob for name, section in SECTIONS.items() for knob in section.knobs
+}
 
 
 def load(path: Path) -> dict:
@@ -59,7 +62,7 @@ def message(config: dict) -> str:
 
 
 def test_the_schema_file_is_what_the_settings_say(capsys):
-    assert load(SCHEMA) == build_schema(), "run `make schema`"
+    assert load(SCHEMA) == build_schema(), "run `make config`"
     assert main(["schema"]) == 0
     assert capsys.readouterr().out == SCHEMA.read_text(encoding="utf-8")
 
@@ -70,14 +73,75 @@ def test_the_configuration_is_valid():
     check_settings(config, "config.yaml")
 
 
-@pytest.mark.parametrize(("name", "settings"), SECTIONS.items(), ids=list(SECTIONS))
-def test_a_section_has_the_keys_and_defaults_of_its_settings(name, settings):
+def test_the_configuration_file_is_what_the_settings_say(capsys):
+    assert (ROOT / "config.yaml").read_text(encoding="utf-8") == config_text(), "run `make config`"
+    assert main(["config"]) == 0
+    assert capsys.readouterr().out == config_text()
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_has_the_keys_and_defaults_of_its_settings(name):
     given = section(load(ROOT / "config.yaml"), name)
-    defaults = dataclasses.asdict(settings())
-    assert set(defaults) - set(given) == ONLY_IN_SETTINGS.get(name, set())
-    assert set(given) - set(defaults) == ONLY_IN_CONFIG.get(name, set())
-    other = {key: given[key] for key in set(given) & set(defaults) if given[key] != defaults[key]}
-    assert other == OTHER_DEFAULTS.get(name, {})
+    inner = {key.split(".")[-1] for key in SECTIONS if key.rpartition(".")[0] == name}
+    defaults = {}
+    for settings in SECTIONS[name].settings:
+        made = from_mapping(settings, given)
+        assert made == settings()
+        defaults |= dataclasses.asdict(made)
+    # one key for all sources: features.source
+    assert set(given) - inner == set(defaults) - {"source"} | (set(given) & {"source"})
+
+
+def test_the_configuration_is_a_page_to_read():
+    text = config_text()
+    for line in text.splitlines():
+        assert len(line) <= 110
+        assert line == line.rstrip()
+    words = " ".join(line.partition("# ")[2] for line in text.splitlines())
+    words = " ".join(words.split())
+    for knob in KNOBS.values():
+        assert knob.text in words
+        assert all(re.search(rf"\b{choice}\b", words) for choice in knob.choices)
+
+
+def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
+    keywords = {
+        "above": "exclusiveMinimum",
+        "least": "minimum",
+        "below": "exclusiveMaximum",
+        "most": "maximum",
+    }
+    for key, knob in KNOBS.items():
+        assert knob.help.strip(" .") == knob.help, key
+        schema = build_schema()
+        for word in key.split("."):
+            schema = schema["properties"][word]
+        assert schema["description"] == knob.text
+        if knob.also is not None:
+            also, schema = schema["anyOf"]
+            assert also == {"const": knob.also}
+        if knob.many:
+            assert (schema["minItems"], schema["uniqueItems"]) == (knob.fewest, True)
+            schema = schema["items"]
+        for bound, word in keywords.items():
+            assert schema.get(word) == getattr(knob, bound), key
+        if knob.choices:
+            assert schema["enum"] == list(knob.choices)
+
+
+@pytest.mark.parametrize("key", [key for key, knob in KNOBS.items() if knob.bounds])
+def test_a_number_out_of_bounds_is_refused_by_the_schema_and_by_the_settings(key):
+    knob = KNOBS[key]
+    bounds = {knob.above: 0, knob.least: -1, knob.below: 0, knob.most: 1}
+    for bound, step in bounds.items():
+        if bound is None:
+            continue
+        config = with_value(key, [bound + step] if knob.many else bound + step)
+        line = message(config)
+        assert line.startswith(f"{key}{'.0' * knob.many}: {bound + step} ")
+        assert f" {bound:.10g}" in line
+        with pytest.raises(InputError, match=re.escape(knob.bounds)):
+            check_settings(config, "my.yaml")
 
 
 def test_there_are_examples():
@@ -126,7 +190,38 @@ def test_an_example_is_valid_over_the_configuration(path):
         ("dataset.ambiguous", "yes", "dataset.ambiguous: 'yes' is not of type boolean"),
         ("dataset.videos", 3, "dataset.videos: 3 is not of type string or null"),
         ("video", None, "video: None is not of type object"),
-        ("temporal.models", "mtn", "temporal.models: 'mtn' is not of type array"),
+        (
+            "temporal.models",
+            "mtn",
+            "temporal.models: 'mtn' is not of type array; write a list: [mtn]",
+        ),
+        (
+            "temporal.training.decay_epochs",
+            "20,30",
+            "temporal.training.decay_epochs: '20,30' is not of type array; write a list: [20, 30]",
+        ),
+        (
+            "recognition.experiments.learning_rates",
+            [0.1, "3e-4"],
+            "recognition.experiments.learning_rates.1: '3e-4' is not of type number; YAML reads it",
+        ),
+        (
+            "recognition.training.aavg",
+            ["momentum"],
+            "recognition.training.aavg.0: 'momentum' is not one of adaptive_batch, average_state, ",
+        ),
+        ("video.flow.bound", 0, "video.flow.bound: 0 must be more than 0"),
+        ("demo.shortest_seconds", 1, "demo.shortest_seconds: 1 is less than 5"),
+        (
+            "evaluation.protocol.confidence",
+            1.0,
+            "evaluation.protocol.confidence: 1.0 must be less than 1",
+        ),
+        (
+            "temporal.training.smooth_labels",
+            0.1,
+            "temporal.training.smooth_labels: 0.1 is not 0 or a number of at least 0.5",
+        ),
         (
             "video.flow.preset",
             "slow",
@@ -189,12 +284,18 @@ def test_null_is_named_among_the_choices(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("video.flow.bound", 0, "my.yaml: video.flow: bound is 0: "),
-        ("demo.shortest_seconds", 1, "my.yaml: demo: shortest_seconds is 1; "),
-        ("temporal.training.decay_epochs", "7;14", "my.yaml: temporal.training: decay_epochs "),
-        ("evaluation.protocol.confidence", 1.0, "my.yaml: evaluation.protocol: confidence"),
-        ("proposals.suppression.epsilon", float("nan"), "my.yaml: proposals.suppression: epsilon"),
-        ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights is none: "),
+        (
+            "temporal.training.decay_epochs",
+            [14, 7],
+            "my.yaml: temporal.training: decay_epochs [14, 7]: rising numbers, each at least 1",
+        ),
+        (
+            "proposals.suppression.epsilon",
+            float("nan"),
+            "my.yaml: proposals.suppression: epsilon nan: a finite number above 0",
+        ),
+        ("demo.longest_seconds", 10, "my.yaml: demo: longest_seconds 10: at least shortest_second"),
+        ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights none: "),
     ],
 )
 def test_a_value_that_fits_the_schema_but_not_its_settings_is_one_line(key, value, expected):

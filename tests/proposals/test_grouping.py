@@ -104,5 +104,5 @@ def test_refuses_a_signal_that_is_not_finite():
 
 
 def test_settings_say_what_is_wrong():
-    with pytest.raises(ValueError, match=r"level_step: 0\.0 is not allowed"):
+    with pytest.raises(ValueError, match=r"level_step 0\.0: from 0\.001 to 0\.5"):
         GroupingSettings(level_step=0.0)

@@ -16,7 +16,6 @@ from actionspan.proposals.pgm import (
     video_candidates,
 )
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.proposals.smoothing import smooth_boundaries
 from proposals import oracle
 
 PROBABILITIES = hnp.arrays(
@@ -150,21 +149,6 @@ def test_features_are_those_of_the_actionness():
     np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found.segments, segments.astype(np.float32))
     np.testing.assert_array_equal(found.scores, scores.astype(np.float32))
-
-
-def test_smoothing_comes_before_boundaries_and_scores():
-    probabilities = np.random.default_rng(4).random((40, 3), dtype=np.float32)
-    smooth = smooth_boundaries(probabilities, 1.5)
-    setting = CandidateSettings(candidates=30, smoothing=1.5)
-    for found, expected in zip(
-        generate_candidates(probabilities, setting),
-        generate_candidates(smooth, CandidateSettings(candidates=30)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(found, expected)
-    assert count_candidates(probabilities, setting) == len(found)
-    rough = video_candidates(probabilities, CandidateSettings(candidates=30))
-    assert not np.array_equal(rough.scores, found)
 
 
 def test_perfect_probabilities_give_the_truth_first():

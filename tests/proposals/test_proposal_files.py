@@ -65,17 +65,17 @@ GOOD = {"score": 0.5, "segment": [0, 1]}
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"score": 0.5, "segment": [5, 2]}, "segment [5, 2] is reversed; the start comes first"),
-        ({"score": 0.5, "segment": [0, float("nan")]}, "segment [0, nan] is not [start, end]"),
-        ({"score": 0.5, "segment": [0, "1"]}, "segment [0, '1'] is not [start, end]"),
-        ({"score": 0.5, "segment": [0, True]}, "segment [0, True] is not [start, end]"),
-        ({"score": 0.5, "segment": [0, 10**400]}, "is not [start, end]"),
-        ({"score": 0.5, "segment": [0, 1, 2]}, "segment [0, 1, 2] is not [start, end]"),
-        ({"score": 0.5}, "segment None is not [start, end]"),
-        ({"segment": [0, 1]}, "score None is not a number of 0 or more"),
-        ({"score": -1, "segment": [0, 1]}, "score -1 is not a number of 0 or more"),
-        ({"score": float("inf"), "segment": [0, 1]}, "score inf is not a number of 0 or more"),
-        ([0, 1, 0.5], "not a proposal; write"),
+        ({"score": 0.5, "segment": [5, 2]}, "[5, 2] with score 0.5: start is after end"),
+        ({"score": 0.5, "segment": [0, float("nan")]}, "[0, nan] with score 0.5: not finite"),
+        ({"score": 0.5, "segment": [0, "1"]}, "not of the form"),
+        ({"score": 0.5, "segment": [0, True]}, "not of the form"),
+        ({"score": 0.5, "segment": [0, 10**400]}, "not of the form"),
+        ({"score": 0.5, "segment": [0, 1, 2]}, "not of the form"),
+        ({"score": 0.5}, "not of the form"),
+        ({"segment": [0, 1]}, "not of the form"),
+        ({"score": -1, "segment": [0, 1]}, "[0, 1] with score -1: a score of 0 or more is needed"),
+        ({"score": float("inf"), "segment": [0, 1]}, "[0, 1] with score inf: not finite"),
+        ([0, 1, 0.5], "not of the form"),
     ],
 )
 def test_a_bad_row_is_named_by_file_video_and_number(tmp_path, row, message):
@@ -84,9 +84,19 @@ def test_a_bad_row_is_named_by_file_video_and_number(tmp_path, row, message):
     with pytest.raises(InputError) as caught:
         read_proposals(path)
     line = str(caught.value)
-    assert line.startswith(f"{path}: video 'bad': row 2: ")
+    assert line.startswith(f"{path}: video 'bad', proposal 2: ")
     assert message in line
     assert "\n" not in line
+
+
+def test_scoring_takes_scores_below_0_and_nothing_else_that_is_refused(tmp_path):
+    path = tmp_path / "logits.json"
+    row = {"score": -3.5, "segment": [0, 1]}
+    path.write_text(json.dumps({"results": {"a": [GOOD, row]}}))
+    assert read_proposals(path, below_zero=True) == {"a": [GOOD, row]}
+    path.write_text(json.dumps({"results": {"a": [GOOD, row | {"score": -float("inf")}]}}))
+    with pytest.raises(InputError, match="proposal 2: .* with score -inf: not finite"):
+        read_proposals(path, below_zero=True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +105,7 @@ def test_a_bad_row_is_named_by_file_video_and_number(tmp_path, row, message):
         ([], "no proposals in it"),
         ({}, "no proposals in it"),
         ({"results": []}, "no proposals in it"),
-        ({"results": {"a": {}}}, "video 'a': not a list"),
+        ({"results": {"a": {}}}, "video 'a', proposals: a list is needed, not dict"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path, content, message):

@@ -222,7 +222,7 @@ def test_wrong_files_are_one_line(toy, tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert "no such file" in lines[0]
-    assert "peak_ratio: 2.0 is not allowed; use a number in 0…1" in lines[1]
+    assert "peak_ratio 2.0: from 0 to 1" in lines[1]
     assert "no candidates in it" in lines[2]
 
 
@@ -256,10 +256,23 @@ def test_suppress_names_the_bad_row(tmp_path, capsys):
     (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
     assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a': row 2: "
-        "segment [3, 1] is reversed; the start comes first"
+        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a', proposal 2: "
+        "[3, 1] with score 0.9: start is after end"
     ]
     assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("suppress", "--out", "out.json"), ("chapters", "--out-folder", "chapters.d")]
+)
+def test_a_score_below_0_is_refused_where_scores_are_more_than_an_order(tmp_path, capsys, words):
+    rows = [{"score": 0.8, "segment": [0, 8]}, {"score": -0.5, "segment": [1, 3]}]
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
+    assert run(tmp_path, words[0], "--proposals", "in.json", *words[1:]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    wrong = "[1, 3] with score -0.5: a score of 0 or more is needed here"
+    assert line.endswith(f"in.json: video 'a', proposal 2: {wrong}")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
 
 
 def test_chapters_of_all_and_of_named_videos(finished):
@@ -297,7 +310,7 @@ def test_help_and_soft_nms_do_not_import_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--learning-rate" in done.stdout
-    assert "(default: 0.01)" in done.stdout
+    assert "(default: 0.01; above 0)" in done.stdout
 
 
 def test_an_unknown_public_name_is_an_attribute_error():

@@ -198,5 +198,5 @@ def test_rows_keep_their_other_keys_and_a_duration_is_found():
     ],
 )
 def test_settings_say_what_is_wrong(name, value):
-    with pytest.raises(ValueError, match=f"{name}: {value}"):
+    with pytest.raises(ValueError, match=f"^{name} {value}: (from|at least|above) "):
         SuppressionSettings(**{name: value})

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 
+from actionspan import load_model
 from actionspan.cli import main
 from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.writing import result_rows
+from actionspan.propose import MotionProposer, Proposer
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
@@ -26,7 +31,6 @@ ENCODERS = {
     "batch_size": 4,
 }
 CANDIDATES = {"peak_ratio": 0.5, "candidates": 200}
-PREDICTION = {"scales": "1,0.5"}
 RANKING = {"boundary_power": 0.5}
 SUPPRESSION = {"keep": 20}
 
@@ -78,7 +82,6 @@ def trained(tmp_path_factory) -> Trained:
     )
     stage(
         "temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5",
-        *flags(PREDICTION),
     )
     candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
     stage(candidates, *flags(CANDIDATES))
@@ -94,7 +97,6 @@ def trained(tmp_path_factory) -> Trained:
         "frames": FRAMES,
         "flow": FLOW,
         "encoders": ENCODERS,
-        "prediction": PREDICTION,
         "candidates": CANDIDATES,
         "ranking": RANKING,
         "suppression": SUPPRESSION,
@@ -148,6 +150,41 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
     ] == [(*row["segment"], row["score"]) for row in rows]
     assert (tmp_path / f"{path.stem}.vtt").read_text().startswith("WEBVTT\n\n00:")
     assert ElementTree.parse(tmp_path / f"{path.stem}.svg").getroot().tag.endswith("svg")
+
+
+def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
+    path = trained.videos[1]
+    torch.set_num_threads(1)
+    model = load_model(trained.model)
+    assert isinstance(model, Proposer)
+    first, again = model.propose(path), model.propose(str(path))
+    assert propose(tmp_path, path, "--model", trained.model) == 0
+    # the file holds the arrays, best first
+    rows = result_rows(first.segments, first.scores)
+    assert json.loads(json.dumps(rows)) == results(tmp_path)[path.stem]
+    assert first.segments.shape == (len(first.scores), 2)
+    assert first.probabilities.shape == (100, 3)
+    assert first.motion is None
+    # a second call starts from nothing that the first left behind
+    for name in ("segments", "scores", "probabilities"):
+        assert np.array_equal(getattr(first, name), getattr(again, name))
+    duration = json.loads(trained.annotations.read_text())["database"][path.stem]["duration"]
+    assert first.duration_seconds == pytest.approx(duration)
+
+
+def test_motion_in_python_needs_no_model(trained):
+    proposed = MotionProposer().propose(trained.videos[1])
+    assert proposed.probabilities is None
+    assert proposed.motion.shape == (100,)
+    assert proposed.segments.shape == (len(proposed.scores), 2)
+    assert (proposed.segments <= proposed.duration_seconds + 1e-6).all()
+
+
+def test_a_missing_file_is_an_input_error_in_python(trained, tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        load_model(tmp_path / "none.pt")
+    with pytest.raises(InputError, match=r"none\.mp4"):
+        load_model(str(trained.model)).propose(tmp_path / "none.mp4")
 
 
 def test_annotations_are_drawn(trained, tmp_path):
@@ -249,7 +286,7 @@ def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     """Its features come from files: a video alone gives none."""
     settings = {"frames": {}, "flow": {}, "encoders": {"source": "external"}}
-    settings |= {"prediction": {}, "candidates": {}, "ranking": {}, "suppression": {}}
+    settings |= {"candidates": {}, "ranking": {}, "suppression": {}}
     words = ["proposals", "bundle", "--settings", json.dumps(settings)]
     words += ["--features", str(trained.folder / "features.h5")]
     words += ["--temporal", str(trained.folder / "temporal/model.pt")]
@@ -279,9 +316,8 @@ def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path)
     content = torch.load(trained.model / "model.pt", weights_only=True)
     settings = json.loads(content["settings"])
     content["settings"] = json.dumps(
-        {name: settings[name] for name in settings if name not in ("prediction", "ranking")}
+        {name: settings[name] for name in settings if name != "ranking"}
     )
     torch.save(content, tmp_path / "old.pt")
     bundle = load_bundle(tmp_path / "old.pt")
-    assert (bundle.prediction.scales, bundle.ranking.boundary_power) == ("1", 1.0)
-    assert load_bundle(trained.model).prediction.scales == "1,0.5"
+    assert bundle.ranking.boundary_power == 1.0

@@ -207,15 +207,15 @@ def test_a_clip_without_a_position_is_refused(write_store):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"height": 250}, "height is 250: a multiple of 8"),
-        ({"height": 24}, "height is 24"),
-        ({"width": 200}, "width is 200: at least the height, 256"),
-        ({"stack": 0}, "stack is 0"),
-        ({"stack": 128}, "stack is 128: at most 127"),
-        ({"jpeg_quality": 101}, "jpeg_quality is 101"),
-        ({"background_margin": -1.0}, "background_margin is -1.0"),
-        ({"background_ratio": 0.0}, "background_ratio is 0.0"),
-        ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
+        ({"height": 250}, "height 250: a multiple of 8"),
+        ({"height": 24}, "height 24"),
+        ({"width": 200}, "width 200: at least the height, 256"),
+        ({"stack": 0}, "stack 0: at least 1"),
+        ({"stack": 128}, "stack 128: at most 127"),
+        ({"jpeg_quality": 101}, "jpeg_quality 101"),
+        ({"background_margin": -1.0}, "background_margin -1.0"),
+        ({"background_ratio": 0.0}, "background_ratio 0.0"),
+        ({"validation_fraction": 1.0}, "validation_fraction 1.0"),
     ],
 )
 def test_settings_out_of_range_say_what_is_right(values, words):

@@ -12,6 +12,7 @@ from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
+from actionspan.recognition.settings import PARTS
 from actionspan.recognition.training import CHECKPOINT, train
 from recognition.learning import STACK, tiny, write_task
 
@@ -65,7 +66,7 @@ def column(out: Path, name: str) -> list[float]:
     ],
 )
 def test_what_differs_is_learned(learn, clips, network, stream, learners, epochs):
-    options = {"network": network, "epochs": epochs, "variant": "aavg1"}
+    options = {"network": network, "epochs": epochs, "aavg": ()}
     options["learning_rate"] = 0.001 if network == "tiny" else 0.0003
     out = learn(stream=stream, learners=learners, **options)
     scores = json.loads((out / "scores.json").read_text())
@@ -85,7 +86,7 @@ def test_what_differs_is_learned(learn, clips, network, stream, learners, epochs
 def test_learners_average_once_an_epoch_or_every_k_of_their_steps(learn):
     """12 clips, 2 learners with batches of 2: 3 steps an epoch, after which there is an average."""
     for steps, wanted in ((-1, [1, 2, 3]), (1, [3, 6, 9]), (2, [2, 4, 6]), (5, [1, 2, 3])):
-        out = learn(f"k{steps}", learners=2, averaging_steps=steps, variant="aavg1")
+        out = learn(f"k{steps}", learners=2, averaging_steps=steps, aavg=())
         assert column(out, "averages") == wanted
 
 
@@ -103,16 +104,16 @@ def found(monkeypatch):
 def test_the_batch_grows_when_the_accuracy_falls(learn, found):
     accuracies = (0.5, 0.7, 0.6, 0.7, 0.4, 1.0)
     grown = [2, 2, 2, 4, 4, 7]
-    for variant, wanted in (("aavg1", [2] * 6), ("aavg2", grown), ("aavg4", grown)):
+    for parts, wanted in (((), [2] * 6), (PARTS[:1], grown), (PARTS, grown)):
         found(*accuracies, 0.0)
-        out = learn(variant, variant=variant, batch_cap=7, epochs=6)
+        out = learn(f"parts{len(parts)}", aavg=parts, batch_cap=7, epochs=6)
         assert column(out, "validation_accuracy") == list(accuracies)
         assert column(out, "batch_size") == wanted
 
 
-@pytest.mark.parametrize("variant", ["aavg2", "aavg3"])
-def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, variant):
-    options = {"learners": 2, "variant": variant, "epochs": 4}
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
+    options = {"learners": 2, "aavg": PARTS[:parts], "epochs": 4}
     whole = learn("whole", **options)
     run_epoch = module.run_epoch
 
@@ -166,7 +167,7 @@ def test_flow_starts_from_the_rgb_network(learn):
     assert "fc.weight" in same
     for name in set(same) - {"conv1.weight"}:
         torch.testing.assert_close(after[name], before[name], rtol=0, atol=1e-12)
-    alone = learn("alone", stream="flow", variant="aavg3", **still) / "model.pt"
+    alone = learn("alone", stream="flow", aavg=PARTS[:2], **still) / "model.pt"
     other = torch.load(alone, weights_only=True)["state_dict"]
     assert not torch.equal(other["fc.weight"], after["fc.weight"])
 
@@ -180,7 +181,7 @@ def test_the_best_epoch_is_kept_or_the_last(learn, found):
         "short": {"keep": "last", "epochs": 2},
     }.items():
         found(0.2, 0.9, 0.9, 0.0)
-        out = learn(name, variant="aavg1", **options)
+        out = learn(name, aavg=(), **options)
         weights[name] = torch.load(out / "model.pt", weights_only=True)["state_dict"]
     assert all(torch.equal(weights["best"][key], weights["short"][key]) for key in weights["best"])
     assert not torch.equal(weights["best"]["fc.weight"], weights["last"]["fc.weight"])
@@ -209,7 +210,7 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     torch.save({**named, "classes": ["a", "b", "c"]}, tmp_path / "named.pt")
     with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
         learn(stream="flow", rgb=tmp_path / "named.pt")
-    flow = learn("flow", stream="flow", variant="aavg3", epochs=1) / "model.pt"
+    flow = learn("flow", stream="flow", aavg=PARTS[:2], epochs=1) / "model.pt"
     with pytest.raises(InputError, match="a network of flow; flow starts from one of rgb"):
         learn(stream="flow", rgb=flow)
     with pytest.raises(InputError, match=r"the training loss is nan in epoch 1; lower learning_r"):

@@ -193,38 +193,6 @@ def test_mtn_is_the_weighted_sum_of_its_two_paths(weight, squeeze):
     assert torch.equal(model(features), expected)
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.5, 0.8])
-@pytest.mark.parametrize("name", ["dense", "mtn"])
-def test_a_learned_weight_starts_where_a_fixed_one_stays(name, weight):
-    models = []
-    for fusion in ("fixed", "learned"):
-        torch.manual_seed(8)
-        settings = TemporalSettings(hidden=16, fusion=fusion, fusion_weight=weight)
-        models.append(build_model(name, 5, settings))
-    fixed, learned = models
-    assert set(learned.state_dict()) - set(fixed.state_dict()) == {"fusion_logit"}
-    assert learned.fusion_logit.shape == ()
-    features = torch.randn(2, 10, 5)
-    torch.testing.assert_close(learned(features), fixed(features))
-
-
-def test_the_gradient_of_the_learned_weight_is_that_of_finite_differences():
-    torch.manual_seed(9)
-    model = MTN(4, hidden=8, fusion_weight=0.3, learned=True).double()
-    features = torch.randn(1, 6, 4, dtype=torch.float64)
-    model(features).square().sum().backward()
-    conv, dense = model.conv_net(features), model.dense_net(features)
-    # d/dw of Σ (W·c + (1 - W)·d)² = Σ 2·P·(c - d)·W·(1 - W), W = 0.3
-    expected = (2 * (0.3 * conv + 0.7 * dense) * (conv - dense) * 0.3 * 0.7).sum()
-    torch.testing.assert_close(model.fusion_logit.grad, expected, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["origin", "se", "cnn2", "cnn4", "attention", "tcn"])
-def test_a_single_path_has_no_weight_to_learn(name):
-    built = build_model(name, 5, TemporalSettings(hidden=16, fusion="learned"))
-    assert "fusion_logit" not in built.state_dict()
-
-
 def test_the_ablations_are_the_parts_of_mtn():
     names = ("origin", "se", "dense", "mtn")
     kinds = {name: build_model(name, 5, TemporalSettings(hidden=16)) for name in names}

@@ -8,18 +8,14 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.steps import rescale
 from actionspan.files.torch_files import write_torch
 from actionspan.temporal import load_model, predict_probabilities
 from actionspan.temporal.model_file import model_content
 from actionspan.temporal.mtn import build_model
-from actionspan.temporal.prediction import predict, predict_scales
-from actionspan.temporal.settings import MODELS, PredictionSettings, TemporalSettings
+from actionspan.temporal.prediction import predict
+from actionspan.temporal.settings import MODELS, TemporalSettings
 
 SETTINGS = TemporalSettings(hidden=32, output_scale=1.0, dropout=0.5)
-
-
-MIDDLES = (np.arange(100) + 0.5) / 100
 
 
 def content_of(name, channels=6):
@@ -121,23 +117,3 @@ def test_a_truncated_model_is_one_line(model_path):
 def test_the_settings_survive_the_file(model_path):
     content = torch.load(model_path, weights_only=True)
     assert content["settings"] == dataclasses.asdict(SETTINGS)
-
-
-def test_scales_are_averaged_and_one_scale_changes_nothing(toy, model_path):
-    model = load_model(model_path)
-    features = toy.array[0]
-    alone = predict_probabilities(model, features)
-    np.testing.assert_array_equal(predict_scales(model, features, (1.0,)), alone)
-    half = predict_probabilities(model, rescale(features, MIDDLES, 1.0, 50, "bins"))
-    assert half.shape == (50, 3)
-    # between the middles of the two steps that a middle lies between: a quarter and three
-    back = np.stack([half[24] * 0.25 + half[25] * 0.75, half[25] * 0.75 + half[26] * 0.25])
-    both = predict_scales(model, features, (1.0, 0.5))
-    assert both.dtype == np.float32
-    np.testing.assert_allclose(both[[50, 51]], (alone[[50, 51]] + back) / 2, atol=1e-6)
-
-
-@pytest.mark.parametrize("scales", ["", "1,", "0", "11", "nan", "a"])
-def test_scales_that_are_none_are_refused(scales):
-    with pytest.raises(ValueError, match=r"scales .*: numbers from 0\.1 to 10 by commas"):
-        PredictionSettings(scales=scales)

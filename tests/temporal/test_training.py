@@ -43,7 +43,7 @@ def same_files(one: Path, two: Path) -> bool:
 @pytest.mark.parametrize("name", MODELS)
 def test_it_learns_a_toy_problem(toy, tmp_path, name):
     settings = replace(
-        SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs="30", fusion_weight=0.8
+        SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs=(30,), fusion_weight=0.8
     )
     train(toy.features, toy.annotations, name, settings, tmp_path / "out")
     log = read_log(tmp_path / "out")
@@ -54,7 +54,7 @@ def test_it_learns_a_toy_problem(toy, tmp_path, name):
 
 
 def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs="")
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=())
     out = tmp_path / "out"
     train(toy.features, toy.annotations, "mtn", settings, out)
     samples = read_samples(toy.features, toy.annotations, settings)
@@ -125,20 +125,6 @@ def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums
         assert abs(float(alone.detach()) / float(expected.detach()) - 3) < 1
 
 
-@pytest.mark.parametrize("name", ["dense", "mtn"])
-def test_the_fusion_weight_learns_and_weight_decay_acts_on_it(toy, tmp_path, name):
-    learned = []
-    for decay in (0.0, 30.0):
-        settings = replace(SMALL, fusion="learned", fusion_weight=0.7, weight_decay=decay)
-        settings = replace(settings, learning_rate=0.02, epochs=15, keep="last")
-        train(toy.features, toy.annotations, name, settings, tmp_path / str(decay))
-        logit = load_model(tmp_path / str(decay) / "model.pt").fusion_logit
-        learned.append(float(logit.detach()))
-    start = math.log(0.7 / 0.3)
-    assert abs(learned[0] - start) > 0.05
-    assert abs(learned[1]) < 0.2
-
-
 def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monkeypatch):
     """Labels of ½ everywhere: the least loss is at ½, where hard labels would say 0."""
     settings = replace(SMALL, smooth_labels=1.0, epochs=30, learning_rate=0.03, dropout=0.0)
@@ -200,21 +186,10 @@ def test_the_noise_of_a_video_does_not_depend_on_who_reads_it_with_which_others(
     assert len(add_noise(features[:0], settings, 5, 8)) == 0
 
 
-def test_a_stopped_run_keeps_the_weight_it_learned(toy, tmp_path, monkeypatch):
-    settings = replace(SMALL, fusion="learned")
-    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        stop_in_epoch(patch, 3)
-        with pytest.raises(KeyboardInterrupt):
-            train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
-    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
-    assert same_files(tmp_path / "whole", tmp_path / "stopped")
-
-
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):
     train(toy.features, toy.annotations, "mtn", SMALL, tmp_path)
     content = torch.load(tmp_path / "model.pt", weights_only=True)
-    newer = {"fusion", "smooth_labels"}
+    newer = {"smooth_labels"}
     content["settings"] = {k: v for k, v in content["settings"].items() if k not in newer}
     features = torch.from_numpy(toy.array[:1])
     with torch.no_grad():
@@ -302,7 +277,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name
 
 
 def test_the_best_epoch_before_the_stop_is_not_forgotten(toy, tmp_path, monkeypatch):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs="")
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=())
     train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
     losses = [float(row["validation_loss"]) for row in read_log(tmp_path / "whole")]
     assert np.argmin(losses) < 11, "the best epoch must lie before the stop"
@@ -408,7 +383,7 @@ def test_the_command_trains_and_predicts(toy, tmp_path):
     ("flags", "line"),
     [
         (["--dropout", "1"], "dropout 1.0: from 0 to below 1"),
-        (["--decay-epochs", "x"], "decay_epochs 'x'"),
+        (["--decay-epochs", "2", "1"], "decay_epochs [2, 1]: rising numbers, each at least 1"),
         (["--threads", "0"], "--threads 0: at least 1"),
     ],
 )

@@ -172,18 +172,20 @@ def frames_file(path, names=("a", "b"), count=20):
 def test_what_is_written(tmp_path):
     """More snippets than a block; the codes are those of the function."""
     chosen = FlowSettings(bound=8.0)
-    with h5py.File(frames_file(tmp_path / "frames.h5")) as file:
-        with h5py.File(tmp_path / "flow.h5", "w") as out:
-            write_flow(file["a"], out.create_group("a"), chosen)
-            coded, magnitude = compute_flow(file["a"]["gray"][:], chosen)
-            np.testing.assert_array_equal(out["a/flow"], coded)
-            np.testing.assert_array_equal(out["a/flow_magnitude"], magnitude)
-            assert out["a/flow"].attrs["bound"] == 8.0
-            assert out["a/flow"].dtype == np.uint8
-            assert out["a/flow_magnitude"].dtype == np.float32
-            np.testing.assert_array_equal(out["a/time"], file["a/time"])
-            np.testing.assert_array_equal(out["a/frame_difference"], file["a/frame_difference"])
-            assert dict(out["a"].attrs) == {"sha256": "sha of a", "fps": 25.0}
+    with (
+        h5py.File(frames_file(tmp_path / "frames.h5")) as file,
+        h5py.File(tmp_path / "flow.h5", "w") as out,
+    ):
+        write_flow(file["a"], out.create_group("a"), chosen)
+        coded, magnitude = compute_flow(file["a"]["gray"][:], chosen)
+        np.testing.assert_array_equal(out["a/flow"], coded)
+        np.testing.assert_array_equal(out["a/flow_magnitude"], magnitude)
+        assert out["a/flow"].attrs["bound"] == 8.0
+        assert out["a/flow"].dtype == np.uint8
+        assert out["a/flow_magnitude"].dtype == np.float32
+        np.testing.assert_array_equal(out["a/time"], file["a/time"])
+        np.testing.assert_array_equal(out["a/frame_difference"], file["a/frame_difference"])
+        assert dict(out["a"].attrs) == {"sha256": "sha of a", "fps": 25.0}
 
 
 def test_more_processes_give_the_same_file(tmp_path):

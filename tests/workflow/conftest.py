@@ -1,10 +1,14 @@
 """A whole run of the workflow on a tiny data set, made once for all tests of this folder."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,13 +33,9 @@ class Project:
     folder: Path
 
     def snakemake(self, *words: str, config: dict | None = None) -> subprocess.CompletedProcess:
-        (self.folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
-        files = ["tiny.yaml"]
-        if config is not None:
-            (self.folder / "more.yaml").write_text(yaml.safe_dump(config))
-            files.append("more.yaml")
+        """Run Snakemake as a person does."""
         return subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *words, "--configfile", *files],
+            [sys.executable, "-m", "snakemake", *self._arguments(words, config)],
             cwd=self.folder,
             env={**_environment(), "PYTHONPATH": str(self.folder / "src")},
             capture_output=True,
@@ -43,22 +43,50 @@ class Project:
             timeout=900,
         )
 
+    def dry_run(self, *words: str, config: dict | None = None) -> tuple[int, str]:
+        """Return the exit status and the text of a dry run, by a Snakemake already imported."""
+        arguments = self._arguments(("--dry-run", *words), config)
+        server = _server()
+        request = {"folder": str(self.folder), "arguments": arguments}
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        return answer["status"], answer["text"]
+
+    def _arguments(self, words: Sequence[str], config: dict | None) -> list[str]:
+        (self.folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
+        files = ["tiny.yaml"]
+        if config is not None:
+            (self.folder / "more.yaml").write_text(yaml.safe_dump(config))
+            files.append("more.yaml")
+        return ["--cores", "2", *words, "--configfile", *files]
+
     def planned(self, *words: str, config: dict | None = None) -> dict[str, int]:
         """Return how often each rule would run."""
-        done = self.snakemake("--dry-run", *words, config=config)
-        assert done.returncode == 0, done.stdout + done.stderr
-        if "Nothing to be done" in done.stdout + done.stderr:
+        status, text = self.dry_run(*words, config=config)
+        assert status == 0, text
+        if "Nothing to be done" in text:
             return {}
-        table = re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, re.MULTILINE)
+        table = re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)
         return {rule: int(count) for rule, count in table if rule not in ("all", "total")}
 
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
 
 
-def _environment() -> dict[str, str]:
-    import os
+@cache
+def _server() -> subprocess.Popen[str]:
+    """Start the process that answers dry runs; it ends with this one, at the end of its input."""
+    return subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("snakemake_server.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+    )
 
+
+def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

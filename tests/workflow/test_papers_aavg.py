@@ -24,7 +24,7 @@ RUNS = {  # of two seeds, by the accuracy of their last epoch
     "periodic-epoch-2": 0.5,
     "ps_async-k1-2": 0.5,
 }
-FEW = {"seeds": 2, "intervals": "1,4", "learning_rates": "0.0001,0.0003", "resamples": 50}
+FEW = {"seeds": 2, "intervals": [1, 4], "learning_rates": [0.0001, 0.0003], "resamples": 50}
 CONFIG = {"recognition": {"experiments": FEW, "training": {"learning_rate": 0.0001}}}
 
 
@@ -53,10 +53,10 @@ def test_each_figure_needs_the_runs_it_compares(program):
 
 def test_a_bad_list_of_intervals_is_one_line(program):
     done = program.snakemake(
-        "--dry-run", config={"recognition": {"experiments": {"intervals": "4,1"}}}
+        "--dry-run", config={"recognition": {"experiments": {"intervals": [4, 1]}}}
     )
     assert done.returncode != 0
-    assert "recognition.experiments: intervals '4,1': rising whole numbers" in (
+    assert "recognition.experiments: intervals [4, 1]: rising numbers" in (
         done.stdout + done.stderr
     )
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.workflow
 DEMO = DemoSettings(videos=6, shortest_seconds=10.0, longest_seconds=12.0)
 # What makes the example's run a small one: videos have 50 to 60 snippets, not thousands.
 SMALL = {
-    "dataset": {"videos": "videos", "annotations": "annotations", "videos_per_shard": 6},
+    "dataset": {"videos": "my videos", "annotations": "annotations", "videos_per_shard": 7},
     "video": {"frames": {"short_side": 64}, "flow": {"preset": "ultrafast"}},
     "features": {
         "encoders": {"input_size": 64},
@@ -42,6 +42,8 @@ WANTED = (
     "results/evaluation/mtn.json",
     "results/evaluation/tag.json",
     "results/evaluation/random.json",
+    "results/evaluation/timelines/mtn/broken.svg",
+    "results/proposals/mtn/chapters/broken.vtt",
 )
 
 
@@ -65,7 +67,7 @@ def unmade(tmp_path_factory):
     """The program, and six videos with annotations in THUMOS14's own form and names."""
     project = copy_program(tmp_path_factory.mktemp("thumos14"))
     render_demo(project.folder / "demo", DEMO, 2)
-    videos, texts = project.folder / "videos", project.folder / "annotations"
+    videos, texts = project.folder / "my videos", project.folder / "annotations"
     videos.mkdir()
     texts.mkdir()
     database = json.loads(project.text("demo/annotations.json"))["database"]
@@ -82,6 +84,7 @@ def unmade(tmp_path_factory):
             lines[f"{instance['label']}_{short}.txt"].append(f"{name} {start:.1f} {end:.1f}\n")
     for file, rows in lines.items():
         (texts / file).write_text("".join(rows))
+    (videos / "broken.mp4").write_text("not a video")
     return project
 
 
@@ -130,14 +133,18 @@ def test_a_changed_text_file_re_runs_the_index(run, config):
         path.write_text(before)
 
 
-def test_a_folder_without_text_files_is_one_line(unmade, config):
-    (unmade.folder / "empty").mkdir()
-    done = unmade.snakemake(
-        "--dry-run", config=merged(config, {"dataset": {"annotations": "empty"}})
-    )
+def test_a_broken_video_is_reported_and_the_rest_go_on(run, config):
+    rejected = run.text("results/dataset/rejected.tsv").splitlines()
+    assert [line.split("\t")[0] for line in rejected[1:]] == ["my videos/broken.mp4"]
+    proposals = json.loads(run.text("results/proposals/mtn/proposals.json"))["results"]
+    assert len(proposals) == DEMO.videos
+    assert "broken" not in proposals
+    stopping = merged(config, {"dataset": {"on_bad_input": "fail"}})
+    done = run.snakemake("results/dataset/videos.tsv", "--show-failed-logs", config=stopping)
     assert done.returncode != 0
-    assert "dataset.annotations: empty: a folder without .txt files" in done.stdout + done.stderr
+    assert "broken.mp4" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+    assert (run.folder / "results/features/features.h5").exists()
 
 
 def test_features_are_windows_and_probabilities_whole_videos(run):
@@ -187,7 +194,7 @@ def test_every_video_has_proposals_and_every_protocol_a_value(run):
 
 
 def test_propose_gives_the_bits_of_the_workflow(run, tmp_path):
-    videos = sorted((run.folder / "videos").iterdir())[:2]
+    videos = sorted((run.folder / "my videos").glob("video_*"))[:2]
     words = ["propose", *videos, "--model", run.folder / "results/proposals/mtn", "--out", tmp_path]
     done = subprocess.run(
         [sys.executable, "-m", "actionspan", *map(str, words)],

@@ -3,9 +3,13 @@
 
 rule dataset_demo:
     input:
-        code=source_files("actionspan.demo.data_set"),
+        code=step("dataset demo"),
     output:
-        videos=(list(PATHS.values()) if DEMO else "results/dataset/demo/none.mp4"),
+        videos=(
+            list(plan.dataset.paths.values())
+            if plan.dataset.is_demo
+            else "results/dataset/demo/none.mp4"
+        ),
         annotations="results/dataset/demo/annotations.json",
     log:
         "results/logs/dataset_demo.log",
@@ -14,10 +18,6 @@ rule dataset_demo:
     conda:
         "../../envs/environment.yaml"
     threads: 4
-    resources:
-        mem_mb=2000,
-        runtime=30,
-        gpu=0,
     params:
         settings=flags(config["demo"]),
     shell:
@@ -27,19 +27,14 @@ rule dataset_demo:
 
 rule dataset_probe:
     input:
-        videos=shard_videos,
-        code=source_files("actionspan.dataset.video_facts", "actionspan.dataset.rejections"),
+        videos=plan.dataset.shard_videos,
+        code=step("dataset probe"),
     output:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=30,
-        gpu=0,
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
     shell:
@@ -49,10 +44,10 @@ rule dataset_probe:
 
 rule dataset_index:
     input:
-        shards=expand("results/dataset/shards/{shard}.txt", shard=SHARDS),
-        annotations=annotation_files(ANNOTATIONS),
+        shards=expand("results/dataset/shards/{shard}.txt", shard=plan.dataset.shards),
+        annotations=plan.dataset.annotation_files,
         video_info=config["dataset"]["video_info"] or [],
-        code=source_files("actionspan.dataset.matching", "actionspan.dataset.rejections"),
+        code=step("dataset index"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
@@ -61,14 +56,9 @@ rule dataset_index:
         "results/logs/dataset_index.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
-        gpu=0,
     params:
         # a folder by its name: its files alone have no classes
-        annotations=lambda wildcards: ANNOTATIONS,
+        annotations=lambda wildcards: plan.dataset.annotations,
         settings=flags(
             config["dataset"],
             "format",
@@ -78,8 +68,12 @@ rule dataset_index:
             "overshoot_seconds",
             "ambiguous",
         ),
-        folder="" if DEMO else flags({"folder": config["dataset"]["videos"]}),
-        passed_over=passed_over(),  # so that a file more in the folder is reported
+        folder=(
+            ""
+            if plan.dataset.is_demo
+            else flags({"folder": config["dataset"]["videos"]})
+        ),
+        passed_over=plan.dataset.passed_over,  # so that a file more in the folder is reported
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
         " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"

@@ -3,14 +3,10 @@
 
 rule evaluation_baseline:
     input:
-        features=baseline_features,
-        probabilities=baseline_probabilities,
+        features=plan.outcomes.baseline_features,
+        probabilities=plan.outcomes.baseline_probabilities,
         annotations="results/dataset/annotations.json",
-        code=source_files(
-            "actionspan.evaluation.baselines",
-            "actionspan.evaluation.signals",
-            "actionspan.proposals.writing",
-        ),
+        code=step("evaluation baseline"),
     output:
         json="results/proposals/{baseline}/proposals.json",
         csv="results/proposals/{baseline}/proposals.csv",
@@ -18,14 +14,9 @@ rule evaluation_baseline:
         "results/logs/evaluation_baseline/{baseline}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
-        gpu=0,
     params:
         method=lambda wildcards: base_name(wildcards.baseline),
-        settings=baseline_settings,
+        settings=plan.outcomes.baseline_flags,
         subset=config["evaluation"]["subset"],
     shell:
         "python -m actionspan evaluation baseline --method {params.method}"
@@ -40,7 +31,7 @@ rule evaluation_evaluate:
         proposals="results/proposals/{method}/proposals.json",
         annotations="results/dataset/annotations.json",
         videos="results/dataset/videos.tsv",
-        code=source_files("actionspan.evaluation.scoring"),
+        code=step("evaluation evaluate"),
     output:
         record="results/evaluation/{method}.json",
         videos="results/evaluation/videos/{method}.tsv",
@@ -50,11 +41,6 @@ rule evaluation_evaluate:
         "results/benchmarks/evaluation_evaluate/{method}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=60,
-        gpu=0,
     params:
         settings=flags(config["evaluation"]["protocol"]),
         subset=config["evaluation"]["subset"],
@@ -68,9 +54,9 @@ rule evaluation_evaluate:
 rule evaluation_summary:
     input:
         evaluations=expand(
-            "results/evaluation/{method}.json", method=MODELS + BASELINES
+            "results/evaluation/{method}.json", method=plan.outcomes.methods
         ),
-        code=source_files("actionspan.evaluation.records"),
+        code=step("evaluation summary"),
     output:
         json="results/evaluation/summary.json",
         tsv="results/evaluation/summary.tsv",
@@ -79,11 +65,6 @@ rule evaluation_summary:
         "results/logs/evaluation_summary.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan evaluation summary --evaluations {input.evaluations}"
         " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -93,64 +74,118 @@ rule evaluation_summary:
 rule evaluation_curves:
     input:
         evaluations=expand(
-            "results/evaluation/{method}.json", method=MODELS + BASELINES
+            "results/evaluation/{method}.json", method=plan.outcomes.methods
         ),
-        code=source_files("actionspan.evaluation.recall_curves"),
+        code=step("evaluation curves"),
     output:
-        "results/evaluation/recall_curves.tsv",
+        table="results/evaluation/recall_curves.tsv",
+        figures=expand(
+            "results/evaluation/recall_curves.{suffix}", suffix=["svg", "png"]
+        ),
     log:
         "results/logs/evaluation_curves.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
-        "python -m actionspan evaluation curves --evaluations {input.evaluations} --out-table {output}"
-        " > {log} 2>&1"
-
-
-rule evaluation_plot_curves:
-    input:
-        table="results/evaluation/recall_curves.tsv",
-        code=source_files("actionspan.evaluation.recall_curves"),
-    output:
-        "results/evaluation/recall_curves.{suffix,svg|png}",
-    log:
-        "results/logs/evaluation_plot_curves/{suffix}.log",
-    conda:
-        "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
-    shell:
-        "python -m actionspan evaluation plot-curves --table {input.table} --out {output} > {log} 2>&1"
+        "python -m actionspan evaluation curves --evaluations {input.evaluations}"
+        " --out-table {output.table} --out-figures {output.figures} > {log} 2>&1"
 
 
 rule evaluation_timeline:
     input:
-        probabilities=f"results/temporal/{{model}}/{RUN}/probabilities.h5",
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
         proposals="results/proposals/{model}/proposals.json",
         annotations="results/dataset/annotations.json",
-        code=source_files(
-            "actionspan.evaluation.timeline_figure", "actionspan.evaluation.files"
-        ),
+        code=step("evaluation timeline"),
     output:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
     log:
         "results/logs/evaluation_timeline/{model}/{video}.{suffix}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan evaluation timeline --probabilities {input.probabilities}"
         " --proposals {input.proposals} --annotations {input.annotations}"
         " --video {wildcards.video:q} --out {output:q} > {log:q} 2>&1"
+
+
+# A closer look at each method: what it misses and why, and what its scores mean.
+
+
+rule evaluation_misses:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=step("evaluation misses"),
+    output:
+        table="results/evaluation/misses/{method}.tsv",
+        instances="results/evaluation/misses/{method}.instances.tsv",
+        markdown="results/evaluation/misses/{method}.md",
+        figure="results/evaluation/misses/{method}.svg",
+    log:
+        "results/logs/evaluation_misses/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan evaluation misses --proposals {input.proposals}"
+        " --annotations {input.annotations} --subset {params.subset}"
+        " --method {wildcards.method} --out-table {output.table}"
+        " --out-instances {output.instances} --out-markdown {output.markdown}"
+        " --out-figure {output.figure} > {log} 2>&1"
+
+
+rule evaluation_reliability:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        annotations="results/dataset/annotations.json",
+        code=step("evaluation reliability"),
+    output:
+        table="results/evaluation/reliability/{method}.tsv",
+        markdown="results/evaluation/reliability/{method}.md",
+        figure="results/evaluation/reliability/{method}.svg",
+    log:
+        "results/logs/evaluation_reliability/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan evaluation reliability --proposals {input.proposals}"
+        " --annotations {input.annotations} --subset {params.subset}"
+        " --method {wildcards.method} --out-table {output.table}"
+        " --out-markdown {output.markdown} --out-figure {output.figure} > {log} 2>&1"
+
+
+rule evaluation_worst:
+    input:
+        videos="results/evaluation/videos/{method}.tsv",
+        code=step("evaluation worst"),
+    output:
+        "results/evaluation/videos/{method}.md",
+    log:
+        "results/logs/evaluation_worst/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        timelines=lambda wildcards: (
+            f"--timelines results/evaluation/timelines/{wildcards.method}"
+            if base_name(wildcards.method) in KNOWN_MODELS
+            else ""
+        ),
+    shell:
+        "python -m actionspan evaluation worst --videos {input.videos}"
+        " --method {wildcards.method} {params.timelines} --out-markdown {output} > {log} 2>&1"
+
+
+rule analysis:
+    input:
+        expand(
+            [
+                "results/evaluation/misses/{method}.md",
+                "results/evaluation/reliability/{method}.md",
+                "results/evaluation/videos/{method}.md",
+            ],
+            method=plan.outcomes.methods,
+        ),

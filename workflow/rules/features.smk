@@ -5,11 +5,8 @@ rule features_extract:
     input:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
-        weights=weights_files(
-            ENCODERS["rgb_weights"],
-            ENCODERS["flow_weights"],
-        ),
-        code=source_files("actionspan.features.extraction"),
+        weights=plan.features.weights,
+        code=step("features extract"),
     output:
         "results/features/shards/{shard}.h5",
     log:
@@ -23,10 +20,9 @@ rule features_extract:
     resources:
         mem_mb=3000,
         runtime=480,
-        gpu=0,
     params:
         source=config["features"]["source"],
-        settings=flags(ENCODERS),
+        settings=flags(plan.features.encoders),
     shell:
         "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
         " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
@@ -35,8 +31,8 @@ rule features_extract:
 rule features_external:
     input:
         videos="results/dataset/videos.tsv",
-        files=external_files(),
-        code=source_files("actionspan.features.importing"),
+        files=plan.features.external_files,
+        code=step("features external"),
     output:
         "results/features/shards/external.h5",
     log:
@@ -45,11 +41,8 @@ rule features_external:
         "results/benchmarks/features_external.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     resources:
-        mem_mb=2000,
         runtime=240,
-        gpu=0,
     params:
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
@@ -60,10 +53,10 @@ rule features_external:
 
 rule features_rescale:
     input:
-        shards=feature_shards(),
+        shards=plan.features.shard_files,
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.features.collect"),
+        code=step("features rescale"),
     output:
         "results/features/features.h5",
     log:
@@ -72,11 +65,8 @@ rule features_rescale:
         "results/benchmarks/features_rescale.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     resources:
-        mem_mb=2000,
         runtime=240,
-        gpu=0,
     params:
         settings=flags(config["features"]["rescale"]),
         on_bad_input=config["dataset"]["on_bad_input"],

@@ -3,19 +3,14 @@
 
 rule proposals_candidates:
     input:
-        probabilities=f"results/temporal/{{model}}/{RUN}/probabilities.h5",
-        code=source_files("actionspan.proposals.store"),
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
+        code=step("proposals candidates"),
     output:
         "results/proposals/{model}/candidates.h5",
     log:
         "results/logs/proposals_candidates/{model}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=60,
-        gpu=0,
     params:
         settings=flags(config["proposals"]["candidates"]),
     shell:
@@ -27,9 +22,7 @@ rule proposals_train:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files(
-            "actionspan.proposals.training", "actionspan.proposals.examples"
-        ),
+        code=step("proposals train"),
     output:
         "results/proposals/{model}/pem.pt",
     log:
@@ -38,11 +31,8 @@ rule proposals_train:
         "results/benchmarks/proposals_train/{model}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     resources:
-        mem_mb=2000,
         runtime=120,
-        gpu=0,
     params:
         settings=lambda wildcards: seeded_flags(
             config["proposals"]["evaluator"], wildcards.model
@@ -57,9 +47,7 @@ rule proposals_generate:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         evaluator="results/proposals/{model}/pem.pt",
-        code=source_files(
-            "actionspan.proposals.ranking", "actionspan.proposals.writing"
-        ),
+        code=step("proposals generate"),
     output:
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",
@@ -69,11 +57,8 @@ rule proposals_generate:
         "results/benchmarks/proposals_generate/{model}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: 1
     resources:
-        mem_mb=2000,
         runtime=120,
-        gpu=0,
     params:
         settings=flags(
             {**config["proposals"]["ranking"], **config["proposals"]["suppression"]}
@@ -87,20 +72,18 @@ rule proposals_generate:
 rule proposals_chapters:
     input:
         proposals="results/proposals/{model}/proposals.json",
-        code=source_files("actionspan.proposals.webvtt"),
+        code=step("proposals chapters"),
     output:
-        expand("results/proposals/{{model}}/chapters/{video}.vtt", video=VIDEOS),
+        expand(
+            "results/proposals/{{model}}/chapters/{video}.vtt",
+            video=plan.dataset.videos,
+        ),
     log:
         "results/logs/proposals_chapters/{model}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
-        gpu=0,
     params:
-        videos=VIDEOS,
+        videos=plan.dataset.videos,
     shell:
         "python -m actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
         " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
@@ -110,22 +93,17 @@ rule proposals_bundle:
     # One file that holds all `actionspan propose` needs, so that a model can be passed on.
     input:
         features="results/features/features.h5",
-        temporal=f"results/temporal/{{model}}/{RUN}/model.pt",
+        temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
-        code=source_files("actionspan.proposals.model_bundle"),
+        code=step("proposals bundle"),
     output:
         "results/proposals/{model}/model.pt",
     log:
         "results/logs/proposals_bundle/{model}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
-        gpu=0,
     params:
-        settings=json.dumps(bundle_settings(), sort_keys=True),
+        settings=json.dumps(plan.outcomes.bundle_settings, sort_keys=True),
     shell:
         "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
         " --evaluator {input.evaluator} --settings {params.settings:q} --out {output}"

@@ -1,38 +1,27 @@
 # Clips → the classifiers of both streams, whose scores are features where features.source is scores.
 
-if TRIMMED:
-
-    CLIP_FOLDER = (
-        flags(config["recognition"], "clips", "splits", "split")
-        + " "
-        + flags(config["recognition"]["store"], "validation_fraction")
-    )
+if plan.recognition.trimmed:
 
     rule recognition_list:
         input:
-            files=clip_files(),
-            code=source_files("actionspan.recognition.clip_lists"),
+            files=plan.recognition.clip_files,
+            code=step("recognition list"),
         output:
             "results/recognition/clips.tsv",
         log:
             "results/logs/recognition_list.log",
         conda:
             "../../envs/environment.yaml"
-        threads: 1
-        resources:
-            mem_mb=500,
-            runtime=30,
-            gpu=0,
         params:
-            folder=CLIP_FOLDER,
+            folder=plan.recognition.folder_flags,
         shell:
             "python -m actionspan recognition list {params.folder} --out {output} > {log} 2>&1"
 
     rule recognition_clips:
         input:
-            files=shard_clip_files,
-            weights=weights_files(config["video"]["flow"]["weights"]),
-            code=source_files("actionspan.recognition.trimmed_clips"),
+            files=plan.recognition.shard_files,
+            weights=plan.features.flow_weights,
+            code=step("recognition clips"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
         log:
@@ -43,18 +32,12 @@ if TRIMMED:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"]
         resources:
-            mem_mb=1000,
             runtime=480,
-            gpu=0,
         params:
-            folder=CLIP_FOLDER,
-            clips=lambda wildcards: " ".join(
-                shlex.quote(name) for name in CLIP_SHARDS[wildcards.clip_shard]
-            ),
+            folder=plan.recognition.folder_flags,
+            clips=plan.recognition.shard_flags,
             # class and subset of a clip may change where its file does not
-            rows=lambda wildcards: [
-                f"{clip.label} {clip.subset}" for clip in shard_clips(wildcards)
-            ],
+            rows=plan.recognition.shard_rows,
             settings=flags(
                 config["recognition"]["store"],
                 "stack",
@@ -75,7 +58,7 @@ else:
             frames="results/video/frames/{clip_shard}.h5",
             flow="results/video/flow/{clip_shard}.h5",
             annotations="results/dataset/annotations.json",
-            code=source_files("actionspan.recognition.segment_clips"),
+            code=step("recognition segments"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
         log:
@@ -85,11 +68,8 @@ else:
         priority: 2
         conda:
             "../../envs/environment.yaml"
-        threads: 1
         resources:
-            mem_mb=1000,
             runtime=120,
-            gpu=0,
         params:
             settings=flags(
                 config["recognition"]["store"],
@@ -109,12 +89,13 @@ else:
 rule recognition_train:
     input:
         clips=expand(
-            "results/recognition/clips/{clip_shard}.h5", clip_shard=CLIP_SHARDS
+            "results/recognition/clips/{clip_shard}.h5",
+            clip_shard=plan.recognition.shards,
         ),
-        listed="results/recognition/clips.tsv" if TRIMMED else [],
-        rgb=rgb_classifier,
-        weights=weights_files(config["recognition"]["weights"]),
-        code=source_files("actionspan.recognition.train_command"),
+        listed="results/recognition/clips.tsv" if plan.recognition.trimmed else [],
+        rgb=plan.recognition.rgb_classifier,
+        weights=plan.recognition.weights,
+        code=step("recognition train"),
     output:
         model="results/recognition/{stream}/model.pt",
         log="results/recognition/{stream}/log.tsv",
@@ -125,16 +106,15 @@ rule recognition_train:
         "results/benchmarks/recognition_train/{stream}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: learner_threads
+    threads: plan.recognition.threads
     resources:
-        mem_mb=learner_memory,
+        mem_mb=plan.recognition.memory,
         runtime=1440,
-        gpu=0,
-        tasks=learner_processes,
+        tasks=plan.recognition.processes,
         cpus_per_task=config["recognition"]["threads"],
-        mpi=learner_launch,
+        mpi=plan.recognition.launch,
     params:
-        learners=learner_flags,
+        learners=plan.recognition.flags,
         weights=flags(config["recognition"], "weights"),
         threads=config["recognition"]["threads"],
         folder=subpath(output.model, parent=True),
@@ -161,7 +141,7 @@ rule recognition_accuracy:
     input:
         rgb="results/recognition/rgb/scores.json",
         flow="results/recognition/flow/scores.json",
-        code=source_files("actionspan.recognition.two_stream"),
+        code=step("recognition accuracy"),
     output:
         tsv="results/recognition/accuracy.tsv",
         markdown="results/recognition/accuracy.md",
@@ -169,11 +149,6 @@ rule recognition_accuracy:
         "results/logs/recognition_accuracy.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan recognition accuracy --rgb {input.rgb} --flow {input.flow}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"

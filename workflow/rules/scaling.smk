@@ -6,7 +6,7 @@ rule scaling_run:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.temporal.training", "actionspan.temporal.command"),
+        code=step("temporal train"),
     output:
         timing="results/scaling/runs/{run}/{repeat}/timing.json",
         log="results/scaling/runs/{run}/{repeat}/log.tsv",
@@ -15,17 +15,16 @@ rule scaling_run:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: ALL_CORES
+    threads: workflow.cores or 1
     resources:
-        mem_mb=run_memory,
+        mem_mb=plan.ranks.memory,
         runtime=240,
-        gpu=0,
-        tasks=run_processes,
+        tasks=plan.ranks.processes,
         cpus_per_task=config["temporal"]["threads"],
-        mpi=run_launch,
+        mpi=plan.ranks.launch,
     params:
-        parallel=run_flags,
-        settings=flags({**config["temporal"]["training"], **SCALING_TRAINING}),
+        parallel=plan.ranks.flags,
+        settings=flags(plan.ranks.scaling_training),
         model=config["scaling"]["model"],
         threads=config["temporal"]["threads"],
     shell:
@@ -39,21 +38,16 @@ rule scaling_times:
     input:
         timings=expand(
             "results/scaling/runs/{run}/{repeat}/timing.json",
-            run=scaling_runs(),
+            run=plan.ranks.scaling_runs,
             repeat=range(1, config["scaling"]["repeats"] + 1),
         ),
-        code=source_files("actionspan.scaling.times"),
+        code=step("scaling times"),
     output:
         "results/scaling/times.tsv",
     log:
         "results/logs/scaling_times.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan scaling times --timings {input.timings} --out {output} > {log} 2>&1"
 
@@ -61,18 +55,13 @@ rule scaling_times:
 rule scaling_fit:
     input:
         times="results/scaling/times.tsv",
-        code=source_files("actionspan.scaling.fit_timing"),
+        code=step("scaling fit"),
     output:
         "results/scaling/timing_model.json",
     log:
         "results/logs/scaling_fit.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan scaling fit --times {input.times} --out {output} > {log} 2>&1"
 
@@ -80,18 +69,13 @@ rule scaling_fit:
 rule scaling_plot_speedup:
     input:
         times="results/scaling/times.tsv",
-        code=source_files("actionspan.scaling.speed_ratios"),
+        code=step("scaling plot-speedup"),
     output:
         "results/scaling/speedup.{suffix,svg|png}",
     log:
         "results/logs/scaling_plot_speedup/{suffix}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan scaling plot-speedup --times {input.times} --out {output} > {log} 2>&1"
 
@@ -100,18 +84,13 @@ rule scaling_plot_fit:
     input:
         times="results/scaling/times.tsv",
         model="results/scaling/timing_model.json",
-        code=source_files("actionspan.scaling.fit_figure"),
+        code=step("scaling plot-fit"),
     output:
         "results/scaling/fit.{suffix,svg|png}",
     log:
         "results/logs/scaling_plot_fit/{suffix}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=500,
-        runtime=10,
-        gpu=0,
     shell:
         "python -m actionspan scaling plot-fit --times {input.times} --model {input.model}"
         " --out {output} > {log} 2>&1"

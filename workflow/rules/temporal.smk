@@ -5,7 +5,7 @@ rule temporal_train:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=source_files("actionspan.temporal.training", "actionspan.temporal.command"),
+        code=step("temporal train"),
     output:
         model="results/temporal/{model}/{run}/model.pt",
         log="results/temporal/{model}/{run}/log.tsv",
@@ -16,16 +16,15 @@ rule temporal_train:
         "results/benchmarks/temporal_train/{model}/{run}.tsv"
     conda:
         "../../envs/environment.yaml"
-    threads: run_threads
+    threads: plan.ranks.threads
     resources:
-        mem_mb=run_memory,
+        mem_mb=plan.ranks.memory,
         runtime=240,
-        gpu=0,
-        tasks=run_processes,
+        tasks=plan.ranks.processes,
         cpus_per_task=config["temporal"]["threads"],
-        mpi=run_launch,
+        mpi=plan.ranks.launch,
     params:
-        parallel=run_flags,
+        parallel=plan.ranks.flags,
         model=lambda wildcards: base_name(wildcards.model),
         settings=lambda wildcards: seeded_flags(
             config["temporal"]["training"], wildcards.model
@@ -42,20 +41,13 @@ rule temporal_predict:
     input:
         model="results/temporal/{model}/{run}/model.pt",
         features="results/features/features.h5",
-        code=source_files("actionspan.temporal.prediction"),
+        code=step("temporal predict"),
     output:
         "results/temporal/{model}/{run}/probabilities.h5",
     log:
         "results/logs/temporal_predict/{model}/{run}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=60,
-        gpu=0,
-    params:
-        settings=flags(config["temporal"]["prediction"]),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
-        " {params.settings} --out {output} > {log} 2>&1"
+        " --out {output} > {log} 2>&1"

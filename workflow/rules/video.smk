@@ -4,7 +4,7 @@
 rule video_frames:
     input:
         shard="results/dataset/shards/{shard}.txt",
-        code=source_files("actionspan.video.snippets"),
+        code=step("video frames"),
     output:
         temp("results/video/frames/{shard}.h5"),
     log:
@@ -15,11 +15,9 @@ rule video_frames:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        mem_mb=1000,
         runtime=240,
-        gpu=0,
     params:
-        settings=flags(FRAMES),
+        settings=flags(plan.features.frames),
     shell:
         "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
         " --out {output} > {log} 2>&1"
@@ -28,8 +26,8 @@ rule video_frames:
 rule video_flow:
     input:
         frames="results/video/frames/{shard}.h5",
-        weights=weights_files(config["video"]["flow"]["weights"]),
-        code=source_files("actionspan.video.optical_flow"),
+        weights=plan.features.flow_weights,
+        code=step("video flow"),
     output:
         temp("results/video/flow/{shard}.h5"),
     log:
@@ -42,9 +40,7 @@ rule video_flow:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        mem_mb=1000,
         runtime=480,
-        gpu=0,
     params:
         settings=flags(config["video"]["flow"]),
     shell:

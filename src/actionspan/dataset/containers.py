@@ -23,7 +23,7 @@ def stated_bytes(path: Path) -> int:
     Known containers are MP4/MOV (top-level boxes), Matroska/WebM (segment) and AVI (RIFF).
     A file shorter than that is truncated; a longer one is whole.
     """
-    size = os.path.getsize(path)
+    size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(12)
         if head[4:8] in MP4_BOXES:
@@ -87,7 +87,7 @@ def turned_sideways(path: Path, track_id: int) -> bool:
     with path.open("rb") as file:
         if file.read(8)[4:8] not in MP4_BOXES:
             return False
-        for kind, start, end in _boxes(file, 0, os.path.getsize(path)):
+        for kind, start, end in _boxes(file, 0, path.stat().st_size):
             if kind != b"moov":
                 continue
             for inner, track, track_end in _boxes(file, start, end):

@@ -6,47 +6,49 @@ their video.
 """
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.dataset.formats.reading import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    matching_forms,
+    possible_names,
     quoted,
-    text_problem,
-    to_number,
 )
-from actionspan.dataset.formats.tables import read_video_info
+from actionspan.dataset.formats.registry import (
+    AnnotationFormat,
+    read_annotation_file,
+    read_text,
+)
+from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.rejections import OnBadInput, Rejection
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.dataset.tables import Annotation, Instance, Video
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexSettings:
+class IndexSettings(Checked):
     """How annotations are read and what happens to bad input."""
 
-    format: AnnotationFormat = option("auto", "form of the annotation file; auto tells it itself")
-    on_bad_input: OnBadInput = option("skip", "leave bad videos and rows out, or stop")
-    validation_fraction: float = option(
-        0.25, "part of the videos without a subset that a stable hash puts in validation"
+    format: AnnotationFormat = option("auto", "form of the annotations")
+    on_bad_input: OnBadInput = option(
+        "skip", "skip: broken videos and rows go to rejected.tsv; fail: they end the run"
     )
     overshoot_seconds: float = option(
-        1.0, "a segment may pass the video's ends by this much and is cut", unit="seconds"
+        1.0, "a segment that passes its video's ends by at most this is cut to it", least=0
     )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.validation_fraction <= 1:
-            raise ValueError(f"validation_fraction: {self.validation_fraction} is not in 0…1")
-        if not 0 <= self.overshoot_seconds < float("inf"):
-            raise ValueError(f"overshoot_seconds: {self.overshoot_seconds} is not at least 0")
+    validation_fraction: float = option(
+        0.25,
+        "part of the videos held out, where the annotations name no subset",
+        least=0,
+        most=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,15 +184,10 @@ def check_instance(
     Returns:
         The instance and an empty text, or None and the reason.
     """
-    start, end = to_number(raw.start), to_number(raw.end)
-    if start is None or end is None:
-        name, value = ("start", raw.start) if start is None else ("end", raw.end)
-        return None, f"{name} {quoted(value)} is not a number of seconds"
-    label = str(raw.label).strip() if isinstance(raw.label, str | int) else ""
-    if not label:
-        return None, "no label"
-    if problem := text_problem(label):
-        return None, f"label {problem}"
+    try:
+        start, end, label = raw.parsed()
+    except ValueError as error:
+        return None, str(error)
     if start >= end:
         return None, f"start {start:g} is not before end {end:g}"
     if start < -overshoot or end > duration + overshoot or start >= duration or end <= 0:
@@ -209,15 +206,16 @@ class _Names:
 
     def __init__(self, ids: Mapping[str, object]) -> None:
         self.ids = ids
-        self.forms: dict[str, str] = {}
-        for video_id in sorted(ids, reverse=True):
-            self.forms[matching_forms(video_id, ())[1]] = video_id
+        self.composed = {
+            unicodedata.normalize("NFC", video_id): video_id
+            for video_id in sorted(ids, reverse=True)
+        }
 
     def find(self, name: str) -> str | None:
         if name in self.ids:
             return name
-        forms = matching_forms(name, VIDEO_SUFFIXES)
-        return next((self.forms[form] for form in forms if form in self.forms), None)
+        names = possible_names(name, VIDEO_SUFFIXES)
+        return next((self.composed[name] for name in names if name in self.composed), None)
 
 
 def _check(

@@ -20,7 +20,7 @@ from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
 from actionspan.running.progress import progress
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 Floats = NDArray[np.float32]
 
@@ -31,19 +31,14 @@ BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entri
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateSettings:
+class SimulateSettings(Checked):
     """How much is simulated."""
 
-    videos: int = option(20000, "videos; beyond those of the annotations, some are drawn again")
-    channels: int = option(400, "features a step")
-    seed: int = option(1, "seed of the choice of videos and of their features")
-
-    def __post_init__(self) -> None:
-        for name in ("videos", "channels"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}: at least 0")
+    videos: int = option(
+        20000, "videos; beyond those of the annotations, some are drawn again", least=1
+    )
+    channels: int = option(400, "features a step", least=1)
+    seed: int = option(1, "seed of the choice of videos and of their features", least=0)
 
 
 def simulate(

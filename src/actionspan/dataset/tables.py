@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
 
+from actionspan.dataset.formats import activitynet
+from actionspan.dataset.formats.records import RawInstance, Record
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.rejections import Rejection
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json, read_tsv, write_json, write_tsv
-
-Subset = Literal["training", "validation", "testing"]
-SUBSETS: tuple[Subset, ...] = get_args(Subset)
+from actionspan.files.storage import atomic_path, read_tsv, write_tsv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,38 +85,57 @@ def read_videos(path: Path) -> list[Video]:
 
 def write_annotations(path: Path, annotations: list[Annotation]) -> None:
     """Write annotations in ActivityNet form."""
-    database = {
-        known.video_id: {
-            "subset": known.subset,
-            "duration": known.duration_seconds,
-            "annotations": [
-                {"segment": [instance.start, instance.end], "label": instance.label}
-                for instance in known.instances
-            ],
-        }
+    records = [
+        Record(
+            video_id=known.video_id,
+            subset=known.subset,
+            seconds=known.duration_seconds,
+            instances=[RawInstance(**vars(instance)) for instance in known.instances],
+        )
         for known in annotations
-    }
-    write_json(path, {"version": "actionspan 1", "taxonomy": [], "database": database})
+    ]
+    with atomic_path(path) as partial:
+        partial.write_text(activitynet.write(records), encoding="utf-8")
 
 
 def read_annotations(path: Path) -> list[Annotation]:
-    """Read the canonical annotations.json that `write_annotations` wrote.
+    """Read the canonical annotations.json, or any annotations that give each video's duration.
 
     Raises:
-        InputError: The file is missing or not in that form.
+        InputError: The file is missing, in no known form, or a row or a duration is not there.
     """
-    try:
-        return [
-            Annotation(
-                video_id=video_id,
-                subset=entry["subset"],
-                duration_seconds=entry["duration"],
-                instances=tuple(
-                    Instance(start=item["segment"][0], end=item["segment"][1], label=item["label"])
-                    for item in entry["annotations"]
-                ),
-            )
-            for video_id, entry in read_json(path)["database"].items()
-        ]
-    except (KeyError, TypeError, IndexError) as error:
-        raise InputError(f"{path}: not canonical annotations: missing {error}") from None
+    records = read_annotation_file(path, strict=True).records
+    for record in records:
+        if not record.seconds:
+            video = f"video {record.video_id!r}"
+            raise InputError(f"{path}: {video}: duration 0 s; a positive one is needed")
+    return [
+        Annotation(
+            video_id=record.video_id,
+            subset=record.subset,
+            duration_seconds=record.seconds,
+            instances=_instances(record),
+        )
+        for record in records
+    ]
+
+
+def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
+    """Read the instances of each video from annotations of any form, which need no durations.
+
+    Raises:
+        InputError: The file is missing, in no known form, or a row is not an instance.
+    """
+    records = read_annotation_file(path, strict=True).records
+    return {record.video_id: _instances(record) for record in records}
+
+
+def _instances(record: Record) -> tuple[Instance, ...]:
+    instances = []
+    for raw in record.instances:
+        try:
+            start, end, label = raw.parsed()
+        except ValueError as error:
+            raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
+        instances.append(Instance(start=start, end=end, label=label))
+    return tuple(instances)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Literal
 
 from actionspan.demo.names import demo_video_name
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 Label = Literal["fall", "jump", "sit", "walk", "wave"]
 LABELS: tuple[Label, ...] = ("fall", "jump", "sit", "walk", "wave")
@@ -37,30 +37,23 @@ DISTRACTORS = ("pan", "object", "object", "flicker", "light", "zoom")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoSettings:
+class DemoSettings(Checked):
     """The size and the seed of the embedded data set."""
 
-    videos: int = option(60, "number of videos")
-    seed: int = option(1, "seed of everything random; the same seed gives the same files")
-    shortest_seconds: float = option(20.0, "shortest video, at least 5", unit="seconds")
-    longest_seconds: float = option(60.0, "longest video", unit="seconds")
-    validation_fraction: float = option(1 / 3, "part of the videos held out for validation")
+    videos: int = option(60, "how many videos", least=1)
+    seed: int = option(1, "seed of everything random; the same seed gives the same files", least=0)
+    shortest_seconds: float = option(20.0, "shortest video", least=5)
+    longest_seconds: float = option(60.0, "longest video", least=5)
+    validation_fraction: float = option(
+        1 / 3, "part of the videos held out for validation", least=0, most=1
+    )
 
     def __post_init__(self) -> None:
-        if self.videos < 1:
-            raise ValueError(f"videos is {self.videos}; it must be at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must be 0 or more")
-        if not 5 <= self.shortest_seconds < math.inf:
-            raise ValueError(f"shortest_seconds is {self.shortest_seconds}; it must be 5 or more")
-        if not self.shortest_seconds <= self.longest_seconds < math.inf:
+        super().__post_init__()
+        if self.longest_seconds < self.shortest_seconds:
             raise ValueError(
-                f"longest_seconds is {self.longest_seconds}; it must be at least shortest_seconds, "
+                f"longest_seconds {self.longest_seconds}: at least shortest_seconds, "
                 f"{self.shortest_seconds}"
-            )
-        if not 0 <= self.validation_fraction <= 1:
-            raise ValueError(
-                f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"
             )
 
 

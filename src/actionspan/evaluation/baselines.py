@@ -11,7 +11,7 @@ from actionspan.dataset.tables import Annotation
 from actionspan.evaluation.activitynet import Floats, Integers
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.settings import SuppressionSettings
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 METHODS = ("random", "sliding", "difference", "tag")
 SCALE_STEP = 2**0.5
@@ -22,32 +22,20 @@ Proposals = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaselineSettings:
+class BaselineSettings(Checked):
     """How many proposals the baselines make, and how."""
 
-    proposals: int = option(100, "most proposals a video, at least 1")
-    seed: int = option(1, "seed of the random proposals, at least 0")
-    overlap: float = option(0.6, "share that neighbouring sliding windows have in common")
-    shortest_window: float = option(0.02, "shortest sliding window", unit="share of the video")
-    window_prior: Literal["training", "none"] = option(
-        "training", "what puts window lengths in order: the training instances' lengths, or none"
+    proposals: int = option(100, "most proposals of a video", least=1)
+    seed: int = option(1, "seed of the random proposals", least=0)
+    overlap: float = option(
+        0.6, "share that neighbouring sliding windows have in common", least=0, most=0.95
     )
-
-    def __post_init__(self) -> None:
-        if self.proposals < 1:
-            raise ValueError(f"proposals is {self.proposals}; at least 1 is needed")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; at least 0 is needed")
-        if not 0 <= self.overlap <= 0.95:
-            raise ValueError(f"overlap is {self.overlap}; it must lie between 0 and 0.95")
-        if not 0.001 <= self.shortest_window <= 1:
-            raise ValueError(
-                f"shortest_window is {self.shortest_window}; it must lie between 0.001 and 1"
-            )
-        if self.window_prior not in ("training", "none"):
-            raise ValueError(
-                f"window_prior is {self.window_prior!r}; it must be 'training' or 'none'"
-            )
+    shortest_window: float = option(
+        0.02, "shortest sliding window, as a share of the video", least=0.001, most=1
+    )
+    window_prior: Literal["training", "none"] = option(
+        "training", "order of the windows: by the lengths of training instances, or none"
+    )
 
 
 def random_proposals(video_id: str, duration: float, settings: BaselineSettings) -> Proposals:

@@ -12,7 +12,7 @@ from actionspan.evaluation.bootstrap import auc_interval
 from actionspan.evaluation.detection import DetectionPrecision
 from actionspan.evaluation.thumos14 import Thumos14Recall
 from actionspan.files.storage import read_json
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
@@ -22,20 +22,12 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationSettings:
+class EvaluationSettings(Checked):
     """How the bootstrap interval of AUC is made."""
 
-    resamples: int = option(1000, "bootstrap resamples of the videos, at least 1")
-    confidence: float = option(0.95, "share of the resamples inside the interval, in (0, 1)")
-    seed: int = option(1, "seed of the bootstrap, at least 0")
-
-    def __post_init__(self) -> None:
-        if self.resamples < 1:
-            raise ValueError(f"resamples is {self.resamples}; at least 1 is needed")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; at least 0 is needed")
+    resamples: int = option(1000, "bootstrap resamples of the videos", least=1)
+    confidence: float = option(0.95, "share of the resamples inside the interval", above=0, below=1)
+    seed: int = option(1, "seed of the bootstrap", least=0)
 
 
 def evaluation_record(

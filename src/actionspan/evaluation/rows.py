@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from actionspan.dataset.names import other_names
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -88,7 +90,7 @@ def match_ids(proposals: Mapping[str, Any], ground_truth: Mapping[str, Any]) -> 
         if name in ground_truth:
             matched[name] = name
             continue
-        for video_id in (f"v_{name}", name.removeprefix("v_")):
+        for video_id in other_names(name):
             if video_id in ground_truth and video_id not in proposals:
                 if video_id in taken:
                     raise ValueError(f"{taken[video_id]!r} and {name!r} mean one video; keep one")

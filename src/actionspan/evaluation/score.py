@@ -1,4 +1,4 @@
-"""`actionspan score`: score a proposals file by a benchmark's protocol, workflow or not."""
+"""Score a proposals file by a benchmark's protocol, without the workflow."""
 
 import argparse
 import json
@@ -24,13 +24,13 @@ from actionspan.evaluation.records import (
 )
 from actionspan.evaluation.rows import Floats, match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
-from actionspan.settings import add_arguments, from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 PROTOCOLS = ("activitynet", "thumos14", "detection")
 
 
-def add_parsers(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `actionspan score`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
     parser.add_argument(
         "--protocol",
         required=True,
@@ -63,11 +63,10 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "--subset", default="validation", help=f"default: validation; {ALL_SUBSETS}: every video"
     )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    add_arguments(parser, EvaluationSettings)
-    parser.set_defaults(run=run)
+    add_settings(parser, EvaluationSettings)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the scores."""
     settings = from_arguments(EvaluationSettings, arguments)
     record = score_files(
@@ -81,7 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
         videos=arguments.videos,
     )
     print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
-    return 0
 
 
 def score_files(

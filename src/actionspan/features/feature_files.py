@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.dataset.names import other_names
 from actionspan.errors import InputError
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.text import read_utf8
@@ -23,10 +24,9 @@ def find_file(folder: Path, video_id: str) -> Path:
     Raises:
         InputError: There is none, or more than one.
     """
-    plain = video_id.removeprefix("v_")
     found = [
         path
-        for stem in dict.fromkeys((video_id, plain, f"v_{plain}"))
+        for stem in (video_id, *other_names(video_id))
         for suffix in SUFFIXES
         if (path := folder / f"{stem}{suffix}").is_file()
     ]

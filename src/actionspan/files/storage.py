@@ -9,7 +9,6 @@ import dataclasses
 import errno
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +57,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         yield partial
-        os.replace(partial, path)
+        partial.replace(path)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
@@ -72,11 +71,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
 @contextmanager
 def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
     """Open a new HDF5 file that appears at `path` only when the block ends without an error."""
-    with atomic_path(path) as partial:
-        with h5py.File(partial, "w") as file:
-            file.attrs["actionspan_version"] = __version__
-            file.attrs["digest"] = settings_digest
-            yield file
+    with atomic_path(path) as partial, h5py.File(partial, "w") as file:
+        file.attrs["actionspan_version"] = __version__
+        file.attrs["digest"] = settings_digest
+        yield file
 
 
 @contextmanager
@@ -96,10 +94,15 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
         yield file
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write `text` in UTF-8, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 def write_json(path: Path, content: Mapping[str, Any], indent: int | None = 1) -> None:
     """Write `content` as JSON, atomically."""
-    with atomic_path(path) as partial:
-        partial.write_text(json.dumps(content, indent=indent) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=indent) + "\n")
 
 
 def read_json(path: Path) -> Any:
@@ -119,11 +122,10 @@ def read_json(path: Path) -> Any:
 
 def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table with a header line, tab-separated, atomically."""
-    with atomic_path(path) as partial:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(rows)
+    with atomic_path(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:

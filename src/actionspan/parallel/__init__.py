@@ -1,7 +1,6 @@
 """Training on many ranks: exchanges of gradients and models for any torch training loop."""
 
-import importlib
-from typing import Any
+from actionspan.lazy import lazy
 
 _MODULES = {
     "AdaptiveBatch": "actionspan.parallel.adaptive_batch",
@@ -14,10 +13,4 @@ _MODULES = {
     "ring_allreduce": "actionspan.parallel.ring",
 }
 __all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at its first use, so that settings alone do not import torch."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+__getattr__ = lazy(__name__, _MODULES)

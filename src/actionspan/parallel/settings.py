@@ -1,10 +1,9 @@
 """The knobs of training on many ranks."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 ExchangeName = Literal[
     "none",
@@ -28,41 +27,30 @@ SERVED = ("ps", "ps_async")  # whose server has a rank of its own, beside the wo
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelSettings:
+class ParallelSettings(Checked):
     """How ranks exchange gradients or models."""
 
-    bucket_kib: int = option(4096, "gradients that travel together", unit="KiB")
+    bucket_kib: int = option(4096, "gradients that travel together", unit="KiB", least=1)
     overlap: bool = option(False, "exchange finished buckets while backward still runs")
     wire: Literal["float32", "float16", "bfloat16"] = option(
-        "float32", "type in which gradients travel; sums are float32 whatever it is"
+        "float32", "type in which gradients travel; sums are float32"
     )
-    auto_kib: int = option(64, "auto: smaller buckets by MPI_Allreduce, others by the ring")
-    staleness: int = option(4, "ps_async: most updates that a gradient may be behind; 0: none")
+    auto_kib: int = option(
+        64, "auto: smaller buckets go by MPI_Allreduce, others by the ring", unit="KiB", least=0
+    )
+    staleness: int = option(
+        4, "ps_async: most updates that a gradient may be behind; 0: none", least=0
+    )
     averaging_steps: int = option(
-        -1, "aavg, periodic: K, steps of each learner between two averages; -1: once an epoch"
+        -1, "aavg, periodic: K, steps of each rank between averages; -1: an epoch", least=1, also=-1
     )
     average_state: bool = option(
         True, "aavg: average optimiser state and buffers too; false: parameters alone"
     )
     stall_seconds: float = option(
-        300.0, "a rank that is missing from an exchange for so long ends the job", unit="seconds"
+        300.0, "a rank missing from an exchange for this long ends the job", above=0
     )
     cuda_aware: bool = option(False, "the MPI takes GPU memory, so do not stage it")
-
-    def __post_init__(self) -> None:
-        if self.bucket_kib < 1:
-            raise ValueError(f"bucket_kib {self.bucket_kib}: at least 1")
-        for name in ("auto_kib", "staleness"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} {getattr(self, name)}: 0 at least")
-        if self.averaging_steps != -1 and self.averaging_steps < 1:
-            raise ValueError(
-                f"averaging_steps {self.averaging_steps}: 1 at least, or -1 for once an epoch"
-            )
-        if not 0 < self.stall_seconds < math.inf:
-            raise ValueError(f"stall_seconds {self.stall_seconds}: a number above 0")
-        if self.wire not in ("float32", "float16", "bfloat16"):
-            raise ValueError(f"wire {self.wire!r}: float32, float16 or bfloat16")
 
 
 def processes(exchange: ExchangeName, workers: int) -> int:

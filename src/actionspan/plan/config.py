@@ -1,90 +1,75 @@
-"""Check a configuration against its schema and say in one line what is wrong."""
+"""Print config.yaml, made from the settings dataclasses."""
 
-import difflib
-from collections.abc import Mapping
+import argparse
+import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
 
-from actionspan.errors import InputError
+from actionspan.plan.sections import SECTIONS
+from actionspan.settings import Knob
 
-# JSON Schema takes 20.0 for an integer; the flag that it becomes does not.
-_Validator = extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
-
-
-def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
-    """Check every key and value of a configuration.
-
-    Args:
-        config: The merged configuration.
-        schema_path: A JSON Schema in YAML.
-        name: How messages call the configuration, e.g. `"config.yaml"`.
-
-    Raises:
-        InputError: A key or value is wrong; the line names it and what is allowed.
-    """
-    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
-    if errors:
-        raise InputError(f"{name}: {_describe(errors[0])}")
+_HEAD = """\
+# Every knob of a run, with its unit. Override any of them in a file of your own (see examples/):
+#   snakemake --cores 2 --configfile my.yaml
+# A changed value re-runs exactly what depends on it.
+# Made by `make config` from the settings dataclasses; do not edit.
+"""
+_COLUMN = 28  # where comments begin
+_WIDTH = 110
 
 
-def _describe(error: ValidationError) -> str:
-    """Return `key.path: what is wrong` for one schema error."""
-    where = ".".join(str(part) for part in error.path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = sorted(str(key) for key in set(error.instance) - set(known))[0]
-        near = difflib.get_close_matches(unknown, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(known)
-        return f"{where + '.' if where else ''}{unknown}: unknown key; {hint}"
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return f"{where + '.' if where else ''}{missing[0]}: missing"
-    if error.validator == "enum":
-        allowed = ", ".join("null" if one is None else str(one) for one in error.validator_value)
-        return f"{where}: {error.instance!r} is not one of {allowed}"
-    limits = {
-        "minimum": "is less than",
-        "maximum": "is more than",
-        "exclusiveMinimum": "must be more than",
-        "exclusiveMaximum": "must be less than",
-    }
-    if error.validator in limits:
-        return f"{where}: {error.instance} {limits[str(error.validator)]} {error.validator_value}"
-    if error.validator == "type":
-        kinds = error.validator_value
-        allowed = kinds if isinstance(kinds, str) else " or ".join(kinds)
-        return f"{where}: {error.instance!r} is not of type {allowed}{_hint(error.instance, kinds)}"
-    if error.validator == "anyOf":
-        allowed = " or ".join(_wanted(arm) for arm in error.validator_value)
-        return f"{where}: {error.instance!r} is not {allowed}"
-    return f"{where or 'configuration'}: {error.message}"
+def config_text() -> str:
+    """Return config.yaml: the defaults of all settings, with their help as comments."""
+    parts = [_HEAD]
+    for name, section in SECTIONS.items():
+        depth = name.count(".")
+        line = "  " * depth + name.rpartition(".")[2] + ":"
+        parts.append(("\n" if depth == 0 else "") + _commented(line, section.comment))
+        for knob in section.knobs:
+            key = f"{'  ' * (depth + 1)}{knob.name}: {_scalar(knob.default)}"
+            parts.append(_commented(key, _comment(knob)))
+    return "".join(parts)
 
 
-def _hint(value: Any, kinds: str | list[str]) -> str:
-    """Explain a number that YAML took for text, as it does with `1e-3`."""
-    if "number" not in kinds or not isinstance(value, str):
-        return ""
-    try:
-        float(value)
-    except ValueError:
-        return ""
-    return "; YAML reads it as text: write numbers like 0.001 or 1.0e-3"
+def _scalar(value: Any) -> str:
+    """Return a default as YAML on one line."""
+    value = str(value) if isinstance(value, Path) else value
+    value = list(value) if isinstance(value, tuple) else value
+    text = yaml.safe_dump(value, default_flow_style=True, width=1000)
+    return text.removesuffix("...\n").strip()
 
 
-def _wanted(schema: Mapping[str, Any]) -> str:
-    """Name what one arm of an `anyOf` allows."""
-    if "const" in schema:
-        return str(schema["const"])
-    least = f" of at least {schema['minimum']}" if "minimum" in schema else ""
-    return f"an {schema['type']}{least}" if schema["type"] == "integer" else f"a {schema['type']}"
+def _comment(knob: Knob) -> str:
+    """Return the help of a key; it starts with the choices if it does not name all of them."""
+    if all(re.search(rf"\b{re.escape(str(choice))}\b", knob.help) for choice in knob.choices):
+        return knob.text
+    *most, last = map(str, knob.choices)
+    return f"{', '.join(most)} or {last}: {knob.text}"
+
+
+def _commented(line: str, comment: str) -> str:
+    """Return a line of YAML with its comment, which goes on below itself where it is long."""
+    if not comment:
+        return line + "\n"
+    start = max(_COLUMN, len(line) + 2)
+    wrap = textwrap.TextWrapper(
+        width=_WIDTH,
+        initial_indent=" " * start + "# ",
+        subsequent_indent=" " * _COLUMN + "# ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    first, *rest = wrap.wrap(comment)
+    return "\n".join([line + first[len(line) :], *rest]) + "\n"
+
+
+def add_arguments(_: argparse.ArgumentParser) -> None:
+    """Add nothing: the step has no flags."""
+
+
+def run(_: argparse.Namespace) -> None:
+    """Print the configuration."""
+    print(config_text(), end="")

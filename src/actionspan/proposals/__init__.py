@@ -1,32 +1,15 @@
 """The proposals stage: candidates (PGM), their evaluation (PEM) and Soft-NMS."""
 
-from typing import TYPE_CHECKING, Any
+from actionspan.lazy import lazy
 
-from actionspan.proposals.bsp import bsp_features
-from actionspan.proposals.grouping import group_actionness
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.pgm import generate_candidates
-from actionspan.proposals.ranking import propose_video
-from actionspan.proposals.suppression import soft_nms
-
-if TYPE_CHECKING:
-    from actionspan.proposals.evaluator import ProposalEvaluator
-
-__all__ = [
-    "ProposalEvaluator",
-    "bsp_features",
-    "generate_candidates",
-    "group_actionness",
-    "propose_video",
-    "soft_nms",
-    "temporal_iou",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch only when the one thing that needs it is asked for."""
-    if name == "ProposalEvaluator":
-        from actionspan.proposals.evaluator import ProposalEvaluator
-
-        return ProposalEvaluator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_MODULES = {
+    "ProposalEvaluator": "actionspan.proposals.evaluator",
+    "bsp_features": "actionspan.proposals.bsp",
+    "generate_candidates": "actionspan.proposals.pgm",
+    "group_actionness": "actionspan.proposals.grouping",
+    "propose_video": "actionspan.proposals.ranking",
+    "soft_nms": "actionspan.proposals.suppression",
+    "temporal_iou": "actionspan.proposals.overlap",
+}
+__all__ = list(_MODULES)
+__getattr__ = lazy(__name__, _MODULES)

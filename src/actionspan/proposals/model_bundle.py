@@ -25,7 +25,6 @@ from actionspan.proposals.settings import CandidateSettings, RankingSettings, Su
 from actionspan.settings import from_mapping
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.mtn import TemporalNetwork
-from actionspan.temporal.settings import PredictionSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
@@ -34,13 +33,12 @@ SETTINGS: dict[str, type[Any]] = {
     "frames": FrameSettings,
     "flow": FlowSettings,
     "encoders": EncoderSettings,
-    "prediction": PredictionSettings,
     "candidates": CandidateSettings,
     "ranking": RankingSettings,
     "suppression": SuppressionSettings,
 }
 # Sections that older files lack, with what was done before there were any.
-LATER: dict[str, Any] = {"prediction": {"scales": "1"}, "ranking": {"boundary_power": 1.0}}
+LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +48,6 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
-    prediction: PredictionSettings
     candidates: CandidateSettings
     ranking: RankingSettings
     suppression: SuppressionSettings
@@ -69,8 +66,8 @@ def write_bundle(
         features: features.h5, for the transform fitted on its training subset.
         temporal: The temporal network's model.pt.
         evaluator: pem.pt.
-        settings: The sections `frames`, `flow`, `encoders`, `prediction`, `candidates`, `ranking`
-            and `suppression`.
+        settings: The sections `frames`, `flow`, `encoders`, `candidates`, `ranking` and
+            `suppression`.
         out: The file to write.
 
     Raises:

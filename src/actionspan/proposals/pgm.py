@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.proposals.bsp import bsp_features
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.proposals.smoothing import smooth_boundaries
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -54,8 +53,7 @@ def count_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> i
         settings: Which bins are boundaries, which pairs to make, and how many to keep.
     """
     values = np.asarray(probabilities, np.float64)  # as below: ties are to fall alike
-    smooth = smooth_boundaries(values, settings.smoothing)
-    starts, ends = candidate_bins(smooth, settings.peak_ratio)
+    starts, ends = candidate_bins(values, settings.peak_ratio)
     before = np.concatenate([[0], starts.cumsum()])  # (T + 1,) starts before each bin
     last = ends.nonzero()[0]
     nearest = np.maximum(last - settings.shortest + 1, 0)
@@ -89,7 +87,6 @@ def generate_candidates(
         raise ValueError(f"probabilities: shape {values.shape} is not (T, 3)")
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError("probabilities: not all values are numbers in 0…1")
-    values = smooth_boundaries(values, settings.smoothing)
     start_mask, end_mask = candidate_bins(values, settings.peak_ratio)
     starts, ends = start_mask.nonzero()[0], end_mask.nonzero()[0]
     length = ends - starts[:, None]

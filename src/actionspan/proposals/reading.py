@@ -1,20 +1,27 @@
 """Reading and checking proposals in ActivityNet result form, ours or anybody's."""
 
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_json
 from actionspan.proposals.writing import Row
 
-LARGEST = sys.float_info.max  # NaN, infinities and integers beyond it compare false
+FORM = 'not of the form {"segment": [start, end], "score": number}'
 
 
-def read_proposals(path: Path) -> dict[str, list[Row]]:
+def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:
     """Read `{"results": {video_id: [{"score": …, "segment": [start, end]}, …]}}`.
 
     Other keys of the file are ignored, other keys of a row are kept.
+
+    Args:
+        path: The file.
+        below_zero: Whether a score may be below 0. To rank proposals only their order counts, so
+            that scoring takes such scores (logits); Soft-NMS multiplies scores by factors below 1,
+            which would lift them.
 
     Raises:
         InputError: The file is missing or not in that form; the line names the file, the video
@@ -24,33 +31,39 @@ def read_proposals(path: Path) -> dict[str, list[Row]]:
     results = content.get("results") if isinstance(content, dict) else None
     if not isinstance(results, dict):
         raise InputError(
-            f'{path}: no proposals in it; write {{"results": {{video: [{{"score": 0.9, '
-            '"segment": [1.0, 2.5]}]}}'
+            f'{path}: not a result file: no proposals in it; write {{"results": {{video: '
+            '[{"score": 0.9, "segment": [1.0, 2.5]}]}}'
         )
     for video_id, rows in results.items():
         if not isinstance(rows, list):
-            raise InputError(f"{path}: video {video_id!r}: not a list of proposals")
+            kind = type(rows).__name__
+            raise InputError(f"{path}: video {video_id!r}, proposals: a list is needed, not {kind}")
         for number, row in enumerate(rows, start=1):
-            wrong = _what_is_wrong(row)
-            if wrong:
-                raise InputError(f"{path}: video {video_id!r}: row {number}: {wrong}")
+            if wrong := _what_is_wrong(row, below_zero):
+                raise InputError(f"{path}: video {video_id!r}, proposal {number}: {wrong}")
     return results
 
 
-def _what_is_wrong(row: Any) -> str:
+def _what_is_wrong(row: Any, below_zero: bool) -> str:
     """Say in a few words why a row is no proposal, or nothing."""
-    if not isinstance(row, dict):
-        return 'not a proposal; write {"score": 0.9, "segment": [1.0, 2.5]}'
-    segment = row.get("segment")
-    if not (isinstance(segment, list) and len(segment) == 2 and all(map(_is_number, segment))):
-        return f"segment {segment!r} is not [start, end] in seconds"
-    if segment[0] > segment[1]:
-        return f"segment {segment!r} is reversed; the start comes first"
-    score: Any = row.get("score")
-    if not _is_number(score) or score < 0:
-        return f"score {score!r} is not a number of 0 or more"
-    return ""
+    segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
+    if not (isinstance(segment, list) and len(segment) == 2):
+        return FORM
+    start, end = segment
+    if not (_is_number(start) and _is_number(end) and _is_number(score)):
+        return FORM
+    wrong = ""
+    if not (math.isfinite(start) and math.isfinite(end) and math.isfinite(score)):
+        wrong = "not finite"
+    elif start > end:
+        wrong = "start is after end"
+    elif score < 0 and not below_zero:
+        wrong = "a score of 0 or more is needed here"
+    return wrong and f"[{start:g}, {end:g}] with score {score:g}: {wrong}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+def _is_number(value: Any) -> TypeGuard[float]:
+    """Return whether this is a number that a float can hold, NaN and infinities among them."""
+    if isinstance(value, float):
+        return True
+    return type(value) is int and abs(value) <= sys.float_info.max

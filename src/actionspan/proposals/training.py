@@ -56,17 +56,15 @@ def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
     (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
     there are. Where no candidate is high the middle ones stand for them, and where none is middle
-    either, all low ones are taken. Without `balance` every candidate is.
+    either, all low ones are taken.
 
     Args:
         targets: (M,) best tIoU of each candidate with the truth.
-        settings: Whether to balance, thresholds and ratios.
+        settings: Thresholds and ratios.
 
     Returns:
         (M,) rates in 0…1; not all 0 unless M is 0.
     """
-    if not settings.balance:
-        return np.ones(len(targets))
     rates = np.zeros(len(targets))
     unit = 0.0  # how many candidates stand for a ratio of 1
     ratios = (1.0, settings.middle_ratio, settings.low_ratio)

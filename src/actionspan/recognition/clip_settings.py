@@ -2,61 +2,62 @@
 
 from dataclasses import dataclass
 
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClipSettings:
+class ClipSettings(Checked):
     """What is kept of a clip, and which clips untrimmed videos and folders give."""
 
     stack: int = option(
         10,
-        "L, flows at a position of a trimmed clip; segments of untrimmed videos have the L of "
-        "the video stage",
+        "L, flow fields at a position of a trimmed clip, and in all videos whose features are "
+        "scores; otherwise segments of untrimmed videos have the L of the video stage",
+        least=1,
     )
     snippet_frames: int = option(
-        8, "distance of the positions stored of a trimmed clip", unit="frames"
+        8, "distance between the stored positions of a trimmed clip", unit="frames", least=1
     )
     height: int = option(
-        256, "frames and flow planes are stored with this height, a multiple of 8", unit="pixels"
+        256,
+        "frames and flow are stored at this height, a multiple of 8, as JPEG",
+        unit="pixels",
+        least=32,
     )
-    width: int = option(340, "and this width, at least the height", unit="pixels")
-    jpeg_quality: int = option(90, "of the stored frames and flow planes, 1 to 100")
+    width: int = option(
+        340, "and at this width, at least the height", unit="pixels", least=32, most=JPEG_LONGEST
+    )
+    jpeg_quality: int = option(90, "JPEG quality of stored frames and flow", least=1, most=100)
     background: bool = option(
-        True, "stretches of untrimmed videos between instances are clips of class background"
+        True, "stretches of videos between instances are clips of the class background"
     )
     background_margin: float = option(
-        0.5, "background keeps this distance from instances", unit="seconds"
+        0.5, "distance of background from the nearest instance", unit="seconds", least=0
     )
     background_ratio: float = option(
-        1.0, "background clips of a video, at most, for each of its instances; inf: all"
+        1.0,
+        "most background clips of a video for each instance; inf (YAML: .inf): all",
+        above=0,
+        also=float("inf"),
     )
     validation_fraction: float = option(
         0.25,
-        "part of the groups of each class, or of the untrimmed training videos, held out to "
-        "validate where no split says which",
+        "part held out for validation, of the clips of each class or of the training videos, where "
+        "no split or subset folder says which",
+        least=0,
+        below=1,
     )
 
     def __post_init__(self) -> None:
-        for name in ("stack", "snippet_frames"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
-        if self.height < 32 or self.height % JPEG_BLOCK:
+        super().__post_init__()
+        if self.height % JPEG_BLOCK:
             # the planes of a position are one picture: in no block of it may two of them meet
-            raise ValueError(f"height is {self.height}: a multiple of {JPEG_BLOCK} from 32")
-        if not self.height <= self.width <= JPEG_LONGEST:
-            raise ValueError(f"width is {self.width}: at least the height, {self.height}")
+            raise ValueError(f"height {self.height}: a multiple of {JPEG_BLOCK}")
+        if self.height > self.width:
+            raise ValueError(f"width {self.width}: at least the height, {self.height}")
         if 2 * self.stack * self.height > JPEG_LONGEST:
             most = JPEG_LONGEST // (2 * self.height)
-            raise ValueError(f"stack is {self.stack}: at most {most} planes of such a height fit")
-        if not 1 <= self.jpeg_quality <= 100:
-            raise ValueError(f"jpeg_quality is {self.jpeg_quality}: from 1 to 100")
-        if not 0 <= self.background_margin < float("inf"):
-            raise ValueError(f"background_margin is {self.background_margin}: 0 or more seconds")
-        if not self.background_ratio > 0:
-            raise ValueError(f"background_ratio is {self.background_ratio}: above 0, or inf")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction is {self.validation_fraction}: 0 up to below 1")
+            raise ValueError(f"stack {self.stack}: at most {most} planes of such a height fit")

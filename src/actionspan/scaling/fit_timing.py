@@ -1,4 +1,4 @@
-"""`actionspan fit-timing`: fit the time models to a table of run times, workflow or not."""
+"""Fit the time models to a table of run times, without the workflow."""
 
 import argparse
 import json
@@ -13,8 +13,8 @@ from actionspan.scaling.table import EXCHANGES, SINGLE, Run, read_times
 _WIDTH = 88
 
 
-def add_parsers(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `actionspan fit-timing`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
     parser.add_argument(
         "times",
         type=Path,
@@ -24,14 +24,12 @@ def add_parsers(parser: argparse.ArgumentParser) -> None:
         "rank is the single-rank reference",
     )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Print the fitted models."""
     model = fit_file(arguments.times)
     print(json.dumps(model) if arguments.json else as_text(model))
-    return 0
 
 
 def fit_file(path: Path) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
-"""Collecting the timing of many training runs into one table of run times."""
+"""One table of the times of many training runs."""
 
+import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -7,11 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json
-from actionspan.scaling.table import EXCHANGES, PARTS, SINGLE
+from actionspan.files.storage import read_json, write_tsv
+from actionspan.scaling.table import EXCHANGES, PARTS, SINGLE, TIMES_COLUMNS
 
 TimesRow = tuple[str, int, int, float, float, float, float]
 _SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument(
+        "--timings", type=Path, nargs="+", required=True, help="timing.json of each run"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="times.tsv: exchange, ranks, repeat, seconds, t1, t2, t3 (in seconds)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the table of run times."""
+    write_tsv(arguments.out, TIMES_COLUMNS, times_rows(arguments.timings))
 
 
 def times_rows(paths: Sequence[Path]) -> list[TimesRow]:

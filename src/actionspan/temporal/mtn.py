@@ -3,7 +3,6 @@
 All take features (B, T, C) and return probabilities (B, T, 3) of start, action and end.
 """
 
-import torch
 from torch import Tensor, nn
 
 from actionspan.temporal.attention import AttentionTEM
@@ -105,9 +104,7 @@ class MTN(nn.Module):
 
     Without `squeeze`, the paper's ablation "MTN with Multipath": a plain ConvNet beside it.
 
-    With `learned`, W = sigmoid(w) of one number w that is trained with the rest, from
-    W = `fusion_weight` on; weight decay draws w to 0, which is W to ½. (The paper "adds by a weight
-    parameter W" and says neither its value nor whether it is learned.)
+    (The paper "adds by a weight parameter W" and says neither its value nor whether it is learned.)
     """
 
     def __init__(
@@ -119,7 +116,6 @@ class MTN(nn.Module):
         fusion_weight: float = 0.5,
         dropout: float = 0.0,
         squeeze: bool = True,
-        learned: bool = False,
     ) -> None:
         super().__init__()
         self.channels = channels
@@ -128,17 +124,12 @@ class MTN(nn.Module):
             channels, hidden=hidden, output_scale=output_scale, dropout=dropout, squeeze=squeeze
         )
         self.dense_net = MultipathDenseNet(channels, hidden=hidden, dropout=dropout)
-        logit = torch.tensor(fusion_weight).logit()
-        self.fusion_logit = nn.Parameter(logit) if learned else None
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the probabilities (B, T, 3) of features (B, T, C)."""
         conv: Tensor = self.conv_net(features)  # (B, T, 3)
         dense: Tensor = self.dense_net(features)  # (B, T, 3)
-        weight: float | Tensor = self.fusion_weight
-        if self.fusion_logit is not None:
-            weight = self.fusion_logit.sigmoid()
-        return weight * conv + (1 - weight) * dense
+        return self.fusion_weight * conv + (1 - self.fusion_weight) * dense
 
 
 TemporalNetwork = BaseTEM | MTN | AttentionTEM | DilatedTEM
@@ -164,7 +155,6 @@ def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> T
             fusion_weight=settings.fusion_weight,
             dropout=dropout,
             squeeze=squeeze,
-            learned=settings.fusion == "learned",
         )
     return BaseTEM(
         channels,

@@ -1,6 +1,6 @@
 """Probabilities of start, action and end, one video at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.steps import rescale
 from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
 from actionspan.files.storage import digest
@@ -19,7 +18,6 @@ from actionspan.running.progress import progress
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.mtn import TemporalNetwork
 from actionspan.temporal.probabilities import write_probabilities
-from actionspan.temporal.settings import PredictionSettings
 
 Array = npt.NDArray[Any]
 
@@ -50,43 +48,7 @@ def predict_probabilities(model: TemporalNetwork, features: Array) -> Array:
     return probabilities
 
 
-def predict_scales(model: TemporalNetwork, features: Array, shares: Sequence[float]) -> Array:
-    """Return the probabilities of one sequence, the mean over some scales.
-
-    At scale s the sequence is rescaled to s times its steps; its probabilities are interpolated
-    back. The arguments and errors are those of `predict_probabilities`, and:
-
-    Args:
-        model: From `load_model`.
-        features: (T, C) float32.
-        shares: The scales.
-    """
-    steps = len(features)
-    found = []
-    for share in shares:
-        length = max(1, round(share * steps))
-        if length == steps:
-            found.append(predict_probabilities(model, features))
-            continue
-        scaled = rescale(features, _middles(steps), 1.0, length, "bins")
-        probabilities = predict_probabilities(model, scaled)
-        found.append(rescale(probabilities, _middles(length), 1.0, steps, "linear"))
-    return found[0] if len(found) == 1 else np.stack(found).mean(axis=0, dtype=np.float32)
-
-
-def _middles(steps: int) -> Array:
-    """Return the middles of so many equal steps in 0…1."""
-    middles: Array = (np.arange(steps) + 0.5) / steps
-    return middles
-
-
-def predict_windows(
-    model: TemporalNetwork,
-    windows: Array,
-    starts: Array,
-    length: int,
-    settings: PredictionSettings | None = None,
-) -> Array:
+def predict_windows(model: TemporalNetwork, windows: Array, starts: Array, length: int) -> Array:
     """Return the probabilities of one video, the mean of its windows' where they overlap.
 
     Args:
@@ -94,7 +56,6 @@ def predict_windows(
         windows: (N, T, C) float32: the whole video where N is 1 and T its length.
         starts: (N,) the first step of each window.
         length: Steps of the video.
-        settings: At which scales.
 
     Returns:
         (length, 3) float32: start, action, end.
@@ -102,14 +63,11 @@ def predict_windows(
     Raises:
         ValueError: See `predict_probabilities`.
     """
-    shares = (settings or PredictionSettings()).shares()
-    parts = np.stack([predict_scales(model, window, shares) for window in windows])  # (N, T, 3)
+    parts = np.stack([predict_probabilities(model, window) for window in windows])  # (N, T, 3)
     return merge_windows(parts, starts, length)
 
 
-def predict(
-    model_path: Path, features_path: Path, out: Path, settings: PredictionSettings | None = None
-) -> None:
+def predict(model_path: Path, features_path: Path, out: Path) -> None:
     """Write probabilities.h5: the probabilities of every video of features.h5.
 
     Raises:
@@ -131,14 +89,14 @@ def predict(
         for video in progress(videos, "predicting probabilities", len(videos)):
             starts, length = features.first_step[video], int(features.length[video.start])
             try:
-                yield predict_windows(model, features.array[video], starts, length, settings)
+                yield predict_windows(model, features.array[video], starts, length)
             except ValueError as error:
                 name = features.video_id[video.start]
                 raise InputError(f"{features_path}: video {name}: {error}") from None
 
     write_probabilities(
         out,
-        digest(content["digest"], settings or PredictionSettings()),
+        digest(content["digest"]),
         [features.video_id[row] for row in first],
         features.duration_seconds[first].tolist(),
         [features.subset[row] for row in first],

@@ -1,53 +1,55 @@
 """Settings of the video stage: what is kept of a video, and how its motion is measured."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from actionspan.settings import option
+from actionspan.settings import Checked, option
 
 Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameSettings:
+class FrameSettings(Checked):
     """What is kept of each snippet: its centre frame and the grey frames flow needs."""
 
-    snippet_frames: int = option(8, "frames a snippet spans (papers: 16)", unit="frames")
-    stack: int = option(1, "L, flows a snippet: L + 1 grey frames round its centre are kept")
-    short_side: int = option(
-        256, "larger frames are reduced to this short side, smaller ones kept", unit="pixels"
+    snippet_frames: int = option(
+        8,
+        "frames in a snippet (papers: 16); each snippet gives one feature vector a stream",
+        least=1,
     )
-
-    def __post_init__(self) -> None:
-        for name, least in (("snippet_frames", 1), ("stack", 1), ("short_side", 32)):
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f"{name} is {value}: at least {least}")
+    stack: int = option(
+        1, "L, flow fields of a snippet; L + 1 grey frames round its centre are kept", least=1
+    )
+    short_side: int = option(
+        256,
+        "larger frames are reduced to this short side, smaller ones are kept",
+        unit="pixels",
+        least=32,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowSettings:
+class FlowSettings(Checked):
     """How the flow between two grey frames is estimated and coded in 8 bits."""
 
-    algorithm: Algorithm = option("dis", "optical flow algorithm; raft needs weights")
+    algorithm: Algorithm = option("dis", "optical flow algorithm (raft needs weights)")
     preset: Literal["ultrafast", "fast", "medium"] = option(
-        "medium", "of dis: speed against quality"
+        "medium", "speed against quality (dis only)"
     )
     bound: float = option(
-        20.0, "displacements of this size and more get the outermost codes", unit="pixels"
+        20.0,
+        "displacements of this size and more get the outermost codes, 1 and 255",
+        unit="pixels",
+        above=0,
     )
-    weights: Path | None = option(None, "of raft: a checkpoint of RAFT-small")
-    iterations: int = option(12, "of raft: updates of the flow field")
+    weights: Path | None = option(None, "checkpoint of RAFT-small (raft only)")
+    iterations: int = option(12, "updates of the flow field (raft only)", least=1)
     device: Literal["auto", "cpu", "cuda"] = option(
-        "auto", "of raft: auto is cuda where there is one"
+        "auto", "auto, cpu or cuda; auto takes cuda where there is one (raft only)"
     )
 
     def __post_init__(self) -> None:
-        if not 0 < self.bound < math.inf:
-            raise ValueError(f"bound is {self.bound}: a finite number of pixels above 0")
-        if self.iterations < 1:
-            raise ValueError(f"iterations is {self.iterations}: at least 1")
+        super().__post_init__()
         if self.algorithm == "raft" and self.weights is None:
-            raise ValueError("weights is none: algorithm raft needs a checkpoint of RAFT-small")
+            raise ValueError("weights none: algorithm raft needs a checkpoint of RAFT-small")

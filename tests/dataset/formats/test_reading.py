@@ -3,8 +3,8 @@ from collections import Counter
 
 import pytest
 
-from actionspan.dataset.formats.reading import read_annotation_file
-from actionspan.dataset.formats.tables import read_video_info
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.formats.rows import read_video_info
 from actionspan.errors import InputError
 
 

@@ -15,7 +15,7 @@ from actionspan.papers.aavg.comparisons import (
 from actionspan.papers.aavg.learnings import METHODS, Learning
 from actionspan.papers.aavg.settings import ExperimentSettings
 
-SETTINGS = ExperimentSettings(intervals="1, 4", learning_rates="0.00003,0.0001,3e-4")
+SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 
 
 def names(runs):
@@ -61,9 +61,9 @@ def test_labels_tell_the_curves_of_a_figure_apart():
 
 def test_the_sweep_takes_the_configured_rate_from_the_runs_that_there_are():
     assert names(rate_runs(SETTINGS, 2, 0.0001)) == [
-        *("aavg1-epoch-2-lr0.00003", "aavg1-epoch-2", "aavg1-epoch-2-lr3e-4"),
-        *("aavg3-epoch-2-lr0.00003", "aavg3-epoch-2", "aavg3-epoch-2-lr3e-4"),
-        *("none-k1-1-lr0.00003", "none-k1-1", "none-k1-1-lr3e-4"),
+        *("aavg1-epoch-2-lr0.00003", "aavg1-epoch-2", "aavg1-epoch-2-lr0.0003"),
+        *("aavg3-epoch-2-lr0.00003", "aavg3-epoch-2", "aavg3-epoch-2-lr0.0003"),
+        *("none-k1-1-lr0.00003", "none-k1-1", "none-k1-1-lr0.0003"),
     ]
 
 
@@ -102,18 +102,20 @@ def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"intervals": "1,two"}, "intervals '1,two': rising whole numbers"),
-        ({"intervals": "1,8,4"}, "intervals '1,8,4': rising"),
-        ({"intervals": "0,1"}, "intervals '0,1'"),
-        ({"intervals": ""}, "intervals ''"),
-        ({"learning_rates": "0.1,0.1"}, "learning_rates '0.1,0.1': rising numbers above 0"),
-        ({"learning_rates": "0,0.1"}, "learning_rates '0,0.1'"),
-        ({"learning_rates": "1e3"}, "learning_rates '1e3'"),
-        ({"learning_rates": "nan"}, "learning_rates 'nan'"),
+        ({"intervals": "1,2"}, r"intervals '1,2': write a list: \[1, 2\]"),
+        ({"intervals": (1, 8, 4)}, r"intervals \[1, 8, 4\]: rising"),
+        ({"intervals": (0, 1)}, r"intervals \[0, 1\]: rising numbers, each at least 1"),
+        ({"intervals": ()}, r"intervals \[\]: .* one or more"),
+        (
+            {"learning_rates": (0.1, 0.1)},
+            r"learning_rates \[0.1, 0.1\]: rising numbers, each above 0",
+        ),
+        ({"learning_rates": (0, 0.1)}, r"learning_rates \[0, 0.1\]"),
+        ({"learning_rates": (float("nan"),)}, r"learning_rates \[nan\]"),
         ({"seeds": 0}, "seeds 0: at least 1"),
         ({"rate_seeds": 0}, "rate_seeds 0: at least 1"),
         ({"resamples": 0}, "resamples 0: at least 1"),
-        ({"confidence": 1.0}, "confidence 1.0: between 0 and 1"),
+        ({"confidence": 1.0}, "confidence 1.0: above 0, below 1"),
     ],
 )
 def test_bad_settings_are_named(changed, message):
@@ -123,7 +125,8 @@ def test_bad_settings_are_named(changed, message):
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, unique=True))
 def test_any_rising_rates_name_runs(numbers):
-    rates = ",".join(f"{number / 10**6:.6f}" for number in sorted(numbers))
+    rates = tuple(number / 10**6 for number in sorted(numbers))
     settings = ExperimentSettings(learning_rates=rates)
     for run in rate_runs(settings, 2, 0.5):
         assert Learning.of_name(run.name).name == run.name
+        assert run.learning_rate is None or float(run.learning_rate) in rates

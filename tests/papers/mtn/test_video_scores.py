@@ -106,7 +106,7 @@ def test_an_empty_name_is_refused():
     with pytest.raises(ValueError, match="an empty name"):
         name_and_seed("")
     with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
-        read_video_scores([Path(".")])
+        read_video_scores([Path()])
 
 
 def table(**changes):

@@ -1,120 +1,151 @@
-"""ActivityNet annotations: the official form with a "database", and `anet_anno_action.json`."""
+"""ActivityNet annotations: a JSON object whose "database" has an entry for each video.
+
+It holds subset, duration in seconds, number of frames, segments and labels; no frame rate. Our own
+annotations.json is of this form.
+"""
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    canonical_subset,
     id_problem,
     positive,
     quoted,
+    subset_name,
     subset_problem,
+    text_problem,
 )
 from actionspan.errors import InputError, printable
 
 
-class _Object(dict[str, Any]):
-    """A JSON object that keeps the first value of each key and remembers the repeated ones."""
+class _Repeated(dict[str, Any]):
+    """A JSON object that gives a key more than once: the first value counts, `again` says which."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__()
-        self.repeated: list[str] = []
+        self.again: list[str] = []
         for key, value in pairs:
             if key in self:
-                self.repeated.append(key)
+                self.again.append(key)
             else:
                 self[key] = value
 
 
-def read_json_records(file: str, text: str, form: str) -> Reading:
-    """Read either JSON form; each video is one entry under its id.
+def sniff(text: str) -> bool:
+    """Return whether the text is JSON with a key "database"."""
+    return text.lstrip().startswith("{") and re.search(r'"database"\s*:', text) is not None
 
-    Args:
-        file: The file's name, for messages.
-        text: Its content.
-        form: `activitynet`, `anet_anno_action` or `auto`.
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the official form; if `strict`, each entry names its subset."""
+    content = parse_object(file, text)
+    if not isinstance(content.get("database"), dict):
+        raise InputError(f'{file}: no object "database" as in ActivityNet annotations')
+    return read_entries(file, content["database"], "database.", strict)
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return the records in the official form; what is not known is left out."""
+    keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
+    database = entries_of(records, keys)
+    content = {"version": "actionspan 1", "taxonomy": [], "database": database}
+    return json.dumps(content, indent=1) + "\n"
+
+
+def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return an entry for each video, with what is known of `{key: attribute of a record}`."""
+    return {
+        record.video_id: {
+            **{key: value for key, name in keys.items() if (value := getattr(record, name))},
+            "annotations": [
+                {"segment": [start, end], "label": label}
+                for start, end, label in (raw.parsed() for raw in record.instances)
+            ],
+        }
+        for record in records
+    }
+
+
+def parse_object(file: str, text: str) -> dict[str, Any]:
+    """Parse a JSON object, noting keys that are there twice.
 
     Raises:
-        InputError: The text is not JSON or of neither form.
+        InputError: The text is not JSON, or not an object.
     """
-    content = _parse(file, text)
-    if form == "auto":
-        form = "activitynet" if "database" in content else "anet_anno_action"
-    if form == "activitynet":
-        if not isinstance(content.get("database"), _Object):
-            raise InputError(f'{file}: no object "database" as in ActivityNet annotations')
-        return _read_entries(file, content["database"], "database.", "duration")
-    if content and not any(
-        isinstance(entry, dict) and "annotations" in entry for entry in content.values()
-    ):
-        raise InputError(
-            f'{file}: neither ActivityNet annotations (an object "database")'
-            " nor anet_anno_action.json (an object with annotations for each video)"
-        )
-    return _read_entries(file, content, "", "duration_second")
 
+    def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        plain = dict(pairs)
+        return plain if len(plain) == len(pairs) else _Repeated(pairs)
 
-def _parse(file: str, text: str) -> _Object:
     try:
-        content = json.loads(text, object_pairs_hook=_Object)
+        content = json.loads(text, object_pairs_hook=to_object)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}: line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise InputError(f"{file}: not annotations: nested too deeply") from None
     except ValueError as error:
         raise InputError(f"{file}: not JSON: {error}") from None
-    if not isinstance(content, _Object):
-        raise InputError(f"{file}: a JSON object is wanted, not a list")
+    if not isinstance(content, dict):
+        problem = "a JSON object is wanted, not a list"
+        raise InputError(f"{file}: not ground truth or annotations: {problem}")
     return content
 
 
-def _read_entries(file: str, entries: _Object, prefix: str, duration_key: str) -> Reading:
-    reading = Reading()
+def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) -> Reading:
+    """Read the entries of all videos; `prefix` stands before an id in the key path of its entry."""
+    reading = Reading(strict=strict)
     for video_id, entry in entries.items():
-        row = prefix + printable(video_id)
-        if problem := id_problem(video_id) or _entry_problem(entry):
+        # people who score count instances from 1; a rejection is a key path
+        row = f"video {video_id!r}" if strict else prefix + printable(video_id)
+        problem = text_problem(video_id) if strict else id_problem(video_id)
+        if problem := problem or _entry_problem(entry, strict, prefix):
             reading.reject(file, row, problem)
             continue
-        subset = canonical_subset(entry.get("subset"))
-        assert subset is not None
         record = Record(
             file=file,
             row=row,
             video_id=video_id,
-            subset=subset,
-            seconds=positive(entry.get(duration_key, entry.get("duration"))),
+            subset=subset_name(entry.get("subset"), strict) or "",
+            seconds=positive(entry.get("duration_second", entry.get("duration"))),
             frames=int(positive(entry.get("duration_frame"))),
         )
         for number, item in enumerate(entry.get("annotations", [])):
-            where = f"{row}.annotations[{number}]"
+            where = f"{row}, instance {number + 1}" if strict else f"{row}.annotations[{number}]"
             segment = item.get("segment") if isinstance(item, dict) else None
             if not isinstance(segment, list) or len(segment) != 2:
-                reading.reject(file, where, "no segment [start, end]")
+                form = 'not of the form {"segment": [start, end], …}'
+                reading.reject(file, where, form if strict else "no segment [start, end]")
                 continue
             record.instances.append(
                 RawInstance(row=where, start=segment[0], end=segment[1], label=item.get("label"))
             )
         reading.records.append(record)
-    for video_id in entries.repeated:
+    for video_id in getattr(entries, "again", ()):
         row = prefix + printable(video_id)
         reading.reject(file, row, "this id is there twice; its first entry counts")
     return reading
 
 
-def _entry_problem(entry: Any) -> str:
-    """Return why a video's entry is unusable as a whole, or an empty text."""
-    if not isinstance(entry, _Object):
+def _entry_problem(entry: Any, strict: bool, prefix: str) -> str:
+    """Return why nothing of a video's entry is usable, or an empty text."""
+    if not isinstance(entry, dict):
         return "not an object with annotations"
-    if entry.repeated:
-        return f"key {quoted(entry.repeated[0])} is there twice"
-    subset = canonical_subset(entry.get("subset"))
+    if isinstance(entry, _Repeated):
+        return f"key {quoted(entry.again[0])} is there twice"
+    subset = subset_name(entry.get("subset"), strict)
+    if strict and prefix and not isinstance(entry.get("subset"), str):
+        return "no 'subset'"
     if subset is None:
         return subset_problem(entry.get("subset"))
-    if "annotations" not in entry and subset != "testing":
-        return "no list of annotations"
-    if not isinstance(entry.get("annotations", []), list):
-        return "annotations are not a list"
-    return ""
+    if subset == "testing" and "annotations" not in entry:
+        return ""  # those of the test videos are secret
+    if isinstance(entry.get("annotations"), list):
+        return ""
+    if strict:
+        return "no 'annotations'"
+    return "annotations are not a list" if "annotations" in entry else "no list of annotations"

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from actionspan.dataset.names import other_names
 from actionspan.dataset.rejections import Rejection
-from actionspan.dataset.tables import SUBSETS
-from actionspan.errors import printable
+from actionspan.errors import InputError, printable
 
+SUBSETS = ("training", "validation", "testing")
 SUBSET_NAMES = {name: name for name in SUBSETS} | {
     "train": "training",
     "val": "validation",
@@ -21,10 +22,27 @@ SUBSET_NAMES = {name: name for name in SUBSETS} | {
 class RawInstance:
     """One annotated segment as it stands at `row`; its values may be of any type."""
 
-    row: str
+    row: str = ""
     start: Any
     end: Any
     label: Any
+
+    def parsed(self) -> tuple[float, float, str]:
+        """Return start, end and label.
+
+        Raises:
+            ValueError: One of them is not what it should be; the text says why.
+        """
+        start, end = to_number(self.start), to_number(self.end)
+        if start is None or end is None:
+            name, value = ("start", self.start) if start is None else ("end", self.end)
+            raise ValueError(f"{name} {quoted(value)} is not a number of seconds")
+        label = str(self.label).strip() if isinstance(self.label, str | int) else ""
+        if not label:
+            raise ValueError("no label")
+        if problem := text_problem(label):
+            raise ValueError(f"label {problem}")
+        return start, end, label
 
 
 @dataclass(kw_only=True)
@@ -34,8 +52,8 @@ class Record:
     `subset` is empty and `seconds`, `frames` and `fps` are 0 where the file does not say.
     """
 
-    file: str
-    row: str
+    file: str = ""
+    row: str = ""
     video_id: str
     subset: str = ""
     seconds: float = 0.0
@@ -46,14 +64,25 @@ class Record:
 
 @dataclass(kw_only=True)
 class Reading:
-    """The records of an annotation file and what of it was not usable."""
+    """The records of an annotation file and what of it was not usable.
+
+    A `strict` reading has no rejections: it stops at the first.
+    """
 
     records: list[Record] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
+    strict: bool = False
+    form: str = ""
 
     def reject(self, file: str, row: str, reason: str) -> None:
-        """Note one line of bad input."""
+        """Note one line of bad input.
+
+        Raises:
+            InputError: The reading is strict.
+        """
         self.rejections.append(Rejection(file, row, reason))
+        if self.strict:
+            raise InputError(self.rejections[-1].line())
 
 
 def id_problem(video_id: object) -> str:
@@ -76,11 +105,15 @@ def text_problem(text: str) -> str:
     return ""
 
 
-def canonical_subset(text: object) -> str | None:
-    """Return training, validation or testing; empty text for none; None for an unknown name."""
+def subset_name(text: object, strict: bool = False) -> str | None:
+    """Return training, validation or testing, and empty text where no subset is given.
+
+    Any other name is None, or stands as it is if `strict`.
+    """
     if text is None or text == "":
         return ""
-    return SUBSET_NAMES.get(text.strip().lower()) if isinstance(text, str) else None
+    name = SUBSET_NAMES.get(text.strip().lower()) if isinstance(text, str) else None
+    return text if strict and name is None and isinstance(text, str) else name
 
 
 def subset_problem(text: object) -> str:
@@ -113,14 +146,13 @@ def quoted(value: object, longest: int = 60) -> str:
     return f"'{text if len(text) <= longest else text[:longest] + '…'}'"
 
 
-def matching_forms(video_id: str, suffixes: Iterable[str]) -> list[str]:
-    """Return the forms in which an annotation's video id may equal a file's stem, best first.
+def possible_names(video_id: str, suffixes: Iterable[str]) -> list[str]:
+    """Return the names that the file's stem may have for an annotation's video id, best first.
 
-    Annotations may leave out or add ActivityNet's `v_`, may name the whole file, and may be
-    composed differently (Unicode NFC) from names that macOS wrote.
+    Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and may
+    be composed differently (Unicode NFC) from names that macOS wrote.
     """
-    forms = [video_id]
     lower = video_id.lower()
-    forms += [video_id[: -len(suffix)] for suffix in suffixes if lower.endswith(suffix)]
-    forms = [unicodedata.normalize("NFC", form) for form in forms]
-    return forms + [form[2:] if form.startswith("v_") else f"v_{form}" for form in forms]
+    names = [video_id, *(video_id[: -len(end)] for end in suffixes if lower.endswith(end))]
+    names = [unicodedata.normalize("NFC", name) for name in names]
+    return names + [other for name in names for other in other_names(name)]

@@ -7,7 +7,7 @@ from typing import Any
 from actionspan.files.storage import atomic_path, write_tsv
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.settings import add_arguments, from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 LOGS = "runs/{run}/{stream}/log.tsv"
 SCORES = "runs/{run}/{stream}/scores.json"
@@ -68,7 +68,7 @@ def _add_outputs(step: argparse.ArgumentParser) -> None:
     )
     step.add_argument("--out-tsv", type=Path, required=True, help="table to write")
     step.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
-    add_arguments(step, ExperimentSettings, without=PLANNED)
+    add_settings(step, ExperimentSettings, without=PLANNED)
 
 
 def _add_plot(step: argparse.ArgumentParser) -> None:

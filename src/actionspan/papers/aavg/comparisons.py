@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from actionspan.papers.aavg.learnings import Learning
+from actionspan.papers.aavg.learnings import VARIANTS, Learning, Variant
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.parallel.settings import ExchangeName
-from actionspan.recognition.settings import VARIANTS, Variant
 
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
@@ -38,7 +37,7 @@ class Comparison:
         return [
             run_of(method, learners, interval)
             for method in self.labels
-            for interval in (*settings.steps(), -1)
+            for interval in (*settings.intervals, -1)
         ]
 
     def label(self, run: Learning) -> str | None:

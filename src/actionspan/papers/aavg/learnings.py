@@ -8,13 +8,22 @@ the ring, with another learning rate.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
-from actionspan.recognition.settings import VARIANTS, Variant
+from actionspan.recognition.settings import PARTS, Part
+
+Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
+# The parts of AAVG that each variant has on: one more than the variant before.
+VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
+    "aavg1": PARTS[:0],
+    "aavg2": PARTS[:1],
+    "aavg3": PARTS[:2],
+    "aavg4": PARTS[:3],
+}
 
 # What a run's name begins with: a variant of AAVG, or an exchange that is none.
-METHODS = (*(v for v in VARIANTS if v != "custom"), *(e for e in ON_CPUS if e != "aavg"))
+METHODS = (*VARIANTS, *(e for e in ON_CPUS if e != "aavg"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class Learning:
         changed = {**settings, "averaging_steps": self.interval}
         changed["seed"] += self.seed - 1
         if self.variant is not None:
-            changed["variant"] = self.variant
+            changed["aavg"] = list(VARIANTS[self.variant])
         if self.learning_rate is not None:
             changed["learning_rate"] = float(self.learning_rate)
         return changed

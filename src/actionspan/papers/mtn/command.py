@@ -5,7 +5,7 @@ from pathlib import Path
 
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import atomic_path, write_tsv
-from actionspan.settings import add_arguments, from_arguments
+from actionspan.settings import add_settings, from_arguments
 
 
 def add_parsers(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,7 +33,7 @@ def add_parsers(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "--out-markdown", type=Path, required=True, help="the lowest and the last losses, to read"
     )
     _add_words(step)
-    add_arguments(step, EvaluationSettings)
+    add_settings(step, EvaluationSettings)
     step.set_defaults(run=run_loss_curves)
 
     step = steps.add_parser("plot-loss", help="draw the validation losses")
@@ -54,7 +54,7 @@ def _add_scores(step: argparse.ArgumentParser) -> None:
     step.add_argument("--subset", default="validation", help="default: validation")
     step.add_argument("--out-tsv", type=Path, required=True, help="in percent")
     step.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
-    add_arguments(step, EvaluationSettings)
+    add_settings(step, EvaluationSettings)
 
 
 def _add_words(step: argparse.ArgumentParser) -> None:

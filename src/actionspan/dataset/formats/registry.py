@@ -1,0 +1,97 @@
+"""The forms by name, and the door through which every annotation file is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from actionspan.dataset.formats import activitynet, anet_anno_action, table, thumos14
+from actionspan.dataset.formats.records import Reading, Record
+from actionspan.errors import InputError
+
+
+class Form(Protocol):
+    """What the module of a form holds."""
+
+    def sniff(self, text: str) -> bool:
+        """Return whether a file with this content looks like the form."""
+
+    def read(self, file: str, text: str, strict: bool = False) -> Reading:
+        """Read the content of a file; see `read_annotation_file` for `strict` and errors."""
+
+    def write(self, records: Sequence[Record]) -> str:
+        """Return the content of a file with these records, whose instances are sound."""
+
+
+FORMATS: dict[str, Form] = {  # in the order in which they are tried
+    "activitynet": activitynet,
+    "anet_anno_action": anet_anno_action,
+    "thumos14": thumos14,
+    "table": table,
+}
+FORMAT_NAMES = ("auto", *FORMATS)
+
+if TYPE_CHECKING:
+    AnnotationFormat = str
+else:  # a flag's choices and the schema's values are made from the type
+    AnnotationFormat = Literal[FORMAT_NAMES]
+
+
+def read_annotation_file(
+    path: Path,
+    form: AnnotationFormat = "auto",
+    keep_ambiguous: bool = True,
+    strict: bool = False,
+) -> Reading:
+    """Read one annotation file (for THUMOS14 also a folder of `<Class>_val.txt` files).
+
+    Args:
+        path: The file.
+        form: Its form, one of `FORMAT_NAMES`; `auto` takes the first that its content looks like.
+        keep_ambiguous: Whether THUMOS14's class "Ambiguous" counts as instances.
+        strict: Whether the first row that cannot be read stops, as scoring wants; otherwise such
+            rows are rejections. A strict reading takes subsets of any name, and from JSON any id.
+
+    Raises:
+        InputError: Nothing in the file is usable: it is missing, empty, not text, not JSON, or of
+            no known form; or, if `strict`, a row cannot be read.
+    """
+    if path.is_dir():
+        if form not in ("auto", "thumos14"):
+            raise InputError(f"{path}: a folder, not a file of form {form}")
+        files = {file: read_text(file) for file in sorted(path.glob("*.txt"))}
+        if not files:
+            raise InputError(f"{path}: no .txt files of THUMOS14 in this folder")
+        form, reading = "thumos14", thumos14.read_folder(files, strict)
+    else:
+        text = read_text(path)
+        if not text.strip():
+            raise InputError(f"{path}: the file is empty")
+        if form == "auto":
+            form = next(name for name, module in FORMATS.items() if module.sniff(text))
+        reading = FORMATS[form].read(str(path), text, strict)
+    if form == "thumos14" and not keep_ambiguous:
+        thumos14.drop_ambiguous(reading)
+    reading.form = form
+    return reading
+
+
+def read_text(path: Path) -> str:
+    """Read text as UTF-8, or UTF-16 where a byte order mark says so.
+
+    Bytes that are not UTF-8 become lone surrogates, so that only the rows which hold them are lost.
+
+    Raises:
+        InputError: The file is missing, or is binary.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: broken UTF-16 (byte {error.start}); use UTF-8") from None
+    if b"\0" in content:
+        raise InputError(f"{path}: not text, or UTF-16 without a byte order mark; save it as UTF-8")
+    return content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")

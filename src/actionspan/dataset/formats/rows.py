@@ -1,0 +1,156 @@
+"""Rows of tables: the separator, the names of the columns, and a row put to its video's record.
+
+A header line names the columns in any order; without one they are video, start, end, label and,
+if wanted, subset. The separator is a tab, a comma or a semicolon. A row that names only a video
+(and a subset) says that the video holds no instance.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    positive,
+    quoted,
+    subset_name,
+    subset_problem,
+    to_number,
+)
+from actionspan.errors import InputError, printable
+
+COLUMNS = {
+    "video": ("video", "video_id", "video-id", "video-name", "video_name", "id", "name", "file"),
+    "start": ("start", "start_seconds", "t-init", "t-start", "t_start"),
+    "end": ("end", "end_seconds", "t-end", "t_end"),
+    "label": ("label", "class", "action", "type", "label-idx"),
+    "subset": ("subset", "split"),
+    "seconds": ("duration", "duration_seconds", "duration_second", "seconds", "video-duration"),
+    "frames": ("frames", "numframe", "video-frames", "duration_frame"),
+    "fps": ("rfps", "fps", "frame-rate"),
+}
+
+
+@dataclass(kw_only=True)
+class Line:
+    """One line of a table: its number and the values by our names of the columns."""
+
+    row: str
+    values: dict[str, str]
+
+
+def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
+    """Read what is known of videos without their files: `video_info_new.csv` or a like table.
+
+    The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
+    may be there more than once if its rows say the same.
+
+    Raises:
+        InputError: The header line names no column of videos.
+    """
+    reading = Reading(strict=strict)
+    records: dict[str, Record] = {}
+    said: dict[str, dict[str, str]] = {}
+    no_instance = {"start": "", "end": "", "label": ""}
+    for line in read_lines(file, text, ("video",), reading):
+        video_id = line.values["video"]
+        values = {
+            key: line.values.get(key, "") for key in ("video", "subset", "seconds", "frames", "fps")
+        }
+        if video_id not in records:
+            said[video_id] = values
+            _add(file, Line(row=line.row, values=values | no_instance), records, reading)
+        elif said[video_id] != values:
+            reason = f"other values than row {records[video_id].row}, which counts, has for"
+            reading.reject(file, line.row, f"{reason} {quoted(video_id, 100)}")
+    reading.records = list(records.values())
+    return reading
+
+
+def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
+    """Add each line to the record of its video."""
+    records = {record.video_id: record for record in reading.records}
+    for line in lines:
+        _add(file, line, records, reading)
+    reading.records = list(records.values())
+
+
+def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[Line]:
+    """Yield the lines of a table; lines that cannot be split right are rejected."""
+    lines = text.splitlines() if "\n" not in text else text.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    separator = next((mark for mark in "\t;" if mark in first), ",")
+    columns: list[str | None] = []
+    for number, content in enumerate(lines, start=1):
+        if not content.strip():
+            continue
+        try:
+            cells = next(csv.reader([content.rstrip("\r")], delimiter=separator, strict=True))
+        except csv.Error as error:
+            reading.reject(file, str(number), f"not a row of a table: {error}")
+            continue
+        cells = [cell.strip() for cell in cells]
+        if not columns:
+            columns, is_header = _columns(file, number, cells, needed)
+            if is_header:
+                continue
+        while len(cells) > len(columns) and cells[-1] == "":
+            cells.pop()
+        if len(cells) > len(columns) or (len(cells) < len(columns) and columns[-1] != "subset"):
+            reason = f"{len(cells)} values in a table of {len(columns)} columns"
+            reading.reject(file, str(number), reason)
+            continue
+        values = dict.fromkeys(needed, "")
+        values |= {name: cell for name, cell in zip(columns, cells, strict=False) if name}
+        yield Line(row=str(number), values=values)
+
+
+def _columns(
+    file: str, number: int, cells: list[str], needed: tuple[str, ...]
+) -> tuple[list[str | None], bool]:
+    """Return our name of each column, and whether the line was a header."""
+    plain = ["video", "start", "end", "label", "subset"]
+    if needed == tuple(plain[:4]) and len(cells) >= 4 and to_number(cells[1]) is not None:
+        return list(plain), False  # a row of data where the header would be
+    lower = [cell.lower() for cell in cells]
+    columns: list[str | None] = [None] * len(cells)
+    for ours, names in COLUMNS.items():
+        place = next((lower.index(name) for name in names if name in lower), None)
+        if place is not None:
+            columns[place] = ours
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        found = ", ".join(quoted(cell, 20) for cell in cells[:8])
+        raise InputError(
+            f"{file}: row {number}: no column {missing[0]}: the first line must name"
+            f" {', '.join(needed)}, not {found}"
+        )
+    return columns, True
+
+
+def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:
+    """Add one line to the record of its video."""
+    video_id = line.values["video"]
+    subset = subset_name(line.values.get("subset"), reading.strict)
+    problem = id_problem(video_id)
+    if not problem and subset is None:
+        problem = subset_problem(line.values["subset"])
+    record = records.get(video_id)
+    if not problem and record and subset and record.subset not in ("", subset):
+        problem = f"subset {subset}, but earlier rows put '{printable(video_id)}' in "
+        problem += record.subset
+    if problem:
+        reading.reject(file, line.row, problem)
+        return
+    if record is None:
+        record = records[video_id] = Record(file=file, row=line.row, video_id=video_id)
+    record.subset = record.subset or subset or ""
+    record.seconds = record.seconds or positive(line.values.get("seconds"))
+    record.frames = record.frames or int(positive(line.values.get("frames")))
+    record.fps = record.fps or positive(line.values.get("fps"))
+    start, end, label = (line.values[key] for key in ("start", "end", "label"))
+    if start or end or label:
+        record.instances.append(RawInstance(row=line.row, start=start, end=end, label=label))

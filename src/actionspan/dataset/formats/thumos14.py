@@ -1,0 +1,110 @@
+"""THUMOS14: both forms of its CSV, and its folder of text files.
+
+Its validation set, which everyone trains on, becomes our training subset, and its test set our
+validation subset; a video's id says which, and videos of other names have no subset. "Ambiguous"
+marks actions that annotators were not sure of; they are part of the ground truth in the published
+proposal scores, so they are kept by default.
+
+Written is the form of thumos14_test_groundtruth.csv. It holds duration, frames, frame rate and
+segments; a class of THUMOS14 by its number, any other by its name.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from actionspan.dataset.formats.records import Reading, Record
+from actionspan.dataset.formats.rows import Line, add_lines, read_lines
+from actionspan.errors import InputError
+
+CLASSES = (
+    "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "
+    "Diving FrisbeeCatch GolfSwing HammerThrow HighJump JavelinThrow LongJump PoleVault Shotput "
+    "SoccerPenalty TennisSwing ThrowDiscus VolleyballSpiking"
+).split()
+AMBIGUOUS = "Ambiguous"
+NUMBERS = {"-1": AMBIGUOUS} | {str(number): name for number, name in enumerate(CLASSES)}
+HEADER = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-frames,label-idx"
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first line names the columns of one of the CSV forms."""
+    header = text.split("\n", 1)[0].lower()
+    return "startframe" in header or "label-idx" in header
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read one of the CSV forms."""
+    reading = Reading(strict=strict)
+    lines = read_lines(file, text, ("video", "start", "end", "label"), reading)
+    add_lines(file, (_named(line) for line in lines), reading)
+    return reading
+
+
+def read_folder(files: Mapping[Path, str], strict: bool = False) -> Reading:
+    """Read THUMOS14's own text files, `<Class>_val.txt`, with lines `video start end`."""
+    reading = Reading(strict=strict)
+    for path, text in files.items():
+        add_lines(str(path), _text_lines(path, text, reading), reading)
+    return reading
+
+
+def drop_ambiguous(reading: Reading) -> None:
+    """Leave out the instances of the class "Ambiguous", and the videos that have no other."""
+    kept = []
+    for record in reading.records:
+        sure = [raw for raw in record.instances if raw.label != AMBIGUOUS]
+        if sure or not record.instances:
+            if len(sure) < len(record.instances) and record.row == record.instances[0].row:
+                record.row = sure[0].row  # its first row may be left out
+            record.instances = sure
+            kept.append(record)
+    reading.records = kept
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return the records as a table of ground truth.
+
+    Raises:
+        InputError: A label is a number that stands for a class of THUMOS14.
+    """
+    numbers = {name: number for number, name in NUMBERS.items()}
+    text = io.StringIO(HEADER + "\n")
+    text.seek(0, io.SEEK_END)
+    table = csv.writer(text, lineterminator="\n")
+    for record in records:
+        facts = [record.seconds or "", record.fps or "", record.frames or ""]
+        if not record.instances:
+            table.writerow([record.video_id, "", "", "", "", *facts, ""])
+        for start, end, label in [raw.parsed() for raw in record.instances]:
+            if label in NUMBERS:
+                raise InputError(
+                    f"video {record.video_id!r}: label {label!r} would be THUMOS14's class"
+                    f" {NUMBERS[label]}; give it another name or choose another form"
+                )
+            frames = [round(time * record.fps) if record.fps else "" for time in (start, end)]
+            label = numbers.get(label, label)
+            table.writerow([record.video_id, start, end, *frames, *facts, label])
+    return text.getvalue()
+
+
+def _named(line: Line) -> Line:
+    """Give a line the subset that its video's id says, and the name of its class."""
+    video_id, label = line.values["video"], line.values["label"]
+    subset = "training" if video_id.startswith("video_validation_") else ""
+    line.values["subset"] = "validation" if video_id.startswith("video_test_") else subset
+    line.values["label"] = NUMBERS.get(label, label)
+    return line
+
+
+def _text_lines(path: Path, text: str, reading: Reading) -> Iterator[Line]:
+    """Yield the lines of a text file; its name is that of the class."""
+    label = path.stem.rsplit("_", 1)[0]
+    for number, content in enumerate(text.split("\n"), start=1):
+        words = content.split()
+        if len(words) == 3:
+            values = dict(zip(("video", "start", "end"), words, strict=True))
+            yield _named(Line(row=str(number), values=values | {"label": label}))
+        elif words:
+            reading.reject(str(path), str(number), "'video start end' is wanted")

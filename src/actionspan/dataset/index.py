@@ -1,0 +1,101 @@
+"""Check annotations against videos: videos.tsv, annotations.json, rejected.tsv."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from actionspan.dataset.matching import (
+    IndexSettings,
+    describe,
+    index_annotations,
+    index_videos,
+    read_annotations,
+)
+from actionspan.dataset.rejections import Rejection, report, write_rejections
+from actionspan.dataset.sharding import left_out
+from actionspan.dataset.tables import (
+    VIDEO_COLUMNS,
+    Video,
+    read_videos,
+    write_annotations,
+    write_videos,
+)
+from actionspan.errors import InputError
+from actionspan.settings import add_settings, from_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument(
+        "--shards",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="shard tables of `dataset probe`; @FILE names a file that lists them, one a line;"
+        " without any, videos and durations are those of the annotations",
+    )
+    parser.add_argument(
+        "--annotations",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="annotations; several files (such as both of THUMOS14) are taken together",
+    )
+    parser.add_argument(
+        "--video-info",
+        type=Path,
+        metavar="FILE",
+        help="a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
+        " leave out, such as video_info_new.csv",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="the folder of the videos, to name the files in it that were passed over",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
+    add_settings(parser, IndexSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the canonical tables."""
+    settings = from_arguments(IndexSettings, arguments)
+    table = arguments.out / "rejected.tsv"
+    # read everything, and check each row
+    reading = read_annotations(arguments.annotations, arguments.video_info, settings)
+    probed = _read_shards(arguments.shards)
+    if arguments.shards:
+        index = index_videos(probed, reading, settings)
+    else:
+        index = index_annotations(reading, settings)
+    # the reasons first: they are needed most where nothing is left
+    passed = left_out(arguments.folder) if arguments.folder else {}
+    files = [Rejection(file, "", reason) for file, reason in passed.items()]
+    index = replace(index, rejections=files + index.rejections)
+    write_rejections(table, index.rejections)
+    report(index.rejections, settings.on_bad_input, table)
+    if not index.videos:
+        raise InputError(f"no video is left of {len(probed) or len(reading.records)}; see {table}")
+    if index.rejections and not index.annotated:
+        raise InputError(f"no annotation is left for {len(index.videos)} videos; see {table}")
+    write_videos(arguments.out / "videos.tsv", index.videos, VIDEO_COLUMNS)
+    write_annotations(arguments.out / "annotations.json", index.annotations)
+    print(f"dataset: {describe(index)}", file=sys.stderr)
+
+
+def _read_shards(names: Sequence[str]) -> list[Video]:
+    """Read shard tables; `@FILE` stands for the tables that FILE lists."""
+    paths: list[Path] = []
+    for name in names:
+        if name.startswith("@"):
+            try:
+                lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError):
+                raise InputError(f"{name[1:]}: no readable list of shard tables") from None
+            paths += [Path(line) for line in lines if line]
+        else:
+            paths.append(Path(name))
+    return [video for path in paths for video in read_videos(path)]

@@ -1,0 +1,81 @@
+"""Which files of the package a step's behaviour depends on, found without importing anything.
+
+Snakemake does not see a change inside an imported module. As inputs of a rule these files make a
+change re-run exactly the rules whose code it touches.
+"""
+
+import ast
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from actionspan.cli import step_module
+
+PACKAGE_FOLDER = Path(__file__).parents[1]
+_QUOTED_MODULE = re.compile(r"""["'](actionspan(?:\.\w+)+)["']""")
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+
+
+def step(words: str) -> list[str]:
+    """Return the files of a step of the command line and of all they import inside the package.
+
+    Args:
+        words: What follows `actionspan` on the command line, e.g. `"video flow"`.
+
+    Returns:
+        Paths relative to the working directory, sorted.
+
+    Raises:
+        ValueError: There is no such step.
+    """
+    return source_files(step_module(words))
+
+
+def source_files(module: str) -> list[str]:
+    """Return the files of a module and of all it imports inside the package.
+
+    Args:
+        module: Its name in full, e.g. `"actionspan.video.optical_flow"`.
+
+    Returns:
+        Paths relative to the working directory, sorted.
+    """
+    paths: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _module_path(name)
+        if name not in paths and path is not None:
+            paths[name] = path
+            waiting += _imported(path)
+    assert module in paths, f"no such module: {module}"
+    return sorted(os.path.relpath(path) for path in paths.values())
+
+
+def _module_path(module: str) -> Path | None:
+    base = PACKAGE_FOLDER.parent / module.replace(".", "/")
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+@cache  # the import graph is read once, whatever the number of rules
+def _imported(path: Path) -> tuple[str, ...]:
+    """Return the names a file imports from the package, at its top, in functions or by text."""
+    text = path.read_text(encoding="utf-8")
+    # what is imported by name: `import_module("actionspan.…")`
+    names = _QUOTED_MODULE.findall(text)
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:  # statements only: expressions import nothing, and are most of a file
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            names += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # in `from package import name` the name may itself be a module
+            inner = [f"{node.module}.{name.name}" for name in node.names]
+            names += [name if _module_path(name) else node.module for name in inner]
+        for block in _BLOCKS:
+            waiting += getattr(node, block, [])
+    return tuple(name for name in names if name.split(".")[0] == PACKAGE_FOLDER.name)

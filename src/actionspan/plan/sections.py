@@ -1,0 +1,102 @@
+"""The sections of config.yaml: which settings each holds, and the comment above them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from actionspan.dataset.matching import IndexSettings
+from actionspan.demo.scenario import DemoSettings
+from actionspan.evaluation.baselines import BaselineSettings
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
+from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.parallel.settings import ParallelSettings
+from actionspan.plan.settings import (
+    DatasetPlan,
+    EvaluationPlan,
+    ExternalPlan,
+    FeaturesPlan,
+    MpiPlan,
+    RecognitionPlan,
+    ScalingPlan,
+    TemporalPlan,
+    VideoPlan,
+)
+from actionspan.proposals.settings import (
+    CandidateSettings,
+    EvaluatorSettings,
+    RankingSettings,
+    SuppressionSettings,
+)
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.settings import RecognitionSettings
+from actionspan.settings import Knob, knobs_of
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.video.settings import FlowSettings, FrameSettings
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of config.yaml: its settings in their order, and its comment."""
+
+    settings: tuple[type[Any], ...]
+    comment: str = ""
+
+    @property
+    def knobs(self) -> list[Knob]:
+        """Return its keys: the fields of its settings."""
+        return [knob for settings in self.settings for knob in knobs_of(settings) if _is_key(knob)]
+
+    def values(self, config: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Return this section of a configuration."""
+        for key in name.split("."):
+            config = config[key]
+        return dict(config)
+
+
+SECTIONS: Mapping[str, Section] = {
+    "dataset": Section((DatasetPlan, IndexSettings)),
+    "demo": Section((DemoSettings,), "the embedded data set"),
+    "video": Section((VideoPlan,)),
+    "video.frames": Section((FrameSettings,)),
+    "video.flow": Section((FlowSettings,)),
+    "recognition": Section(
+        (RecognitionPlan,),
+        "two-stream classifiers (paper 003): snakemake results/recognition/flow/model.pt",
+    ),
+    "recognition.store": Section((ClipSettings,), "the clips as they are stored"),
+    "recognition.training": Section((RecognitionSettings,)),
+    "recognition.experiments": Section(
+        (ExperimentSettings,),
+        "paper 003's figures, tables and verdicts: snakemake recognition_figures",
+    ),
+    "features": Section((FeaturesPlan,)),
+    "features.encoders": Section((EncoderSettings,)),
+    "features.external": Section(
+        (ExternalPlan, ExternalSettings),
+        "for source external: files people already have, one a video",
+    ),
+    "features.rescale": Section((RescaleSettings,)),
+    "temporal": Section((TemporalPlan,)),
+    "temporal.parallel": Section((ParallelSettings,)),
+    "temporal.training": Section((TemporalSettings,)),
+    "proposals": Section(()),
+    "proposals.candidates": Section((CandidateSettings,), "PGM"),
+    "proposals.evaluator": Section((EvaluatorSettings,), "PEM"),
+    "proposals.ranking": Section((RankingSettings,)),
+    "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
+    "evaluation": Section((EvaluationPlan,)),
+    "evaluation.baseline": Section((BaselineSettings,)),
+    "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),
+    "scaling": Section(
+        (ScalingPlan,), "training times over ranks: snakemake results/scaling/speedup.svg"
+    ),
+    "mpi": Section((MpiPlan,)),
+}
+
+_SOURCE = knobs_of(EncoderSettings)[0]
+
+
+def _is_key(knob: Knob) -> bool:
+    # one key for all sources: features.source, which the rules pass on as --source
+    return knob is not _SOURCE

@@ -1,0 +1,149 @@
+"""The knobs that the workflow itself reads: which data and models, and on how many cores."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from actionspan.dataset.tables import Subset
+from actionspan.evaluation.baselines import METHODS
+from actionspan.parallel.settings import ON_CPUS, ExchangeName
+from actionspan.settings import Checked, option
+from actionspan.temporal.settings import ModelName
+
+SEVERAL = tuple(name for name in ON_CPUS if name != "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPlan(Checked):
+    """Which videos and annotations a run is about."""
+
+    videos: Path | None = option(
+        Path("demo"),
+        "a folder of videos; demo: the embedded data set; null: external features only",
+    )
+    annotations: Path | None = option(
+        None,
+        "ActivityNet JSON, anet_anno_action.json, THUMOS14 csv or folder, or a table "
+        "video,start,end,label[,subset] in seconds (demo brings its own)",
+    )
+    video_info: Path | None = option(
+        None, "video_info_new.csv, for subsets and durations that the annotations lack"
+    )
+    videos_per_shard: int | Literal["auto"] = option(
+        "auto", "videos a job; auto: 16, but 4 to 1,024 jobs", least=1, also="auto"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoPlan(Checked):
+    """The cores of decoding and flow."""
+
+    processes: int = option(1, "videos a job works on at once, one core each", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecognitionPlan(Checked):
+    """What classifiers are trained on, and by how many learners."""
+
+    clips: Path | None = option(
+        None,
+        "folder of trimmed clips: CLASS/clip.avi, or training/CLASS/clip.avi and so on; null: the "
+        "segments of the training videos, and the background between them",
+    )
+    splits: Path | None = option(None, "folder of UCF101's or HMDB51's split files")
+    split: int = option(1, "which of the splits", least=1)
+    weights: Path | None = option(
+        None,
+        "what the networks start from: a checkpoint, or a name of torchvision's; null: the weights "
+        "packaged with efficientnet_lite0",
+    )
+    exchange: ExchangeName = option(
+        "aavg", "how learners are joined (docs/recognition.md)", choices=ON_CPUS
+    )
+    learners: int = option(2, "P, learners that train together", least=1)
+    in_process: bool = option(False, "true: aavg's learners share one process, without MPI")
+    threads: int = option(1, "cores of each learner", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesPlan(Checked):
+    """Where features come from."""
+
+    source: Literal["pooled", "scores", "external"] = option(
+        "pooled", "pooled features, class scores of trained classifiers, or external files"
+    )
+    threads: int = option(1, "cores of each job", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalPlan(Checked):
+    """Where external features are."""
+
+    folder: Path | None = option(None, "folder of .npy, .csv, .pkl or .h5 files named by video")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalPlan(Checked):
+    """Which networks are trained, and on how many ranks."""
+
+    models: tuple[ModelName, ...] = option(
+        ("origin", "se", "dense", "mtn"),
+        "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
+        "cnn4: TEM with 2 and 4 convolutions in place of 3; attention: self-attention; tcn: "
+        "residual dilated convolutions",
+        fewest=1,
+    )
+    exchange: ExchangeName = option(
+        "none",
+        "how ranks exchange gradients; with aavg and periodic they make their own steps and "
+        "average their models (docs/parallel.md)",
+        choices=ON_CPUS,
+    )
+    ranks: int = option(
+        1, "ranks that train together; ps and ps_async take one process more, the server", least=1
+    )
+    threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationPlan(Checked):
+    """What is scored beside the models, and drawn."""
+
+    subset: Subset = option("validation", "whose videos are scored")
+    baselines: tuple[str, ...] = option(
+        METHODS,
+        "random; sliding: windows of many lengths; difference: grouped frame differences; tag: "
+        "grouped actionness of the model origin, which is trained for it",
+        choices=METHODS,
+    )
+    timelines: int = option(3, "pictures of single videos that a plain run draws", least=0)
+    seeds: int = option(
+        3, "trainings of each method behind the papers' tables (snakemake tables)", least=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingPlan(Checked):
+    """Which runs are timed."""
+
+    model: ModelName = option("mtn", "network that is trained")
+    exchanges: tuple[ExchangeName, ...] = option(
+        ("ring", "ps"), "exchanges to compare, as in temporal.exchange", choices=SEVERAL, fewest=1
+    )
+    ranks: tuple[int, ...] = option(
+        (1, 2),
+        "numbers of ranks; more than there are cores only show how cores are shared",
+        least=1,
+        fewest=1,
+    )
+    repeats: int = option(3, "runs of each", least=1)
+    epochs: int = option(40, "epochs of each run; with few, little but the start is timed", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiPlan(Checked):
+    """How ranks are started."""
+
+    launcher: str = option(
+        "mpiexec", "starts ranks, followed by -n N; srun --mpi=pmi2 on SLURM", fewest=1
+    )

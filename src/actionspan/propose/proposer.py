@@ -1,0 +1,71 @@
+"""A trained model that takes a video file and returns its proposals, for scripts and notebooks."""
+
+from pathlib import Path
+
+from actionspan.features.extraction import TwoStream
+from actionspan.features.transform import transform_features
+from actionspan.features.windows import cut_windows
+from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.ranking import propose_video
+from actionspan.propose.proposed import Proposed
+from actionspan.propose.snippets import video_snippets
+from actionspan.temporal.prediction import predict_windows
+
+
+class Proposer:
+    """A trained model, loaded once and called for one video after another.
+
+    On one thread (`torch.set_num_threads(1)`) it gives the bits of the workflow.
+
+    Args:
+        model: `model.pt` or the folder that holds it, such as `results/proposals/mtn`.
+
+    Raises:
+        InputError: There is no such file, or it is not a complete model.
+    """
+
+    def __init__(self, model: Path | str) -> None:
+        self.bundle = load_bundle(Path(model))
+        self._encode = TwoStream(self.bundle.encoders, 2 * self.bundle.frames.stack)
+
+    def propose(self, video: Path | str) -> Proposed:
+        """Return the proposals of one video file.
+
+        Raises:
+            InputError: The file is missing or cannot be decoded.
+        """
+        bundle = self.bundle
+        # Pixels to the features of each snippet
+        with video_snippets(Path(video), bundle.frames, bundle.flow) as (frames, flow, duration):
+            planes = flow["flow"]
+            raw = self._encode(frames["rgb"], planes, float(planes.attrs["bound"]))
+            times = flow["time"][:]
+        # Features to boundary probabilities
+        features = transform_features(raw, times, duration, bundle.transform)
+        starts = bundle.transform.starts(len(features))
+        windows = cut_windows(features, starts, bundle.transform.steps)
+        probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
+        # Probabilities to ranked proposals
+        segments, scores = propose_video(
+            probabilities,
+            duration,
+            bundle.evaluator,
+            bundle.candidates,
+            bundle.suppression,
+            bundle.ranking,
+        )
+        return Proposed(
+            duration_seconds=duration,
+            segments=segments,
+            scores=scores,
+            probabilities=probabilities,
+        )
+
+
+def load_model(path: Path | str) -> Proposer:
+    """Return a trained model: `load_model("results/proposals/mtn").propose("holiday.mp4")`.
+
+    Raises:
+        InputError: There is no such file, or it is not a complete model.
+    """
+    return Proposer(path)

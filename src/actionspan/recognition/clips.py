@@ -1,0 +1,47 @@
+"""Decode trimmed clips once, compute their flow and store both."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.recognition.clip_folder import add_folder, clips_of
+from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.video.settings import FlowSettings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    add_folder(parser)
+    parser.add_argument(
+        "--shard-clips",
+        nargs="+",
+        metavar="ID",
+        help="ids of the clips of this shard, as `recognition list` shows them (default: all)",
+    )
+    parser.add_argument(
+        "--processes", type=int, default=1, help="clips at once, one core each (default: 1)"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+    add_settings(parser, ClipSettings)
+    add_settings(parser, FlowSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Store the clips of one shard."""
+    settings = from_arguments(ClipSettings, arguments)
+    flow = from_arguments(FlowSettings, arguments)
+    processes = at_least_one("--processes", arguments.processes)
+    from actionspan.recognition.trimmed_clips import store_clips
+
+    clips = {clip.clip_id: clip for clip in clips_of(arguments, settings)}
+    chosen = list(clips) if arguments.shard_clips is None else arguments.shard_clips
+    for clip_id in chosen:
+        if clip_id not in clips:
+            raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.clips}")
+    if flow.algorithm == "raft":
+        import torch
+
+        torch.set_num_threads(1)
+    rows = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
+    store_clips(rows, arguments.out, settings, flow, processes)

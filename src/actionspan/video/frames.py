@@ -1,0 +1,27 @@
+"""Decode each video once; keep centre frames and the grey frames that flow needs."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.video.settings import FrameSettings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
+    parser.add_argument(
+        "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+    add_settings(parser, FrameSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the snippets of one shard."""
+    settings = from_arguments(FrameSettings, arguments)
+    processes = at_least_one("--processes", arguments.processes)
+    from actionspan.dataset.tables import read_videos
+    from actionspan.video.snippets import frames_of_shard
+
+    frames_of_shard(read_videos(arguments.shard), arguments.out, settings, processes)

@@ -1,0 +1,163 @@
+"""Every form alike: what is written is read back, and no broken file is more than bad input."""
+
+import contextlib
+import json
+from dataclasses import replace
+from typing import get_args, get_type_hints
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.dataset.convert import facts, what_is_lost
+from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record
+from actionspan.dataset.formats.registry import FORMAT_NAMES, FORMATS, read_annotation_file
+from actionspan.dataset.formats.thumos14 import CLASSES, NUMBERS
+from actionspan.dataset.matching import IndexSettings
+from actionspan.errors import InputError
+
+# What each form has no place for. THUMOS14's ids say the subset, so only those of others are lost.
+CANNOT_HOLD = {
+    "activitynet": {"fps"},
+    "anet_anno_action": {"fps", "subset"},
+    "thumos14": {"subset"},
+    "table": set(),
+}
+
+word = st.text(
+    st.characters(exclude_categories=("C", "Zl", "Zp", "Zs"), exclude_characters="/"), min_size=1
+)
+words = st.lists(word, min_size=1, max_size=2).map(" ".join)
+ids = words.filter(lambda text: text not in (".", "database"))
+labels = (words | st.sampled_from([*CLASSES, "Ambiguous"])).filter(lambda t: t not in NUMBERS)
+seconds = st.floats(0, 1e9, allow_subnormal=False)
+instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels)
+records = st.lists(
+    st.builds(
+        Record,
+        video_id=ids,
+        subset=st.sampled_from(["", *SUBSETS]),
+        seconds=st.just(0.0) | st.floats(1e-6, 1e6),
+        frames=st.integers(0, 10**9),
+        fps=st.just(0.0) | st.floats(1e-3, 1e3),
+        instances=st.lists(instances, max_size=4),
+    ),
+    max_size=4,
+    unique_by=lambda record: record.video_id,
+)
+
+
+def said(given_records):
+    return {record.video_id: facts(record) for record in given_records}
+
+
+def held(record, *forms):
+    """Return a record without what one of the forms cannot hold."""
+    lost = set().union(*(CANNOT_HOLD[form] for form in forms))
+    empty = {"subset": "", "fps": 0.0}
+    return replace(record, **{name: empty[name] for name in lost})
+
+
+def test_the_registry_gives_the_choices_of_the_setting():
+    assert FORMAT_NAMES == ("auto", "activitynet", "anet_anno_action", "thumos14", "table")
+    assert get_args(get_type_hints(IndexSettings)["format"]) == FORMAT_NAMES
+
+
+@pytest.mark.parametrize("first", FORMATS)
+@pytest.mark.parametrize("second", FORMATS)
+@given(given_records=records)
+def test_what_is_written_comes_back_over_each_pair_of_forms(first, second, given_records):
+    text = FORMATS[first].write(given_records)
+    assert next(name for name, form in FORMATS.items() if form.sniff(text)) == first
+    between = FORMATS[first].read("first", text, strict=first != "activitynet")
+    assert between.rejections == []
+    assert said(between.records) == said(held(record, first) for record in given_records)
+    lost = {name for record in given_records for name in facts(record)} & CANNOT_HOLD[first]
+    assert set(what_is_lost(given_records, between.records)) == lost
+    end = FORMATS[second].read("second", FORMATS[second].write(between.records))
+    assert end.rejections == []
+    assert said(end.records) == said(held(record, first, second) for record in given_records)
+
+
+def test_thumos14_says_the_subset_by_the_id_and_a_known_class_by_its_number():
+    record = Record(
+        video_id="video_test_0000004",
+        subset="validation",
+        seconds=33.5,
+        fps=30.0,
+        instances=[RawInstance(start=0.2, end=1.1, label="CricketBowling")],
+    )
+    text = FORMATS["thumos14"].write([record])
+    assert text.splitlines()[1] == "video_test_0000004,0.2,1.1,6,33,33.5,30.0,,5"
+    assert said(FORMATS["thumos14"].read("", text).records) == said([record])
+
+
+def test_thumos14_refuses_a_label_that_is_the_number_of_a_class():
+    raw = RawInstance(start=0, end=1, label="7")
+    with pytest.raises(InputError, match="video 'a': label '7' would be THUMOS14's class Diving"):
+        FORMATS["thumos14"].write([Record(video_id="a", instances=[raw])])
+
+
+# ---- mutations ----
+
+ENTRY = {
+    "subset": "validation",
+    "duration": 9.5,
+    "annotations": [{"segment": [1, 2.5], "label": "run"}, {"segment": [3, 4], "label": "sit"}],
+}
+SAMPLES = [
+    json.dumps({"version": "1.3", "database": {"a": ENTRY, "v_b": ENTRY}}),
+    json.dumps({"v_a": {"duration_second": 9.5, "duration_frame": 285, "annotations": []}}),
+    "video,type,type_idx,start,end,startFrame,endFrame\nvideo_test_1,Diving,7,1,2,3,4\n",
+    "video-name,t-init,t-end,video-duration,frame-rate,video-frames,label-idx\na,1,2,9,30,270,7\n",
+    'video,start,end,label,subset\na,1,2,"run, fast",val\nb,,,,train\n',
+    "video_validation_0000266  72.8 76.4\nvideo_test_1 3 4\n",
+]
+PIECES = ["{", "}", "[", "]", '"', ",", ":", "\n", "\t", ";", "\r", "\0", "\\ud800", "null", "NaN"]
+PIECES += ["1e999", "-1", "true", '"subset"', '"database":', '"annotations"', "é", "9" * 400, " "]
+
+
+@st.composite
+def mutated_files(draw):
+    """Draw a file of some form in which a few stretches are cut, repeated or replaced."""
+    content = draw(st.sampled_from(SAMPLES)).encode()
+    for _ in range(draw(st.integers(1, 5))):
+        start = draw(st.integers(0, len(content)))
+        end = draw(st.integers(start, min(start + 20, len(content))))
+        piece = draw(st.sampled_from(PIECES).map(str.encode) | st.binary(max_size=4))
+        kept = content[start:end] * draw(st.integers(0, 2))
+        content = content[:start] + kept + piece + content[end:]
+    return content
+
+
+@settings(max_examples=400)
+@given(
+    content=mutated_files(),
+    form=st.just("auto") | st.sampled_from(FORMAT_NAMES),
+    strict=st.booleans(),
+    ambiguous=st.booleans(),
+)
+def test_a_mutated_file_gives_records_and_rejections_or_bad_input(
+    tmp_path_factory, content, form, strict, ambiguous
+):
+    path = tmp_path_factory.getbasetemp() / "mutated"
+    path.write_bytes(content)
+    try:
+        reading = read_annotation_file(path, form, ambiguous, strict)
+    except InputError as error:
+        reading, message = Reading(), str(error)
+    else:
+        message = f"{path}: "
+    assert message.startswith(f"{path}: ")
+    assert message.isprintable()
+    assert not (strict and reading.rejections)
+    for bad in reading.rejections:
+        assert bad.line().startswith(f"{path}: ")
+    for record in reading.records:
+        assert strict or record.subset in ("", *SUBSETS)
+        assert isinstance(record.frames, int)
+        for raw in record.instances:
+            with contextlib.suppress(ValueError):
+                start, end, label = raw.parsed()
+                assert abs(start) + abs(end) < float("inf")
+                assert label.isprintable()

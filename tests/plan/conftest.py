@@ -1,0 +1,45 @@
+"""The configuration of the project, and plans made of it with other values."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from actionspan.plan.workflow import Plan, make_plan
+
+ROOT = Path(__file__).parents[2]
+
+
+class Wildcards(SimpleNamespace):
+    """The wildcards of a job."""
+
+    def keys(self) -> list[str]:
+        return list(vars(self))
+
+
+def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return both settings, the second's where both have one."""
+    both = {**first, **second}
+    for key in first.keys() & second.keys():
+        if isinstance(first[key], dict):
+            both[key] = merged(first[key], second[key])
+    return both
+
+
+@pytest.fixture(scope="session")
+def config() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+@pytest.fixture(scope="session")
+def planned(config: dict[str, Any]) -> Callable[..., Plan]:
+    """Make the plan of the project's configuration with some values changed."""
+
+    def plan(changes: dict[str, Any] | None = None) -> Plan:
+        schema = ROOT / "workflow/schemas/config.schema.yaml"
+        return make_plan(merged(config, changes or {}), schema, "config.yaml")
+
+    return plan

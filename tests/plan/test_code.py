@@ -1,0 +1,122 @@
+"""The files that a rule's code depends on: all of them, and none of anybody else's."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actionspan.plan import code
+from actionspan.plan.code import source_files, step
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """A package of its own name, `actionspan`, in place of the real one."""
+    files = {
+        "__init__.py": "",
+        "top.py": "import numpy\nfrom actionspan.near import thing\n",
+        "near.py": "def f():\n    if True:\n        import actionspan.stage.far\n",
+        "stage/__init__.py": "from actionspan.stage.settings import KNOB\n",
+        "stage/far.py": "from actionspan import other\nfrom actionspan.stage import deep as d\n",
+        "stage/deep.py": "import json, actionspan.top as t\n",
+        "stage/settings.py": "",
+        "other.py": "from actionspan_plugin import x\nimport actionspanner\nimport torch.nn\n",
+        "unused.py": "import actionspan.top\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "src/actionspan" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src/actionspan" / name).write_text(text)
+    # neighbours in the same folder, as in site-packages
+    (tmp_path / "src/numpy.py").write_text("")
+    (tmp_path / "src/actionspan_plugin.py").write_text("")
+    (tmp_path / "src/actionspanner.py").write_text("")
+    monkeypatch.setattr(code, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found(module: str) -> list[str]:
+    return [path.removeprefix("src/actionspan/") for path in source_files(module)]
+
+
+def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
+    assert found("actionspan.top") == [
+        "near.py",
+        "other.py",
+        "stage/deep.py",
+        "stage/far.py",
+        "top.py",
+    ]
+
+
+def test_a_module_brings_nothing_that_it_does_not_import(package):
+    assert found("actionspan.stage.settings") == ["stage/settings.py"]
+    assert found("actionspan.other") == ["other.py"]
+
+
+def test_a_package_counts_where_a_name_of_its_own_is_imported(package):
+    (package / "src/actionspan/user.py").write_text("from actionspan.stage import KNOB\n")
+    assert found("actionspan.user") == ["stage/__init__.py", "stage/settings.py", "user.py"]
+
+
+def test_other_packages_are_not_followed_even_of_a_longer_name(package):
+    paths = source_files("actionspan.top")
+    assert all(path.startswith("src/actionspan/") for path in paths)
+
+
+def test_modules_that_are_imported_by_their_names_count(package):
+    lazy = 'MODULES = {"x": "actionspan.unused", "y": "actionspan.missing"}\n'
+    (package / "src/actionspan/lazy.py").write_text(lazy)
+    assert "unused.py" in found("actionspan.lazy")
+
+
+def test_each_file_is_parsed_once(package, monkeypatch):
+    parsed = []
+    parse = code.ast.parse
+    monkeypatch.setattr(code.ast, "parse", lambda text: parsed.append(text) or parse(text))
+    code._imported.cache_clear()
+    for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
+        source_files(module)
+    assert len(parsed) == len(found("actionspan.top"))
+
+
+def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
+    monkeypatch.chdir(package / "src")
+    assert source_files("actionspan.other") == ["actionspan/other.py"]
+    (package / "elsewhere").mkdir()
+    monkeypatch.chdir(package / "elsewhere")
+    assert source_files("actionspan.other") == ["../src/actionspan/other.py"]
+
+
+def test_a_module_that_does_not_exist_is_an_error(package):
+    with pytest.raises(AssertionError, match="no such module"):
+        source_files("actionspan.missing")
+
+
+def test_nothing_is_imported():
+    code = (
+        "import sys; from actionspan.plan.code import source_files;"
+        "source_files('actionspan.propose.command');"
+        "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_real_package_is_covered(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    paths = source_files("actionspan.propose.command")
+    assert paths == sorted(set(paths))
+    assert {"src/actionspan/video/decode.py", "src/actionspan/files/storage.py"} <= set(paths)
+    assert all((ROOT / path).is_file() for path in paths)
+    every = {str(path.relative_to(ROOT)) for path in ROOT.glob("src/actionspan/**/*.py")}
+    assert set(paths) < every
+
+
+def test_flow_does_not_depend_on_training(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    paths = step("video flow")
+    assert {"src/actionspan/video/flow.py", "src/actionspan/video/optical_flow.py"} <= set(paths)
+    assert not [path for path in paths if "/temporal/" in path or "/proposals/" in path]

@@ -1,0 +1,297 @@
+"""What the Snakefile asks of the plan: videos, runs, seeds, flags and the files of a plain run."""
+
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.plan.flags import flags, seeded_flags
+from actionspan.plan.names import one_of, run_pattern, seeded
+from plan.conftest import Wildcards
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"temporal": {"trainin": {}}}, "temporal.trainin: unknown key; did you mean training?"),
+        ({"temporal": {"training": {"batch_size": 0}}}, "batch_size"),
+        ({"video": {"flow": {"algorithm": "dos"}}}, "video.flow.algorithm: 'dos' is not one"),
+        ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
+        ({"dataset": {"videos": None}}, "dataset.annotations: None: no such file"),
+        ({"temporal": {"ranks": 2}}, "temporal: exchange none with ranks 2: none is for 1 rank"),
+        ({"temporal": {"exchange": "rings"}}, "temporal.exchange: 'rings' is not one of none"),
+        ({"temporal": {"parallel": {"stall_seconds": 0.0}}}, "stall_seconds"),
+        ({"recognition": {"learners": 2, "exchange": "none"}}, "recognition: exchange none"),
+        ({"recognition": {"store": {"height": 100}}}, "recognition.store: height"),
+        ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(planned, wrong, line):
+    with pytest.raises(InputError) as error:
+        planned(wrong)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_text_files_names_the_forms_of_thumos14(planned, tmp_path):
+    (tmp_path / "v.mp4").touch()
+    (tmp_path / "empty").mkdir()
+    dataset = {"videos": str(tmp_path), "annotations": str(tmp_path / "empty")}
+    with pytest.raises(InputError, match="a folder without .txt files; those of THUMOS14"):
+        planned({"dataset": dataset})
+
+
+def test_external_features_need_their_folder(planned, tmp_path):
+    (tmp_path / "truth.json").touch()
+    dataset = {"videos": None, "annotations": str(tmp_path / "truth.json")}
+    with pytest.raises(InputError, match="dataset.videos: null goes with features.source"):
+        planned({"dataset": dataset})
+    features = {"source": "external", "external": {"folder": str(tmp_path / "gone")}}
+    with pytest.raises(InputError, match="features.external.folder: .*gone: no such folder"):
+        planned({"dataset": dataset, "features": features})
+
+
+def test_the_demo_brings_its_videos_and_annotations(planned):
+    plan = planned({"demo": {"videos": 6}, "dataset": {"videos_per_shard": 2}})
+    assert plan.dataset.videos == [f"demo_{number:03d}" for number in range(6)]
+    assert plan.dataset.annotations == "results/dataset/demo/annotations.json"
+    shard, videos = next(iter(plan.dataset.shards.items()))
+    paths = plan.dataset.shard_videos(Wildcards(shard=shard))
+    assert [path.rpartition("/")[2].partition(".")[0] for path in paths] == videos
+    assert sorted(sum(plan.dataset.shards.values(), [])) == plan.dataset.videos
+    assert plan.dataset.passed_over == {}
+
+
+def test_own_videos_are_found_and_what_is_passed_over_has_its_reason(planned, tmp_path):
+    for name in ("a.mp4", "a.avi", "b.mkv", "notes.txt"):
+        (tmp_path / name).touch()
+    annotations = tmp_path / "notes.txt"
+    dataset = {"videos": str(tmp_path), "annotations": str(annotations)}
+    plan = planned({"dataset": dataset})
+    assert plan.dataset.videos == ["a", "b"]
+    assert plan.dataset.annotation_files == [str(annotations)]
+    assert len(plan.dataset.passed_over) == 1
+    assert plan.video_pattern == "a|b"
+
+
+def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, config):
+    with pytest.raises(InputError, match="makes 5000 shards; at most 2048 are planned: give 3"):
+        planned({"demo": {"videos": 5000}, "dataset": {"videos_per_shard": 1}})
+
+
+NAMES = [
+    ("mtn", True),
+    ("mtn-seed2", True),
+    ("mtn-seed10", True),
+    ("mtn-seed1", False),
+    ("mtn-seed0", False),
+    ("mtn-seed02", False),
+    ("mtn-seed", False),
+    ("mtn-2", False),
+    ("mtm", False),
+]
+
+
+@pytest.mark.parametrize(("name", "right"), NAMES)
+def test_seeds_have_one_name_each(name, right):
+    assert bool(re.fullmatch(seeded(["origin", "mtn"]), name)) == right
+
+
+@pytest.mark.parametrize(
+    ("run", "right"),
+    [
+        ("none-1", True),
+        ("ring-2", True),
+        ("ps_async-12", True),
+        ("none-2", False),
+        ("ring-0", False),
+        ("rings-2", False),
+        ("ring", False),
+    ],
+)
+def test_runs_are_named_by_exchange_and_ranks(run, right):
+    assert bool(re.fullmatch(run_pattern(), run)) == right
+
+
+def test_a_pattern_of_no_names_matches_nothing():
+    assert re.fullmatch(one_of([]), "") is None
+    assert re.fullmatch(one_of(["a.b"]), "axb") is None
+
+
+def test_flags_survive_the_shell():
+    section = {"name": "it's a; test", "yes": True, "no": False, "gone": None, "batch_size": 3}
+    assert shlex.split(flags(section)) == [
+        "--name=it's a; test",
+        "--yes",
+        "--no-no",
+        "--batch-size=3",
+    ]
+    assert flags(section, "batch_size") == "--batch-size=3"
+
+
+def test_a_further_seed_moves_the_seed_on_and_changes_nothing_else():
+    section = {"seed": 5, "epochs": 3}
+    assert seeded_flags(section, "mtn") == "--seed=5 --epochs=3"
+    assert seeded_flags(section, "mtn-seed3") == "--seed=7 --epochs=3"
+
+
+@pytest.mark.parametrize(
+    ("run", "processes", "launch"),
+    [
+        ("none-1", 1, ""),
+        ("ring-1", 1, ""),
+        ("ring-3", 3, "mpiexec -n 3"),
+        ("ps-2", 3, "mpiexec -n 3"),  # a server has a process of its own
+        ("ps_worker-2", 2, "mpiexec -n 2"),
+    ],
+)
+def test_a_run_starts_its_processes(planned, run, processes, launch):
+    ranks = planned({"temporal": {"threads": 2}}).ranks
+    wildcards = Wildcards(run=run)
+    assert ranks.processes(wildcards) == processes
+    assert ranks.threads(wildcards) == 2 * processes
+    assert ranks.memory(wildcards) == 1000 + 1000 * processes
+    assert ranks.launch(wildcards) == launch
+
+
+def test_a_single_rank_has_no_flags_of_an_exchange(planned):
+    ranks = planned().ranks
+    assert ranks.run == "none-1"
+    assert ranks.flags(Wildcards(run="none-1")) == ""
+    assert ranks.flags(Wildcards(run="ring-2")).startswith("--exchange=ring --ranks=2 --bucket-kib")
+
+
+def test_timed_runs_have_a_reference_and_keep_the_last_epoch(planned):
+    ranks = planned({"scaling": {"exchanges": ["ring", "ps"], "ranks": [2], "epochs": 7}}).ranks
+    assert ranks.scaling_runs == ["none-1", "ring-2", "ps-2"]
+    assert ranks.scaling_training["epochs"] == 7
+    assert ranks.scaling_training["keep"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "readers"),
+    [
+        ("seed", 2, {"random"}),
+        ("overlap", 0.5, {"sliding"}),
+        ("shortest_window", 0.1, {"sliding"}),
+        ("window_prior", "none", {"sliding"}),
+        ("proposals", 90, {"random", "sliding", "difference", "tag"}),
+    ],
+)
+def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):
+    before = planned().outcomes
+    after = planned({"evaluation": {"baseline": {key: value}}}).outcomes
+    for name in ("random", "sliding", "difference", "tag"):
+        wildcards = Wildcards(baseline=name)
+        changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
+        assert changed == (name in readers), name
+
+
+def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
+    before = planned().outcomes
+    after = planned({"proposals": {"suppression": {"slope": 0.3}}}).outcomes
+    keep = planned({"proposals": {"suppression": {"keep": 50}}}).outcomes
+    for name in ("random", "sliding", "difference", "tag"):
+        wildcards = Wildcards(baseline=name)
+        changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
+        assert changed == (name in {"difference", "tag"})
+        assert before.baseline_flags(wildcards) == keep.baseline_flags(wildcards)
+
+
+def test_a_baseline_looks_at_what_it_groups(planned):
+    outcomes = planned().outcomes
+    assert outcomes.baseline_features(Wildcards(baseline="difference")) == [
+        "results/features/features.h5"
+    ]
+    assert outcomes.baseline_features(Wildcards(baseline="random")) == []
+    assert outcomes.baseline_probabilities(Wildcards(baseline="tag-seed3")) == [
+        "results/temporal/origin-seed3/none-1/probabilities.h5"
+    ]
+    assert outcomes.baseline_probabilities(Wildcards(baseline="sliding")) == []
+
+
+def test_a_plain_run_of_external_features_has_no_video_and_no_bundle(planned, tmp_path):
+    (tmp_path / "truth.json").touch()
+    np.save(tmp_path / "v1.npy", np.zeros(3))
+    plan = planned(
+        {
+            "dataset": {"videos": None, "annotations": str(tmp_path / "truth.json")},
+            "features": {"source": "external", "external": {"folder": str(tmp_path)}},
+        }
+    )
+    assert plan.dataset.videos == []
+    assert plan.features.shard_files == ["results/features/shards/external.h5"]
+    assert str(tmp_path / "v1.npy") in plan.features.external_files
+    assert plan.outcomes.bundles == plan.outcomes.chapters == plan.outcomes.timelines == []
+    assert "difference" not in plan.outcomes.baselines
+    assert plan.video_pattern == "[^/]+"
+
+
+def test_timelines_are_spread_over_the_videos(planned):
+    plan = planned({"demo": {"videos": 10}, "evaluation": {"timelines": 3}})
+    names = [path.rpartition("/")[2] for path in plan.outcomes.timelines]
+    assert names == ["demo_000.svg", "demo_003.svg", "demo_006.svg"]
+    assert len(plan.outcomes.chapters) == 10 * len(plan.outcomes.models)
+
+
+def test_chapters_are_left_to_be_named_where_nobody_browses(planned):
+    assert planned({"demo": {"videos": 1001}}).outcomes.chapters == []
+
+
+def test_frames_have_the_flows_that_trained_classifiers_see(planned):
+    scores = {"features": {"source": "scores"}, "recognition": {"store": {"stack": 7}}}
+    assert planned().features.frames["stack"] == 1
+    plan = planned(scores)
+    assert plan.features.frames["stack"] == 7
+    assert plan.features.weights == [
+        "results/recognition/rgb/model.pt",
+        "results/recognition/flow/model.pt",
+    ]
+    own = {"encoders": {"rgb_weights": "a.pt", "flow_weights": "b.pt"}, "source": "scores"}
+    given = planned({"features": own}).features
+    assert given.frames["stack"] == 1
+    assert given.weights == ["a.pt", "b.pt"]
+
+
+def test_learners_of_one_process_are_started_like_any_command(planned):
+    wildcards = Wildcards(stream="flow")
+    together = planned({"recognition": {"learners": 3}}).recognition
+    assert together.processes(wildcards) == 3
+    assert together.launch(wildcards) == "mpiexec -n 3"
+    alone = planned({"recognition": {"learners": 3, "in_process": True}}).recognition
+    assert alone.processes(wildcards) == 1
+    assert alone.launch(wildcards) == ""
+    assert alone.memory(wildcards) == together.memory(wildcards)
+
+
+def test_flow_starts_from_the_rgb_network_of_its_own_run(planned):
+    recognition = planned().recognition
+    assert recognition.rgb_classifier(Wildcards(stream="rgb")) == []
+    assert recognition.rgb_classifier(Wildcards(stream="flow")) == [
+        "results/recognition/rgb/model.pt"
+    ]
+    named = Wildcards(stream="flow", learning="aavg4-epoch-2-seed2")
+    assert recognition.rgb_classifier(named) == [
+        "results/recognition/runs/aavg3-epoch-2-seed2/rgb/model.pt"
+    ]
+
+
+def test_trimmed_clips_are_listed_by_shard(planned, tmp_path):
+    for kind in ("walk", "stand"):
+        (tmp_path / kind).mkdir()
+        for number in range(3):
+            (tmp_path / kind / f"v {number}.mp4").write_bytes(b"x")
+    recognition = planned({"recognition": {"clips": str(tmp_path)}}).recognition
+    assert recognition.trimmed
+    clips = [
+        clip
+        for shard in recognition.shards
+        for clip in shlex.split(recognition.shard_flags(Wildcards(clip_shard=shard)))
+    ]
+    assert sorted(clips) == sorted(recognition.clips)
+    shard = next(iter(recognition.shards))
+    rows = recognition.shard_rows(Wildcards(clip_shard=shard))
+    assert {row.split()[0] for row in rows} <= {"walk", "stand"}
+    assert len(recognition.clip_files) == 6

@@ -1,0 +1,122 @@
+"""The rules of the workflow: none can be stale, and each is where its name says."""
+
+import dis
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from actionspan.cli import step_module
+from actionspan.plan.code import step
+
+ROOT = Path(__file__).parents[2]
+COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z-]+ [a-z-]+|[a-z-]+ [a-z-]+)")
+STEP = re.compile(r'step\("([^"]+)"\)')
+RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
+TARGETS = {"all", "tables", "analysis", "recognition_figures"}  # rules without a command
+
+
+def rules() -> dict[str, tuple[str, str]]:
+    """Return {rule: (its file, its text)}."""
+    every = {}
+    for path in sorted(ROOT.glob("workflow/rules/*.smk")):
+        text = path.read_text()
+        heads = [*RULE.finditer(text)]
+        ends = [*[head.start() for head in heads[1:]], len(text)][: len(heads)]
+        for head, end in zip(heads, ends, strict=True):
+            every[head[3] or head[2]] = path.stem, text[head.start() : end]
+    return every
+
+
+RULES = rules()
+STEPS = sorted({STEP.search(text)[1] for _, text in RULES.values() if STEP.search(text)})
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - TARGETS))
+def test_the_code_of_a_rule_is_that_of_its_command(name):
+    _, text = RULES[name]
+    if text.lstrip().startswith("use rule"):
+        assert "shell:" not in text
+        assert "code=" not in text
+        return
+    assert STEP.findall(text) == COMMAND.findall(text)
+    assert len(STEP.findall(text)) == 1
+
+
+def test_every_rule_is_here():
+    assert len(RULES) > 30
+    assert len(STEPS) > 25
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules of the package that a file's byte code imports, in functions too."""
+    names: set[str] = set()
+    waiting = [compile(path.read_text(), path, "exec")]
+    while waiting:
+        block = waiting.pop()
+        waiting += [inner for inner in block.co_consts if isinstance(inner, type(block))]
+        module = ""
+        for instruction in dis.get_instructions(block):
+            if instruction.opname == "IMPORT_NAME":
+                module = instruction.argval
+                names.add(module)
+            elif instruction.opname == "IMPORT_FROM":
+                # `from package import module` needs nothing of the package's own names
+                inner = f"{module}.{instruction.argval}"
+                if module_file(inner) is not None:
+                    names.add(inner)
+                    names.discard(module)
+    return {name for name in names if module_file(name) is not None}
+
+
+def module_file(name: str) -> Path | None:
+    base = ROOT / "src" / name.replace(".", "/")
+    if name.split(".")[0] != "actionspan":
+        return None
+    found = [path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()]
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("words", STEPS)
+def test_a_changed_module_re_runs_the_rules_whose_step_imports_it_and_no_other(words, monkeypatch):
+    """The inputs of a rule are the step's module and all it imports, read from the byte code."""
+    monkeypatch.chdir(ROOT)
+    module = step_module(words)
+    assert module == f"actionspan.{words.replace(' ', '.').replace('-', '_')}"
+    needed: set[str] = set()
+    waiting = {module}
+    while waiting:
+        needed |= waiting
+        waiting = {name for each in waiting for name in imported(module_file(each))} - needed
+    expected = {os.path.relpath(module_file(name)) for name in needed}
+    assert set(step(words)) == expected
+    every = {os.path.relpath(path) for path in ROOT.glob("src/actionspan/**/*.py")}
+    assert expected < every
+
+
+def outputs(text: str) -> set[str]:
+    """Return the stages under `results/` that a rule writes to."""
+    section = re.search(r"^ +output:\n(.*?)^ +(?:log|benchmark):", text, re.DOTALL | re.MULTILINE)
+    return set(re.findall(r"results/(\w+)/", section[1])) if section else set()
+
+
+# Baselines' proposals lie beside the models'; a timed run is a temporal training like any other.
+ELSEWHERE = {"evaluation_baseline", "scaling_run"}
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - TARGETS))
+def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
+    file, text = RULES[name]
+    assert name.partition("_")[0] == file
+    if name in ELSEWHERE:
+        return
+    assert outputs(text) == {file}
+    if "shell:" in text:
+        words = COMMAND.search(text)[1]
+        assert words.split()[0] == file
+        assert name == words.replace(" ", "_").replace("-", "_")
+
+
+def test_few_rules_write_elsewhere():
+    assert len(ELSEWHERE) <= 5
