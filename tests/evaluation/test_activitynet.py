@@ -47,6 +47,7 @@ def test_equals_the_literal_protocol(problem):
     result = average_recall_activitynet(truth, proposals)
     expected = literal_recall(truth, proposals)
     np.testing.assert_array_equal(result.recall, expected)
+    np.testing.assert_allclose(result.hits.mean(axis=0), np.mean(expected, axis=0), atol=1e-12)
     assert result.auc == pytest.approx(literal_auc(expected), abs=1e-9)
 
 

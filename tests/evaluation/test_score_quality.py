@@ -186,7 +186,7 @@ def test_scores_beyond_a_share_have_no_calibration_error_but_an_order(tmp_path, 
     assert calibration_errors(scored, bins) is None
     table = [dict(zip(COLUMNS, row, strict=True)) for row in table_rows(scored, bins)]
     assert {row["error_tiou"] for row in table} == {row["error_0.5"] for row in table} == {""}
-    assert (table[0]["rank_correlation"] > 0) == (scale > 0)
+    assert (float(table[0]["rank_correlation"]) > 0) == (scale > 0)
     page = reliability_markdown(scored, bins, "mine", "validation")
     assert "there is no calibration error" in page
     draw_reliability(tmp_path / "figure.svg", scored, bins, "mine")

@@ -9,6 +9,7 @@ import json
 import torch
 
 from actionspan.parallel import CountingCommunicator, ParallelSettings
+from actionspan.parallel.collective import TorchAllreduce
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
 from mpi.allreduce_oracle import HALF, TENSORS, error_in_bounds, ordered_sum, worker_input
@@ -143,7 +144,7 @@ def run_exchange(comm, exchange):
     lines = [refused(comm, exchange, plain)]
     if workers == MOST and exchange != "ring":
         lines += [vanishing(comm, exchange, plain, kind) for kind in HALF]
-    if exchange == "gloo":
+    if isinstance(plain, TorchAllreduce):
         plain.close()
     every = comm.gather([row[:2] for row in done], root=0)
     if comm.Get_rank() == 0:

@@ -23,6 +23,8 @@ ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven 
 class Net(nn.Module):
     """Two paths as in MTN with a learned scalar between, parameters unused or frozen, a buffer."""
 
+    seen: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Sequential(nn.Conv1d(7, 24, 3, padding=1), nn.ReLU(), nn.Conv1d(24, 3, 1))

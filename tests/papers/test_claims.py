@@ -70,8 +70,8 @@ def test_what_is_not_known_is_empty():
     assert row["difference"] == "+1.23"
     assert (row["difference_low"], row["difference_high"]) == ("+0.50", "+2.00")
     assert row["published_difference"] == ""
-    row = claim_cells([replace(FOUND, difference=NAN, low=NAN, high=NAN, published=-0.5)])[0]
-    assert row[5:9] == ["", "", "", "-0.50"]
+    cells = claim_cells([replace(FOUND, difference=NAN, low=NAN, high=NAN, published=-0.5)])[0]
+    assert cells[5:9] == ["", "", "", "-0.50"]
     assert claim_cells([replace(FOUND, digits=4)])[0][5] == "+1.2340"
 
 
