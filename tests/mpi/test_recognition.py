@@ -15,12 +15,11 @@ import torch
 
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
-from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import Stream
 from actionspan.recognition.settings import PARTS
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run
-from recognition.learning import TINY, write_task
+from recognition.learning import TINY, kill_in_epoch, write_task
 
 CASES = Path(__file__).with_name("recognition_cases.py")
 FILES = ("model.pt", "scores.json")
@@ -83,12 +82,10 @@ def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) 
     ]
     rgb = runs.alone("rgb", 1) / "model.pt"
     for parts in RESUMED:
-        options = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
+        options: dict[str, Any] = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
         runs.alone(f"alone/{parts}", 2, **options)
-        with pytest.MonkeyPatch.context() as patch:
-            kill_in_the_third_epoch(patch)
-            with pytest.raises(KeyboardInterrupt):
-                runs.alone(f"ranks/{parts}", 2, **options)
+        with pytest.MonkeyPatch.context() as patch, kill_in_epoch(patch, 3):
+            runs.alone(f"ranks/{parts}", 2, **options)
         cases.append(runs.case(f"ranks/{parts}", 2, **options))
     cases += [
         runs.case("ranks/averaged", 3, averaging_steps=1, **LINEAR),
@@ -100,17 +97,6 @@ def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) 
     (runs.folder / "cases.json").write_text(json.dumps(cases))
     mpirun(3, CASES, runs.folder / "cases.json", timeout=300)
     return runs
-
-
-def kill_in_the_third_epoch(patch: pytest.MonkeyPatch) -> None:
-    run_epoch = module.run_epoch
-
-    def killed(run, task, evaluator):
-        if run.epoch == 2:
-            raise KeyboardInterrupt
-        run_epoch(run, task, evaluator)
-
-    patch.setattr(module, "run_epoch", killed)
 
 
 def same(one: Path, other: Path) -> bool:

@@ -94,7 +94,7 @@ def test_ffmpeg_reads_it(tmp_path):
     write_chapters(tmp_path / "video.vtt", rows, ChapterSettings())
     data = (tmp_path / "video.vtt").read_bytes()
     assert "wäve" in data.decode()
-    with av.open(io.BytesIO(data), format="webvtt") as file:
+    with av.open(io.BytesIO(data), "r", format="webvtt") as file:
         stream = file.streams.subtitles[0]
         packets = [packet for packet in file.demux(stream) if packet.size]
     times = [(float(p.pts * p.time_base), float(p.duration * p.time_base)) for p in packets]

@@ -6,6 +6,7 @@ import tracemalloc
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -187,7 +188,7 @@ def test_frames_beyond_the_packets_follow_at_the_usual_step(tmp_path):
 def test_a_frame_is_decoded_once(tmp_path, monkeypatch):
     path = encode(tmp_path / "v.mp4", FRAMES)
     calls = []
-    reader = decord.VideoReader
+    reader: Any = decord.VideoReader
 
     class Watched(reader):
         def next(self):
@@ -199,7 +200,7 @@ def test_a_frame_is_decoded_once(tmp_path, monkeypatch):
 
         seek_accurate = get_batch = skip_frames = seek
 
-    monkeypatch.setattr(decode.decord, "VideoReader", Watched)
+    monkeypatch.setattr(decord, "VideoReader", Watched)
     monkeypatch.setattr(decode, "_pyav_pictures", None)
     assert len(list(read_frames(path))) == FRAMES == len(calls)
 

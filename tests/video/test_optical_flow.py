@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
+from actionspan.networks.names import NO_MOTION
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
-    NO_MOTION,
     compute_flow,
     dequantise,
     estimator,
@@ -133,7 +133,7 @@ def test_small_and_odd_frames_work(chosen, size):
 
 
 def test_tvl1_without_the_contrib_wheel_names_the_command(monkeypatch):
-    monkeypatch.delattr(flow.cv2, "optflow")
+    monkeypatch.delattr(cv2, "optflow")
     flow.estimator.cache_clear()
     with pytest.raises(InputError, match="pip install opencv-contrib-python-headless"):
         compute_flow(moved(1, 0)[None], FlowSettings(algorithm="tvl1"))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from actionspan.dataset.tables import Subset
+from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.settings import Checked, option

@@ -3,14 +3,16 @@
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from actionspan.dataset.names import other_names
 from actionspan.dataset.rejections import Rejection
 from actionspan.errors import InputError, printable
 
-SUBSETS = ("training", "validation", "testing")
-SUBSET_NAMES = {name: name for name in SUBSETS} | {
+Subset = Literal["training", "validation", "testing"]
+SUBSETS: tuple[Subset, ...] = get_args(Subset)
+SUBSET_NAMES: dict[str, str] = {
+    **{name: name for name in SUBSETS},
     "train": "training",
     "val": "validation",
     "valid": "validation",
