@@ -30,6 +30,8 @@ from actionspan.running.progress import progress
 Floats = NDArray[np.float32]
 
 STREAMS = ("rgb", "flow", "external")
+# Attributes of shards that features.h5 has too, and their values where a shard has none.
+ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
 
 
@@ -90,7 +92,8 @@ def collect(
 
         transform = _fit(sources, read, widths, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
-            file.attrs["description"] = opened.description
+            for key, unsaid in ATTRIBUTES.items():
+                file.attrs[key] = opened.file.attrs.get(key, unsaid)
             file.attrs["data"] = read_name(annotations)
             _write(file, sources, opened, read, transform, motion)
 
@@ -150,11 +153,6 @@ class _Shards:
             self.stack.close()
             self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
         return self.file[source.video.video_id]
-
-    @property
-    def description(self) -> str:
-        """What the features of the open shard are."""
-        return str(self.file.attrs.get("description", "features that nobody described"))
 
     def times(self, source: _Source) -> NDArray[np.float64]:
         values: NDArray[np.float64] = self.group(source)["time"][:].astype(np.float64)

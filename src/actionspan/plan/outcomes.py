@@ -64,18 +64,12 @@ class OutcomesPlan:
         return [f"results/proposals/{model}/model.pt" for model in self.models]
 
     @property
-    def bundle_settings(self) -> dict[str, Any]:
-        """The settings that `actionspan propose` needs to repeat the stages on a new video."""
-        config = self.config
-        source = config["features"]["source"]
-        return {
-            "frames": self.features.frames,
-            "flow": config["video"]["flow"],
-            "encoders": {"source": source, **self.features.encoders},
-            "candidates": config["proposals"]["candidates"],
-            "ranking": config["proposals"]["ranking"],
-            "suppression": config["proposals"]["suppression"],
-        }
+    def bundle_flags(self) -> str:
+        """The settings that `actionspan propose` needs beside those that features.h5 carries."""
+        proposals = self.config["proposals"]
+        return flags(
+            {**proposals["candidates"], **proposals["ranking"], **proposals["suppression"]}
+        )
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
