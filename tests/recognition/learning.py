@@ -1,18 +1,26 @@
 """A tiny task that classifiers can learn: what is dark, grey or bright, still or moving."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from actionspan.files.storage import create_h5
+from actionspan.recognition import training
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.settings import option
+from networks.tiny import TINY_NETWORK
 
 STACK = 2
 LEVELS = {"bright": 200, "dark": 50, "background": 120}
-TINY = {
-    "network": "resnet18",
+TINY: dict[str, Any] = {
+    "network": TINY_NETWORK,
     "pretrained": False,
     "input_size": 64,
     "epochs": 3,
@@ -23,8 +31,15 @@ TINY = {
 }
 
 
-def tiny(**changed: object) -> RecognitionSettings:
-    return RecognitionSettings(**{**TINY, **changed})
+@dataclass(frozen=True, kw_only=True)
+class AnyNetwork(RecognitionSettings):
+    """Settings that also take a network which only tests have registered."""
+
+    network: str = option(TINY_NETWORK, "any network")
+
+
+def tiny(**changed: Any) -> RecognitionSettings:
+    return AnyNetwork(**{**TINY, **changed})
 
 
 def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = STACK) -> Path:
@@ -52,6 +67,22 @@ def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = 
                         bound=20.0,
                     )
     return path
+
+
+@contextmanager
+def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None]:
+    """Let a training that is started in the block end as if killed when an epoch begins."""
+    train_epoch = training.train_epoch
+
+    def killed(team: Any, task: Any, batch_size: int, epoch: int, before: Any) -> Any:
+        if epoch == number:
+            raise KeyboardInterrupt
+        return train_epoch(team, task, batch_size, epoch, before)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train_epoch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def noisy(random: np.random.Generator, level: int, *shape: int) -> np.ndarray:

@@ -19,8 +19,13 @@ class Architecture(NamedTuple):
     bgr: bool = False
 
 
+REGISTERED: dict[str, Architecture] = {}  # networks that no setting offers: tests train small ones
+
+
 def architecture(network: str) -> Architecture:
     """Return a network's architecture; its modules are imported only here."""
+    if network in REGISTERED:
+        return REGISTERED[network]
     if network == "efficientnet_lite0":
         from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 
