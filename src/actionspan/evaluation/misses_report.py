@@ -14,10 +14,8 @@ from actionspan.evaluation.outcomes import (
     SHOWN_THRESHOLDS,
     Bin,
     Outcomes,
-    break_down,
 )
 from actionspan.files.figures import INK, QUIET, house_style, save_figure, spread_labels
-from actionspan.files.storage import atomic_path, write_tsv
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
 TABLE_COLUMNS = (
@@ -33,25 +31,6 @@ INSTANCE_COLUMNS = (
 SHADES = ("#d55e00", "#eb9f66", "#f7d8c1")  # missed at 0.5, at 0.7 only, at 0.9 only
 
 Cell = str | int | float
-
-
-def write_reports(
-    outcomes: Outcomes,
-    *,
-    method: str,
-    subset: str,
-    table: Path,
-    instances: Path,
-    markdown: Path,
-    figure: Path,
-) -> None:
-    """Write all four files of one method."""
-    bins = break_down(outcomes)
-    write_tsv(table, TABLE_COLUMNS, map(table_row, bins))
-    write_tsv(instances, INSTANCE_COLUMNS, instance_rows(outcomes))
-    with atomic_path(markdown) as partial:
-        partial.write_text(misses_markdown(outcomes, bins, method, subset), encoding="utf-8")
-    draw_misses(figure, bins, method)
 
 
 def table_row(row: Bin) -> list[Cell]:

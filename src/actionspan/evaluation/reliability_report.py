@@ -13,11 +13,9 @@ from actionspan.evaluation.score_quality import (
     ScoredProposals,
     calibration_errors,
     rank_correlation,
-    score_bins,
     summarize,
 )
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
-from actionspan.files.storage import atomic_path, write_tsv
 
 COLUMNS = (
     *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),
@@ -27,18 +25,6 @@ COLUMNS = (
 CURVES = (("tIoU ≥ 0.5", COLOURS[0]), ("mean tIoU", COLOURS[2]), ("tIoU ≥ 0.7", COLOURS[1]))
 
 Cell = str | int | float
-
-
-def write_reports(
-    scored: ScoredProposals, *, method: str, subset: str, table: Path, markdown: Path, figure: Path
-) -> None:
-    """Write all three files of one method."""
-    bins = score_bins(scored)
-    write_tsv(table, COLUMNS, table_rows(scored, bins))
-    with atomic_path(markdown) as partial:
-        text = reliability_markdown(scored, bins, method, subset)
-        partial.write_text(text, encoding="utf-8")
-    draw_reliability(figure, scored, bins, method)
 
 
 def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Cell]]:
