@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.dataset.tables import Video, read_annotations, read_videos
+from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
@@ -30,6 +30,8 @@ from actionspan.running.progress import progress
 Floats = NDArray[np.float32]
 
 STREAMS = ("rgb", "flow", "external")
+# Attributes of shards that features.h5 has too, and their values where a shard has none.
+ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
 
 
@@ -90,6 +92,9 @@ def collect(
 
         transform = _fit(sources, read, widths, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
+            for key, unsaid in ATTRIBUTES.items():
+                file.attrs[key] = opened.file.attrs.get(key, unsaid)
+            file.attrs["data"] = read_name(annotations)
             _write(file, sources, opened, read, transform, motion)
 
 

@@ -1,5 +1,6 @@
 """Feature shards: each video of a shard through both encoders, resumable by video."""
 
+import json
 from pathlib import Path
 
 import h5py
@@ -14,6 +15,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
 from actionspan.running.parts import map_videos, shard_videos
+from actionspan.settings import to_json
 
 Floats = NDArray[np.float32]
 COPIED = ("time", "frame_difference", "flow_magnitude")
@@ -96,6 +98,8 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             str(flow_file.attrs["digest"]),
         )
         digests = [digest(both, str(flow_file[name].attrs["sha256"])) for name in names]
+        earlier = str(flow_file.attrs.get("settings", "{}"))
+        algorithm = json.loads(earlier).get("flow", {}).get("algorithm", "")
         if names:  # every video of the file has as many planes: its settings say so
             encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
 
@@ -111,4 +115,16 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
                     group[key] = flow_file[name][key][:]
             group.attrs.update(flow_file[name].attrs)
 
-        return map_videos(out, names, names, digests, work, title="encoding", settings_digest=both)
+        return map_videos(
+            out,
+            names,
+            names,
+            digests,
+            work,
+            title="encoding",
+            settings_digest=both,
+            attributes={
+                "description": settings.described(algorithm),
+                "settings": to_json(earlier, encoders=settings),
+            },
+        )

@@ -1,8 +1,10 @@
 """Reading of features.h5 by memory map: opening it costs the same for any number of videos."""
 
+import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -106,3 +108,28 @@ def read_transform(path: Path) -> Transform:
 
         file["transform"].visititems(collect)
         return Transform.from_arrays(arrays)
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of frames, flow and encoders that made the features, by section.
+
+    There are none of features that were made elsewhere.
+    """
+    with open_h5(path) as file:
+        settings: dict[str, Any] = json.loads(file.attrs.get("settings", "{}"))
+        return settings
+
+
+def read_description(path: Path) -> tuple[str, str]:
+    """Return what the features are, and the name of the data set they are of.
+
+    Raises:
+        InputError: The file does not say.
+    """
+    with open_h5(path) as file:
+        for key in ("description", "data"):
+            if key not in file.attrs:
+                raise InputError(
+                    f"{path}: no attribute {key}: run actionspan features rescale again"
+                )
+        return str(file.attrs["description"]), str(file.attrs["data"])

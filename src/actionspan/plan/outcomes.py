@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from actionspan.papers.runs import split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.names import base_name
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -64,28 +64,22 @@ class OutcomesPlan:
         return [f"results/proposals/{model}/model.pt" for model in self.models]
 
     @property
-    def bundle_settings(self) -> dict[str, Any]:
-        """The settings that `actionspan propose` needs to repeat the stages on a new video."""
-        config = self.config
-        source = config["features"]["source"]
-        return {
-            "frames": self.features.frames,
-            "flow": config["video"]["flow"],
-            "encoders": {"source": source, **self.features.encoders},
-            "candidates": config["proposals"]["candidates"],
-            "ranking": config["proposals"]["ranking"],
-            "suppression": config["proposals"]["suppression"],
-        }
+    def bundle_flags(self) -> str:
+        """The settings that `actionspan propose` needs beside those that features.h5 carries."""
+        proposals = self.config["proposals"]
+        return flags(
+            {**proposals["candidates"], **proposals["ranking"], **proposals["suppression"]}
+        )
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
-        difference = base_name(wildcards.baseline) == "difference"
+        difference = split_seed(wildcards.baseline)[0] == "difference"
         return ["results/features/features.h5"] if difference else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
         name = wildcards.baseline
-        if base_name(name) != "tag":
+        if split_seed(name)[0] != "tag":
             return []
         model = name.replace("tag", "origin", 1)
         return [f"results/temporal/{model}/{self.run}/probabilities.h5"]
@@ -96,7 +90,7 @@ class OutcomesPlan:
         keys = {
             "random": ["seed"],
             "sliding": ["overlap", "shortest_window", "window_prior"],
-        }.get(base_name(name), [])
+        }.get(split_seed(name)[0], [])
         chosen = seeded_flags(self.config["evaluation"]["baseline"], name, "proposals", *keys)
         if keys:
             return chosen

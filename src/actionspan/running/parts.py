@@ -8,7 +8,7 @@ the end. A part counts as done only when its digest names the same settings and 
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ def map_videos(
     title: str,
     processes: int = 1,
     settings_digest: str = "",
+    attributes: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Make `out`, an HDF5 file with a group for each video, filled by `work(source, group)`.
 
@@ -71,6 +72,7 @@ def map_videos(
         title: What the work is, for the progress bar.
         processes: How many videos at once.
         settings_digest: Written as the digest of `out`.
+        attributes: Further attributes of `out`.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -89,6 +91,7 @@ def map_videos(
                 print(f"rejected {name}: {error}", file=sys.stderr)
     with create_h5(out, settings_digest) as merged:
         merged.attrs["rejected"] = json.dumps(errors)
+        merged.attrs.update(attributes or {})
         for name in names:
             if name not in errors:
                 with h5py.File(folder / f"{name}.h5", "r") as part:

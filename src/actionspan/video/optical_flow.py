@@ -18,6 +18,7 @@ from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
 from actionspan.running.parts import map_videos, shard_videos
+from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings
 
 Floats = NDArray[np.float32]
@@ -171,7 +172,7 @@ def flow_of_shard(
     """
     with open_h5(frames) as file:
         names = shard_videos(file)
-        made_of = str(file.attrs["digest"])
+        made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
         digests = [
             digest("video flow", settings, weights_digest(settings), file[name].attrs["sha256"])
             for name in names
@@ -187,6 +188,7 @@ def flow_of_shard(
         title="optical flow",
         processes=processes,
         settings_digest=digest(made_of, digests),
+        attributes={"settings": to_json(earlier, flow=settings)},
     )
 
 

@@ -20,6 +20,7 @@ from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.running.parts import map_videos
+from actionspan.settings import to_json
 from actionspan.video.decode import Frame, Picture, read_frames
 from actionspan.video.settings import FrameSettings
 
@@ -192,6 +193,7 @@ def frames_of_shard(
         title="decoding",
         processes=processes,
         settings_digest=digest(digests),
+        attributes={"settings": to_json(frames=settings)},
     )
 
 
