@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
@@ -141,17 +142,7 @@ def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
 
     It is not defined, None, where all values of a list are equal.
     """
-    first, second = mean_ranks(one), mean_ranks(other)
+    first, second = rankdata(one), rankdata(other)
     first, second = first - first.mean(), second - second.mean()
     scale = np.sqrt((first @ first) * (second @ second))
     return float(first @ second / scale) if scale > 0 else None
-
-
-def mean_ranks(values: ArrayLike) -> Float64:
-    """Return the ranks of values from 1, the mean of their ranks for equal ones."""
-    _, place, counts = np.unique(
-        np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
-    )
-    last = np.cumsum(counts)
-    ranks: Float64 = (last - (counts - 1) / 2)[place]
-    return ranks
