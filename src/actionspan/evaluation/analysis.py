@@ -1,4 +1,4 @@
-"""What the steps `misses` and `reliability` share: their inputs, and how these are judged."""
+"""What the steps `misses` and `reliability` share: their flags, and reading what they judge."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Proposals by simpler means than a trained network's."""
+"""Proposals by simpler means than training a network for them."""
 
 import argparse
 from pathlib import Path
@@ -25,19 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--method", required=True, choices=METHODS, help="which baseline")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    parser.add_argument(
-        "--features",
-        type=Path,
-        nargs="?",
-        help="features.h5, for its frame differences (difference only)",
-    )
-    parser.add_argument(
-        "--probabilities",
-        type=Path,
-        nargs="?",
-        help="probabilities.h5, for its actionness (tag only)",
-    )
-    parser.add_argument("--subset", default="validation", help="whose videos (default: validation)")
+    for name, values in (
+        ("features", "frame differences (difference only)"),
+        ("probabilities", "actionness (tag only)"),
+    ):
+        parser.add_argument(f"--{name}", type=Path, nargs="?", help=f"{name}.h5, for its {values}")
+    parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
     add_settings(parser, BaselineSettings)

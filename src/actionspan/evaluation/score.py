@@ -70,53 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the scores."""
     settings = from_arguments(EvaluationSettings, arguments)
-    record = score_files(
-        arguments.ground_truth,
-        arguments.proposals,
-        subset=arguments.subset,
-        method=arguments.proposals.stem,
-        settings=settings,
-        protocol=arguments.protocol,
-        video_info=arguments.video_info,
-        videos=arguments.videos,
-    )
+    record = _score(arguments, settings)
     print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
 
 
-def score_files(
-    ground_truth: Path,
-    proposals: Path,
-    *,
-    subset: str,
-    method: str,
-    settings: EvaluationSettings,
-    protocol: str = "activitynet",
-    video_info: Path | None = None,
-    videos: Path | None = None,
-) -> dict[str, Any]:
-    """Score a proposals file against a ground-truth file.
-
-    Args:
-        ground_truth: What `read_ground_truth` reads.
-        proposals: An ActivityNet result file.
-        subset: Its videos are scored.
-        method: The name that the record gives to the proposals.
-        settings: Of the interval of AUC (activitynet).
-        protocol: One of `PROTOCOLS`.
-        video_info: The subsets of `anet_anno_action.json`.
-        videos: The frame rates (thumos14), where the ground truth has none.
+def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[str, Any]:
+    """Return the record of the protocol.
 
     Raises:
         InputError: A file is not readable, the two have no video in common, or a frame rate that
             is needed is missing.
     """
-    truth, given = read_scored(ground_truth, proposals, subset, video_info)
-    rates = _frame_rates(ground_truth, videos) if protocol == "thumos14" else {}
+    ground_truth, videos, subset = arguments.ground_truth, arguments.videos, arguments.subset
+    method = arguments.proposals.stem
+    truth, given = read_scored(ground_truth, arguments.proposals, subset, arguments.video_info)
+    rates = _frame_rates(ground_truth, videos) if arguments.protocol == "thumos14" else {}
     try:
-        if protocol == "thumos14":
+        if arguments.protocol == "thumos14":
             recall = average_recall_thumos14(truth, given, rates)
             return thumos14_record(method, subset, recall)
-        if protocol == "detection":
+        if arguments.protocol == "detection":
             return detection_record(method, subset, detection_precision(truth, given))
         return evaluation_record(method, subset, average_recall_activitynet(truth, given), settings)
     except ValueError as error:
@@ -166,8 +139,7 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
         f"{record['protocol']}, subset {record['subset']}: {record['videos']:,} videos, "
         f"{record['instances']:,} instances, {record['proposals']:,} proposals",
     ]
-    missing = record.get("videos_without_proposals", 0)
-    if missing:
+    if missing := record.get("videos_without_proposals", 0):
         take = "take no part" if record["protocol"] == "thumos14" else "misses"
         lines.append(f"{missing:,} videos have no proposals: {take}")
     if record["proposals_left_out"]:

@@ -26,9 +26,7 @@ from actionspan.evaluation.thumos14 import (
 
 VIDEO_NUMBERS = THUMOS14_NUMBERS[:4]
 VIDEO_COLUMNS = (
-    "video_id",
-    "instances",
-    "proposals",
+    *("video_id", "instances", "proposals"),
     *(f"AR@{number}" for number in AR_NUMBERS),
     "AUC",
     *(f"thumos14_AR@{number}" for number in VIDEO_NUMBERS),

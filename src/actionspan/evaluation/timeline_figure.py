@@ -92,16 +92,9 @@ def _curves(
         axes.plot(time, start, color=START, lw=1.5, label="start")
         axes.plot(time, end, color=END, lw=1.5, ls=(0, (4, 1.2)), label="end")
         axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], ylabel="probability")
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=3,
-        frameon=False,
-        borderaxespad=0.1,
-        handlelength=1.8,
-        columnspacing=1.4,
-        labelcolor="linecolor",
-    )
+    space: dict[str, Any] = {"borderaxespad": 0.1, "handlelength": 1.8, "columnspacing": 1.4}
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "labelcolor": "linecolor"}
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), **look, **space)
 
 
 def _lanes(instances: Sequence[Instance]) -> list[int]:
@@ -127,8 +120,8 @@ def _truth(
         width = 0.011 * (len(instance.label) + 1) * duration
         later = [
             other.start
-            for other, its_lane in zip(instances, lanes, strict=True)
-            if its_lane == lane and other.start >= instance.end
+            for other, other_lane in zip(instances, lanes, strict=True)
+            if other_lane == lane and other.start >= instance.end
         ]
         if width <= length:
             at, side, colour = instance.start + length / 2, "center", "white"

@@ -122,12 +122,7 @@ def _panel(
     axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
     for chosen, face in ((single, "white"), (own, colour)):
         numbers, seconds = [run.ranks for run in chosen], [run.seconds for run in chosen]
-        look: dict[str, Any] = {
-            "markerfacecolor": face,
-            "markeredgecolor": INK,
-            "markeredgewidth": 0.7,
-        }
-        axes.plot(numbers, seconds, "o", markersize=4.2, zorder=5, **look)
+        axes.plot(numbers, seconds, "o", ms=4.2, mfc=face, mec=INK, mew=0.7, zorder=5)
     axes.set_xticks(numbers_apart(sorted({1} | {run.ranks for run in runs}), last / 10))
     axes.set_xlim(1 - 0.05 * last - 0.25, last + 0.05 * last + 0.25)
     axes.set_ylim(0, 1.12 * max(run.seconds for run in runs))
@@ -136,15 +131,8 @@ def _panel(
     fitted = entry["fitted"]
     title = f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})"
     axes.set_title(title, pad=11 + _LINE_POINTS * lines)
-    axes.annotate(
-        _values(entry),
-        xy=(0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 6),
-        textcoords="offset points",
-        va="bottom",
-        linespacing=1.4,
-    )
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(_values(entry), xy=(0, 1), xytext=(0, 6), va="bottom", linespacing=1.4, **place)
 
 
 def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:

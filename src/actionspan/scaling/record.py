@@ -19,8 +19,6 @@ from actionspan.scaling.timing_model import (
     ranks_and_seconds,
 )
 
-SERVER_MODEL = "T/n + C*n + P"
-RING_MODEL = "T/n + C*(n-1)/n + P"
 _BADLY_CONDITIONED = 1e4
 
 Determined = dict[str, tuple[float, Interval | None]]
@@ -67,7 +65,7 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
         "r2": fit.r2,
         "measured": measured_parts(fit.runs),
         "paper_fit": paper_fit(columns, seconds, is_ring=not is_server(exchange)),
-        "model": SERVER_MODEL if is_server(exchange) else RING_MODEL,
+        "model": "T/n + C*n + P" if is_server(exchange) else "T/n + C*(n-1)/n + P",
         "fitted": list(fit.fitted),
         "condition": fit.squares.condition,
         "singular_values": fit.squares.singular_values.tolist(),
@@ -77,7 +75,15 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
             **{name: interval and list(interval) for name, (_, interval) in determined.items()},
         },
         "identifiable": values,
-        "curve": None if fit.curve is None else _curve_record(fit.curve),
+        "curve": fit.curve  # enough to draw it and its confidence band
+        and {
+            "terms": list(CURVE_TERMS),
+            "coefficients": fit.curve.values.tolist(),
+            "errors": [
+                {"covariance": error.covariance.tolist(), "degrees": error.degrees}
+                for error in fit.curve.errors
+            ],
+        },
         "single_rank": _single_rank(single),
         "rows": len(fit.runs),
         "single_rank_rows": fit.borrowed,
@@ -112,18 +118,6 @@ def _time_at_each_number(runs: Sequence[Run]) -> Determined:
 
 def _value(estimate: Estimate, weights: Sequence[float]) -> tuple[float, Interval | None]:
     return estimate.value(weights), estimate.interval(weights)
-
-
-def _curve_record(curve: Estimate) -> dict[str, Any]:
-    """Return a fitted curve: enough to draw it and its confidence band."""
-    return {
-        "terms": list(CURVE_TERMS),
-        "coefficients": curve.values.tolist(),
-        "errors": [
-            {"covariance": error.covariance.tolist(), "degrees": error.degrees}
-            for error in curve.errors
-        ],
-    }
 
 
 def measured_parts(runs: Sequence[Run]) -> dict[str, dict[str, float] | None]:
@@ -177,7 +171,7 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
         )
     if fit.times_measured == 1:
         notes.append(
-            "T was measured once, so its error is not known, nor any interval it enters; "
+            "T was measured once, so its error and the intervals it enters are not known; "
             "repeat the single-rank run."
         )
     if fit.curve is not None and not fit.squares.degrees:

@@ -87,14 +87,10 @@ def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
 
     Args:
         path: An .svg or .png file.
-        panels: What `speed_panels` returned: ratios by the title of their panel.
+        panels: Ratios by the title of their panel.
     """
-    highest = max(
-        max(values)
-        for ratios in panels.values()
-        for at in ratios.values()
-        for values in at.values()
-    )
+    runs = (at.values() for ratios in panels.values() for at in ratios.values())
+    highest = max(max(values) for lists in runs for values in lists)
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
         figure = Figure(figsize=(1.4 + 4.6 * len(panels), 4.2), layout=layout)
@@ -132,15 +128,8 @@ def _draw_ideal(axes: Axes, last: int) -> None:
     top = axes.get_ylim()[1]
     axes.plot([1, last], [1, last], color=QUIET, linewidth=1.1, dashes=(5, 3), zorder=1)
     reach = min(last, 0.96 * top)
-    axes.annotate(
-        "ideal",
-        xy=(reach, reach),
-        xytext=(-9, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        color=QUIET,
-    )
+    place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    axes.annotate("ideal", xy=(reach, reach), xytext=(-9, 0), color=QUIET, **place)
 
 
 def _draw_exchange(

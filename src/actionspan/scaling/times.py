@@ -17,11 +17,10 @@ _SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    timings, table = (
-        "timing.json of each run",
-        f"times.tsv: {', '.join(TIMES_COLUMNS)} (in seconds)",
+    parser.add_argument(
+        "--timings", type=Path, nargs="+", required=True, help="timing.json of each run"
     )
-    parser.add_argument("--timings", type=Path, nargs="+", required=True, help=timings)
+    table = f"times.tsv: {', '.join(TIMES_COLUMNS)}; times in seconds"
     parser.add_argument("--out", type=Path, required=True, help=table)
 
 

@@ -41,7 +41,6 @@ class Fit:
     """What the runs of one exchange say about its model."""
 
     runs: tuple[Run, ...]
-    """Those of the exchange."""
     fitted: tuple[str, ...]
     """The parameters that were fitted, by `squares`."""
     squares: LeastSquares
@@ -60,7 +59,7 @@ class Fit:
 
 
 def is_server(exchange: str) -> bool:
-    """Return whether an exchange has the parameter server's model, not the ring's."""
+    """Return whether an exchange follows the parameter server's model, not the ring's."""
     return exchange in SERVER_EXCHANGES
 
 
