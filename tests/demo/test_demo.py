@@ -11,7 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.demo.data_set import DemoSettings, plan_demo, render_demo
@@ -108,7 +108,6 @@ def test_asking_for_names_imports_no_heavy_module():
 
 
 @given(fraction=st.floats(0, 1), count=st.integers(1, 200))
-@settings(deadline=None)
 def test_any_first_videos_hold_out_their_part(fraction, count):
     held = sum(is_validation(index, fraction) for index in range(count))
     assert abs(held - count * fraction) <= 0.5 + 1e-6

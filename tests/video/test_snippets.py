@@ -7,7 +7,7 @@ import cv2
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Video
@@ -50,7 +50,6 @@ def flat_frames(count: int, made: list[int] | None = None) -> list[Frame]:
     return [Frame(lambda number=n: picture(number), n / 25) for n in range(count)]
 
 
-@settings(deadline=None)
 @given(frames=st.integers(1, 250), length=st.integers(1, 40), stack=st.integers(1, 50))
 def test_snippets_are_those_of_the_definition(frames, length, stack):
     """Against a literal reading of the definition, for any length, overlapping windows too."""

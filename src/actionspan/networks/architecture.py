@@ -24,8 +24,18 @@ class Architecture:
     bgr: bool = False
 
 
+_REGISTERED: dict[str, Architecture] = {}
+
+
+def register(network: str, known: Architecture) -> None:
+    """Add a network under a name of its own; no setting offers it (tests train small ones)."""
+    _REGISTERED[network] = known
+
+
 def architecture(network: str) -> Architecture:
     """Return a network's architecture; its modules are imported only here."""
+    if network in _REGISTERED:
+        return _REGISTERED[network]
     if network == "efficientnet_lite0":
         from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 
