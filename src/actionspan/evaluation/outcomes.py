@@ -129,14 +129,14 @@ def instance_outcomes(
         ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
             proposals mean one video, or the duration of a video with instances is not positive.
     """
-    known = {video.video_id: video for video in annotations if video.instances}
-    for video in known.values():
+    videos = {video.video_id: video for video in annotations if video.instances}
+    for video in videos.values():
         if not 0 < video.duration_seconds < np.inf:
             raise ValueError(
                 f"video {video.video_id!r}: duration {video.duration_seconds:g} s; "
                 "a positive one is needed"
             )
-    truth = {name: segments_of(video) for name, video in known.items()}
+    truth = {name: segments_of(video) for name, video in videos.items()}
     result = average_recall_activitynet(truth, proposals)
     matched, _ = match_proposals(proposals, truth)
     _, budgets = proposal_budgets(result.given)
@@ -147,8 +147,8 @@ def instance_outcomes(
     table = np.concatenate(best)
     return Outcomes(
         result=result,
-        instances=tuple(item for video in known.values() for item in video.instances),
-        durations=np.array([video.duration_seconds for video in known.values()]),
+        instances=tuple(item for video in videos.values() for item in video.instances),
+        durations=np.array([video.duration_seconds for video in videos.values()]),
         best_segments=table[:, :2],
         best_ranks=table[:, 2].astype(np.int64),
     )
@@ -202,7 +202,7 @@ def _bin(
     up_to: float | None,
 ) -> Bin:
     instances = int(chosen.sum())
-    found = outcomes.found[chosen].sum(axis=0).tolist()
+    hits = outcomes.found[chosen].sum(axis=0).tolist()
     missed = (~outcomes.found).sum(axis=0).tolist()
     best = outcomes.result.best_tiou[chosen, -1:]
     return Bin(
@@ -211,10 +211,10 @@ def _bin(
         above=above,
         up_to=up_to,
         instances=instances,
-        found=tuple(found),
+        found=tuple(hits),
         misses_share=tuple(
-            (instances - hits) / total if total else None
-            for hits, total in zip(found, missed, strict=True)
+            (instances - hit) / total if total else None
+            for hit, total in zip(hits, missed, strict=True)
         ),
         average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
     )
