@@ -83,7 +83,7 @@ def test_one_row_stays_one_row(tmp_path, shape):
         ("a.pkl", pickle.dumps("text"), "a.pkl: not numbers"),
         ("a.pkl", pickle.dumps(np.zeros((0, 4))), r"a.pkl: shape \(0, 4\)"),
         ("a.pkl", pickle.dumps(np.zeros((2, 3, 4))), r"a.pkl: shape \(2, 3, 4\)"),
-        ("a.h5", b"not hdf5", "a.h5: not a whole HDF5 file"),
+        ("a.h5", b"not hdf5", "a.h5: not a complete HDF5 file"),
     ],
 )
 def test_broken_files_are_one_line(tmp_path, name, content, message):

@@ -13,16 +13,14 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
 from actionspan.running.progress import progress
 from actionspan.settings import Checked, option
-
-Floats = NDArray[np.float32]
 
 STEPS = 100
 SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
@@ -85,8 +83,8 @@ def draw(known: Sequence[Annotation], settings: SimulateSettings) -> list[Annota
 
 
 def simulate_features(
-    annotation: Annotation, directions: Floats, random: np.random.Generator
-) -> Floats:
+    annotation: Annotation, directions: Float32, random: np.random.Generator
+) -> Float32:
     """Return the features of one video: noise, and the directions of what happens at each step.
 
     Args:

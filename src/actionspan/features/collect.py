@@ -9,8 +9,8 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_videos
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
@@ -26,8 +26,6 @@ from actionspan.features.windows import cut_windows
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.parts import shard_videos
 from actionspan.running.progress import progress
-
-Floats = NDArray[np.float32]
 
 STREAMS = ("rgb", "flow", "external")
 MOTION = ("frame_difference", "flow_magnitude")
@@ -46,9 +44,9 @@ class _Source:
 class _Raw:
     """One video's features as its shard has them."""
 
-    streams: dict[str, Floats]
-    times: NDArray[np.float64]
-    motion: dict[str, Floats]
+    streams: dict[str, Float32]
+    times: Float64
+    motion: dict[str, Float32]
 
 
 def collect(
@@ -149,8 +147,8 @@ class _Shards:
             self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
         return self.file[source.video.video_id]
 
-    def times(self, source: _Source) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = self.group(source)["time"][:].astype(np.float64)
+    def times(self, source: _Source) -> Float64:
+        values: Float64 = self.group(source)["time"][:].astype(np.float64)
         return values
 
     def read(self, source: _Source) -> _Raw:

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
@@ -17,8 +17,6 @@ from actionspan.networks.device import choose_device
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
-
-Floats = NDArray[np.float32]
 
 
 class Snippets(Protocol):
@@ -103,7 +101,7 @@ class Encoder:
         self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
 
     @torch.inference_mode()
-    def __call__(self, snippets: Snippets) -> Floats:
+    def __call__(self, snippets: Snippets) -> Float32:
         """Encode one video.
 
         Args:
@@ -132,7 +130,7 @@ class Encoder:
             chosen = snippets[start : start + self.settings.batch_size]
             yield torch.from_numpy(convert(chosen, size, crop))
 
-    def _forward(self, batch: Tensor) -> Floats:
+    def _forward(self, batch: Tensor) -> Float32:
         images = self.inputs(batch)
         half = self.settings.precision != "float32"
         dtype = getattr(torch, self.settings.precision) if half else None
@@ -141,7 +139,7 @@ class Encoder:
         return np.asarray(vectors.float().cpu().numpy(), np.float32)
 
 
-def clip_rows(count: int, window: int) -> NDArray[np.int64]:
+def clip_rows(count: int, window: int) -> Int64:
     """Return, for each of T snippets, the `window` snippets round it, the ends repeated.
 
     Returns:

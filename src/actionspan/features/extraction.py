@@ -4,8 +4,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder, Snippets
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
@@ -15,7 +15,6 @@ from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
 from actionspan.running.parts import map_videos, shard_videos
 
-Floats = NDArray[np.float32]
 COPIED = ("time", "frame_difference", "flow_magnitude")
 
 
@@ -41,7 +40,7 @@ class TwoStream:
     def _uses_histogram(self) -> bool:
         return self.flow is None or self.settings.flow_histogram
 
-    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Floats]:
+    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Float32]:
         """Encode one video.
 
         Args:

@@ -8,12 +8,11 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64
 from actionspan.dataset.names import other_names
 from actionspan.errors import InputError
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.text import read_utf8
-
-Floats = NDArray[np.float32]
 
 SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
 
@@ -37,7 +36,7 @@ def find_file(folder: Path, video_id: str) -> Path:
     return found[0]
 
 
-def read_features(path: Path, layout: str) -> Floats:
+def read_features(path: Path, layout: str) -> Float32:
     """Read one file as (T, C) features.
 
     A .csv may begin with a line of column names (BSN, MMAction2). A .pkl or .h5 holds one matrix,
@@ -85,7 +84,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
 
 def _read_csv(path: Path) -> NDArray[Any]:
     lines = read_utf8(path).split("\n")
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Float64] = []
     for number, line in enumerate(lines, start=1):
         cells = line.strip().split(",")
         if cells == [""] or (number == 1 and _is_header(cells)):
@@ -123,7 +122,7 @@ def _read_h5(path: Path) -> NDArray[Any]:
                 raise InputError(f"{path}: holds {len(found)} data sets; want one, (T, C)")
             return np.asarray(found[0][()])
     except OSError:
-        raise InputError(f"{path}: not a whole HDF5 file") from None
+        raise InputError(f"{path}: not a complete HDF5 file") from None
 
 
 def _is_dataset(item: Any) -> bool:

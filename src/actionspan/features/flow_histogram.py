@@ -2,12 +2,10 @@
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.networks.names import NO_MOTION
 from actionspan.video.optical_flow import CODES
-
-Floats = NDArray[np.float32]
 
 GRID = 4  # cells a side
 CELL = 12  # points a side of a cell
@@ -15,7 +13,7 @@ ORIENTATIONS = 8
 FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
 
 
-def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
+def flow_histogram(planes: UInt8, bound: float) -> Float32:
     """Describe the motion of one snippet.
 
     The planes are shrunk to 4×4 cells of 12×12 points, the median vector of each pair (the
@@ -56,13 +54,13 @@ def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
     return np.asarray(np.sign(values) * np.sqrt(np.abs(values)), np.float32)
 
 
-def _cell_means(points: Floats) -> NDArray[np.float64]:
+def _cell_means(points: Float32) -> Float64:
     """Average (L, 48, 48) points over the pairs and over each cell, (16,)."""
     blocks = points.reshape(-1, GRID, CELL, GRID, CELL)
     return np.asarray(blocks.mean(axis=(0, 2, 4), dtype=np.float64).ravel())
 
 
-def _orientation_histogram(x: Floats, y: Floats, magnitude: Floats) -> NDArray[np.float64]:
+def _orientation_histogram(x: Float32, y: Float32, magnitude: Float32) -> Float64:
     """Share each point's magnitude between its two nearest orientations, (16 cells, 8)."""
     turns = np.arctan2(y, x) * (ORIENTATIONS / (2 * np.pi)) % ORIENTATIONS
     lower = np.floor(turns).astype(np.int64)
@@ -78,6 +76,6 @@ def _orientation_histogram(x: Floats, y: Floats, magnitude: Floats) -> NDArray[n
     return histogram.reshape(GRID * GRID, ORIENTATIONS) / points
 
 
-def flow_histograms(planes: NDArray[np.uint8], bound: float) -> Floats:
+def flow_histograms(planes: UInt8, bound: float) -> Float32:
     """Describe each of (T, 2L, h, w) snippets, (T, 191)."""
     return np.stack([flow_histogram(snippet, bound) for snippet in planes])

@@ -4,10 +4,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+
+from actionspan.arrays import UInt8
 
 
-def fit_square(image: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
+def fit_square(image: UInt8, size: int, crop: str) -> UInt8:
     """Resize one image to a square.
 
     Args:
@@ -29,12 +30,12 @@ def fit_square(image: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uin
     return np.asarray(resized, np.uint8)
 
 
-def frames_to_batch(frames: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
+def frames_to_batch(frames: UInt8, size: int, crop: str) -> UInt8:
     """Turn (B, H, W, 3) frames into a (B, size, size, 3) batch."""
     return np.stack([fit_square(frame, size, crop) for frame in frames])
 
 
-def planes_to_batch(planes: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
+def planes_to_batch(planes: UInt8, size: int, crop: str) -> UInt8:
     """Turn (B, 2L, h, w) flow planes into a (B, size, size, 2L) batch.
 
     Flow vectors keep their length: only their grid changes.

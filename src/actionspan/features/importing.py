@@ -4,8 +4,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float64
 from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError
 from actionspan.features.feature_files import find_file, read_features
@@ -14,7 +14,7 @@ from actionspan.files.storage import digest
 from actionspan.running.parts import map_videos
 
 
-def row_times(rows: int, video: Video, settings: ExternalSettings) -> NDArray[np.float64]:
+def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
     """Return the centre of each row in seconds.
 
     Args:

@@ -1,13 +1,11 @@
 """Features of any number of snippets to a fixed number of steps over the video."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+from actionspan.arrays import Float32, Float64
 
 
-def rescale(features: Floats, times: Doubles, duration: float, steps: int, method: str) -> Floats:
+def rescale(features: Float32, times: Float64, duration: float, steps: int, method: str) -> Float32:
     """Rescale a sequence to `steps` bins of equal length over the video.
 
     Between snippet centres features are interpolated linearly; before the first and after the
@@ -55,7 +53,7 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
 
 
-def _means(features: Floats, times: Doubles, edges: Doubles) -> Floats:
+def _means(features: Float32, times: Float64, edges: Float64) -> Float32:
     """Return the mean of linearly interpolated features between each two neighbouring edges."""
     inside = times[(times > edges[0]) & (times < edges[-1])]
     points = np.unique(np.concatenate([edges, inside]))
@@ -67,13 +65,13 @@ def _means(features: Floats, times: Doubles, edges: Doubles) -> Floats:
     return np.asarray(sums / whole, np.float32)
 
 
-def _interpolate(features: Floats, times: Doubles, points: Doubles) -> Floats:
+def _interpolate(features: Float32, times: Float64, points: Float64) -> Float32:
     """Interpolate (T, C) features linearly at some points in time, clamped at the ends."""
     if len(times) == 1:
         return np.repeat(features, len(points), axis=0)
     after = np.clip(np.searchsorted(times, points), 1, len(times) - 1)
     before = after - 1
     weight = (points - times[before]) / (times[after] - times[before])
-    share: Floats = np.clip(weight, 0, 1).astype(np.float32)
+    share: Float32 = np.clip(weight, 0, 1).astype(np.float32)
     share = share.reshape(-1, *[1] * (features.ndim - 1))
     return features[before] * (1 - share) + features[after] * share

@@ -8,11 +8,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
 from actionspan.files.storage import open_h5
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +25,16 @@ class Features:
     features.
     """
 
-    array: NDArray[np.float32]
+    array: Float32
     video_id: list[str]
-    duration_seconds: NDArray[np.float64]
+    duration_seconds: Float64
     subset: list[str]
-    first_step: NDArray[np.int64]
-    length: NDArray[np.int64]
-    frame_difference: Floats | None
-    flow_magnitude: Floats | None
+    first_step: Int64
+    length: Int64
+    frame_difference: Float32 | None
+    flow_magnitude: Float32 | None
 
-    def rows(self, subset: str) -> NDArray[np.int64]:
+    def rows(self, subset: str) -> Int64:
         """Return the row numbers of one subset's videos."""
         return np.flatnonzero(np.asarray(self.subset) == subset)
 
@@ -75,7 +74,7 @@ def open_features(path: Path) -> Features:
         )
 
 
-def _map_dataset(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
+def _map_dataset(path: Path, dataset: h5py.Dataset) -> Float32:
     offset = dataset.id.get_offset()
     if dataset.dtype != np.dtype("<f4") or offset is None:
         raise InputError(
@@ -85,7 +84,7 @@ def _map_dataset(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
     return np.memmap(path, dtype="<f4", mode="r", offset=offset, shape=dataset.shape)
 
 
-def _read_optional(file: h5py.File, key: str) -> Floats | None:
+def _read_optional(file: h5py.File, key: str) -> Float32 | None:
     return file[key][:].astype(np.float32) if key in file else None
 
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
-
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as none
 
@@ -25,16 +22,16 @@ class StreamTransform:
     (K = C); `scale` is (K,), and 0 for a dimension that never varies.
     """
 
-    mean: Floats
-    components: Floats
-    scale: Floats
+    mean: Float32
+    components: Float32
+    scale: Float32
 
     @property
     def features(self) -> int:
         """The number K of features that come out."""
         return len(self.scale)
 
-    def apply(self, features: Floats) -> Floats:
+    def apply(self, features: Float32) -> Float32:
         """Transform (T, C) features.
 
         The sums run in one order whatever the number of threads, the number of rows or the
@@ -67,11 +64,11 @@ class Transform:
     stride: int = 0
     rest: int = 0
 
-    def length(self, times: Doubles, duration: float) -> int:
+    def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video of this duration and these snippets has."""
         return video_steps(times, duration, self.steps, self.grid)
 
-    def starts(self, length: int) -> Integers:
+    def starts(self, length: int) -> Int64:
         """Return the first step of each row of a video of so many steps."""
         if self.grid == "video":
             return np.zeros(1, np.int64)
@@ -116,8 +113,8 @@ class Transform:
 
 
 def transform_features(
-    raw: Mapping[str, Floats], times: Doubles, duration: float, transform: Transform
-) -> Floats:
+    raw: Mapping[str, Float32], times: Float64, duration: float, transform: Transform
+) -> Float32:
     """Turn one video's raw features into what its rows of features.h5 are cut from.
 
     Args:
@@ -147,7 +144,7 @@ def transform_features(
     )
 
 
-def video_steps(times: Doubles, duration: float, steps: int, grid: Grid) -> int:
+def video_steps(times: Float64, duration: float, steps: int, grid: Grid) -> int:
     """Return how many equal steps a video has: `steps`, or one a snippet with grid "windows".
 
     Args:
@@ -174,7 +171,7 @@ class Moments:
         self.total = np.zeros(features)
         self.products = np.zeros((features, features))
 
-    def add(self, block: Floats) -> None:
+    def add(self, block: Float32) -> None:
         """Count the rows of a (n, C) block."""
         if self.rows == 0:
             self.shift = block[0].astype(np.float64)
@@ -184,12 +181,12 @@ class Moments:
         self.products += centred.T @ centred
 
     @property
-    def mean(self) -> Doubles:
+    def mean(self) -> Float64:
         """The mean row, (C,)."""
         return self.shift + self.total / self.rows
 
     @property
-    def covariance(self) -> Doubles:
+    def covariance(self) -> Float64:
         """The covariance (divided by n), (C, C)."""
         offset = self.total / self.rows
         return self.products / self.rows - np.outer(offset, offset)

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Int64
+
 Array = NDArray[Any]
-Integers = NDArray[np.int64]
 
 
-def window_starts(steps: int, window: int, stride: int, rest: int) -> Integers:
+def window_starts(steps: int, window: int, stride: int, rest: int) -> Int64:
     """Return the first step of each window over a sequence.
 
     Windows begin at 0, `stride`, 2 `stride`, … as long as they fit. Where more than `rest` steps
@@ -30,7 +31,7 @@ def window_starts(steps: int, window: int, stride: int, rest: int) -> Integers:
     return starts
 
 
-def cut_windows(sequence: Array, starts: Integers, window: int) -> Array:
+def cut_windows(sequence: Array, starts: Int64, window: int) -> Array:
     """Return (N, window, …) parts of a (T, …) sequence, zero beyond its end."""
     parts = np.zeros((len(starts), window, *sequence.shape[1:]), sequence.dtype)
     for part, start in zip(parts, starts.tolist(), strict=True):
@@ -39,7 +40,7 @@ def cut_windows(sequence: Array, starts: Integers, window: int) -> Array:
     return parts
 
 
-def merge_windows(parts: Array, starts: Integers, steps: int) -> Array:
+def merge_windows(parts: Array, starts: Int64, steps: int) -> Array:
     """Return the (steps, …) sequence whose windows are `parts`, their mean where they overlap.
 
     Steps that no window covers are 0; what a window holds beyond the sequence is left out.
