@@ -44,6 +44,7 @@ include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/scaling.smk"
+include: "workflow/rules/papers.smk"
 
 
 ##### Targets #####

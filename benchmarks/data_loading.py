@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from actionspan.features.store import open_features
 from actionspan.parallel.replica import make_replica
@@ -31,8 +32,8 @@ from actionspan.running.determinism import deterministic
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.timing import Stopwatch
-from actionspan.temporal.training import Run, start_run, training_step
+from actionspan.temporal.training import start, training_step
+from actionspan.training.stopwatch import Stopwatch
 
 CACHES = ("warm", "cold") if hasattr(os, "posix_fadvise") else ("warm",)
 READINGS = ("plain", "prefetched")
@@ -78,15 +79,20 @@ def time_start(folder: Path, settings: TemporalSettings) -> Samples:
 
 
 def time_round(
-    run: Run, samples: Samples, rows: np.ndarray, batch_size: int, reading: str
+    parts: tuple[nn.Module, torch.optim.Optimizer],
+    samples: Samples,
+    rows: np.ndarray,
+    batch_size: int,
+    reading: str,
 ) -> tuple[float, float]:
     """Train on `rows`; return the seconds waited for batches and all seconds."""
-    replica = make_replica("none", run.model, run.optimiser, ParallelSettings(), None)
+    model, optimiser = parts
+    replica = make_replica("none", model, optimiser, ParallelSettings(), None)
     data = batches(samples, rows, batch_size)
     ready = prefetched(data) if reading == "prefetched" else data
     stopwatch = Stopwatch()
-    for features, labels, share in stopwatch.waiting(ready, "data"):
-        training_step(run.model, replica, features, labels, share)
+    for features, labels, share in stopwatch.loop(ready, "data", "step", replica):
+        training_step(model, replica, features, labels, share)
     report = stopwatch.report()
     return report["data_seconds"], report["seconds"]
 
@@ -100,8 +106,8 @@ def time_steps(folder: Path, samples: Samples, settings: TemporalSettings, round
         (cache, reading): [] for cache in CACHES for reading in READINGS
     }
     with deterministic(threads=1):
-        run = start_run("mtn", open_features(path).array.shape[2], settings)
-        run.model.train()
+        parts = start("mtn", open_features(path).array.shape[2], settings)
+        parts[0].train()
         for number in range(rounds + 1):  # the first is not counted
             for (cache, reading), taken in seconds.items():
                 rows = random.choice(samples.training, size=each, replace=False)
@@ -111,7 +117,7 @@ def time_steps(folder: Path, samples: Samples, settings: TemporalSettings, round
                 if cache == "warm":
                     for _ in batches(opened, rows, settings.batch_size):
                         pass
-                one = time_round(run, opened, rows, settings.batch_size, reading)
+                one = time_round(parts, opened, rows, settings.batch_size, reading)
                 del opened
                 if number:
                     taken.append(one)

@@ -25,7 +25,7 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.running.allocator import keep_freed_memory
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.training import start_run, training_step
+from actionspan.temporal.training import start, training_step
 
 EXCHANGES = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
 CHANNELS, STEPS = 256, 100
@@ -36,9 +36,9 @@ def measure(name: str, batch: int, steps: int, overlap: bool) -> None:
     torch.set_num_threads(1)
     keep_freed_memory()  # as `actionspan temporal train` does
     comm = world() if name != "none" else None
-    run = start_run("mtn", CHANNELS, TemporalSettings(batch_size=batch))
-    run.model.train()
-    replica = make_replica(name, run.model, run.optimiser, ParallelSettings(overlap=overlap), comm)
+    model, optimiser = start("mtn", CHANNELS, TemporalSettings(batch_size=batch))
+    model.train()
+    replica = make_replica(name, model, optimiser, ParallelSettings(overlap=overlap), comm)
     torch.manual_seed(1)
     features = torch.randn(batch, STEPS, CHANNELS)
     labels = (torch.rand(batch, STEPS, 3) < 0.2).float()
@@ -47,12 +47,12 @@ def measure(name: str, batch: int, steps: int, overlap: bool) -> None:
     for _ in range(steps):
         if comm is None:
             begun = time.perf_counter()
-            run.optimiser.zero_grad()
-            boundary_loss(run.model(features), labels).total.backward()
-            run.optimiser.step()
+            optimiser.zero_grad()
+            boundary_loss(model(features), labels).total.backward()
+            optimiser.step()
             taken["bare"].append(time.perf_counter() - begun)
         begun = time.perf_counter()
-        training_step(run.model, replica, features[rows], labels, rows)
+        training_step(model, replica, features[rows], labels, rows)
         taken["trainer"].append(time.perf_counter() - begun)
     medians = {key: statistics.median(each[2:]) for key, each in taken.items() if each}
     every = replica.gather({**medians, **replica.seconds}, "the seconds")

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import functools
 import itertools
 import math
 import types
@@ -14,6 +13,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from actionspan.errors import InputError
 
 Settings = TypeVar("Settings")
+_KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were asked for
 
 
 def option(default: Any, help: str, **limits: Any) -> Any:
@@ -132,11 +132,13 @@ class Checked:
             knob.check(getattr(self, knob.name))
 
 
-@functools.cache
 def knobs_of(settings: type[Any]) -> tuple[Knob, ...]:
     """Return the fields of a settings dataclass."""
-    hints = get_type_hints(settings)
-    return tuple(_knob(field, hints[field.name]) for field in dataclasses.fields(settings))
+    if settings not in _KNOBS:
+        hints = get_type_hints(settings)
+        fields = dataclasses.fields(settings)
+        _KNOBS[settings] = tuple(_knob(field, hints[field.name]) for field in fields)
+    return _KNOBS[settings]
 
 
 def _knob(field: "dataclasses.Field[Any]", annotation: Any) -> Knob:

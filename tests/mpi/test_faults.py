@@ -22,7 +22,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5, write_json, write_tsv
 from actionspan.parallel.watchdog import STALLED
-from actionspan.temporal.training import CHECKPOINT
+from actionspan.training.run import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
 from temporal.test_training import read_log, same_files
@@ -249,7 +249,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(
         assert not (out / "timing.json").exists(), f"it was ready before kill {number + 1}"
     done = Job(n, words, tmp_path / "log").end(120)
     assert done.status == 0, done.errors
-    assert "training goes on after epoch" in done.errors
+    assert "resuming after epoch" in done.errors
     assert len(read_log(out)) == EPOCHS[exchange]
     assert same_files(undisturbed(exchange), out)
 
@@ -313,7 +313,7 @@ def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
         assert torch.load(out / CHECKPOINT, weights_only=True)["epoch"] >= 2
     done = Job(2, words, tmp_path / "log").end(120)
     assert done.status == 0, done.errors
-    assert "training goes on after epoch" in done.errors
+    assert "resuming after epoch" in done.errors
     assert same_files(undisturbed("ring"), out)
 
 
@@ -334,11 +334,11 @@ def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturb
     job.signal("rank 1", signal.SIGSTOP)
     done = job.end()
     assert done.status in ENDED_BY_WATCHDOG, done.errors
-    assert "training goes on after epoch" in done.errors
+    assert "resuming after epoch" in done.errors
 
     done = Job(2, words, tmp_path / "log").end(120)
     assert done.status == 0, done.errors
-    assert "training goes on after epoch" in done.errors
+    assert "resuming after epoch" in done.errors
     assert same_files(undisturbed("ring"), out)
 
 

@@ -9,10 +9,9 @@ import torch
 
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.recognition import training as module
 from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import train
-from recognition.learning import TINY, write_task
+from recognition.learning import TINY, kill_in_epoch, write_task
 
 FILES = ("model.pt", "scores.json")
 SMALL = {**TINY, "network": "efficientnet_lite0"}  # a third of resnet18's parameters
@@ -74,15 +73,7 @@ def test_what_one_process_began_ranks_end(clips, on_ranks, tmp_path, monkeypatch
     rgb = in_process(clips, tmp_path / "rgb", 1) / "model.pt"
     options = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
     whole = in_process(clips, tmp_path / "whole", 2, **options)
-    run_epoch = module.run_epoch
-
-    def killed(run, task, evaluator):
-        if run.epoch == 2:
-            raise KeyboardInterrupt
-        run_epoch(run, task, evaluator)
-
-    monkeypatch.setattr(module, "run_epoch", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with kill_in_epoch(monkeypatch, 3):
         in_process(clips, tmp_path / "out", 2, **options)
     flags = ["--aavg", *PARTS[:parts], "--stream=flow", f"--rgb-model={rgb}"]
     assert same(on_ranks(2, tmp_path / "out", *flags), whole)

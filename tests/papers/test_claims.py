@@ -1,32 +1,32 @@
 """The rule of the verdicts, and their report."""
 
+import argparse
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.papers.claims import (
-    CLAIM_COLUMNS,
-    VERDICTS,
-    Finding,
-    claim_cells,
-    claims_markdown,
-    judge,
-)
+from actionspan.files.storage import read_tsv
+from actionspan.papers.claims import VERDICTS, Claim, Finding, judge, write_claims
+from actionspan.papers.estimates import Estimate
+from actionspan.papers.tables import table_cells
 
 REPRODUCED, NOT, UNKNOWN = VERDICTS
 NAN = float("nan")
-FOUND = Finding(
-    claim="a helps",
+CLAIM = Claim(
+    text="a helps",
     source="paper, table 1",
     measure="AUC",
+    key="AUC",
     better="with",
     worse="without",
+)
+FOUND = Finding(
+    claim=CLAIM,
     difference=1.234,
     low=0.5,
     high=2.0,
-    published=None,
     verdict=REPRODUCED,
     why="The interval lies above 0.",
 )
@@ -65,19 +65,39 @@ def test_the_size_decides_no_verdict(low, width, published):
     assert judge(low, low + width, published)[0] == judge(low, low + width, None)[0]
 
 
+def test_a_claim_is_judged_by_its_rule():
+    estimate = Estimate(value=1.234, low=0.5, high=2.0)
+    assert CLAIM.judged(estimate) == FOUND
+    assert CLAIM.judged("Nobody looked.").why == "Nobody looked."
+    assert CLAIM.judged("Nobody looked.").verdict == UNKNOWN
+    # what sums in another order leave is no difference
+    assert CLAIM.judged(replace(estimate, low=1e-12)).verdict == UNKNOWN
+    strict = replace(CLAIM, rule=lambda low, high, published, form: (NOT, "Never."))
+    assert strict.judged(estimate).verdict == NOT
+
+
+def cells(finding):
+    columns, (row,) = table_cells([finding.row()])
+    return dict(zip(columns, row, strict=True))
+
+
 def test_what_is_not_known_is_empty():
-    row = dict(zip(CLAIM_COLUMNS, claim_cells([FOUND])[0], strict=True))
+    row = cells(FOUND)
     assert row["difference"] == "+1.23"
     assert (row["difference_low"], row["difference_high"]) == ("+0.50", "+2.00")
     assert row["published_difference"] == ""
-    row = claim_cells([replace(FOUND, difference=NAN, low=NAN, high=NAN, published=-0.5)])[0]
-    assert row[5:9] == ["", "", "", "-0.50"]
-    assert claim_cells([replace(FOUND, digits=4)])[0][5] == "+1.2340"
+    published = replace(CLAIM, published=-0.5)
+    row = cells(replace(FOUND, difference=NAN, low=NAN, high=NAN, claim=published))
+    assert list(row.values())[5:9] == ["", "", "", "-0.50"]
+    assert cells(replace(FOUND, claim=replace(CLAIM, form="+.4f")))["difference"] == "+1.2340"
 
 
-def test_the_report_counts_and_lists():
+def test_the_report_counts_and_lists(tmp_path):
     others = [replace(FOUND, low=NAN, high=NAN, verdict=UNKNOWN), replace(FOUND, verdict=UNKNOWN)]
-    lines = claims_markdown([FOUND, *others], "003", ["Some words."]).splitlines()
+    files = argparse.Namespace(out_tsv=tmp_path / "c.tsv", out_markdown=tmp_path / "c.md")
+    write_claims(files, [FOUND, *others], "003", ["Some words."])
+    lines = files.out_markdown.read_text().splitlines()
+    assert len(read_tsv(files.out_tsv)) == 3
     assert lines[0] == (
         "Claims of paper 003 on our data: 1 reproduced, 0 not reproduced, "
         "2 not testable on this data."

@@ -307,7 +307,7 @@ def test_own_state_is_what_a_checkpoint_of_the_first_learner_lacks(whole):
     settings = ParallelSettings(averaging_steps=2, average_state=whole)
     averaging = in_process(3, 5, settings)
     model, optimiser = copy.deepcopy(averaging.learners[0])
-    own = averaging.own_state()
+    own = copy.deepcopy(averaging.own_state())
     assert (own is None) == whole
     for step in range(5, 10):
         train_one(averaging, step)

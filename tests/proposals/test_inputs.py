@@ -15,12 +15,12 @@ from actionspan.proposals.evaluator import (
     load_evaluator,
     save_evaluator,
 )
-from actionspan.proposals.examples import examples_of
+from actionspan.proposals.examples import Examples, examples_of
 from actionspan.proposals.inputs import boundary_inputs
 from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
-from actionspan.proposals.training import Examples, train_evaluator
+from actionspan.proposals.training import train_evaluator
 
 
 def some_candidates(count=7, seed=0):

@@ -77,6 +77,18 @@ def test_the_log_has_a_line_for_each_epoch(finished):
     assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
 
 
+def test_the_losses_are_drawn_from_the_log(finished, capsys):
+    words = ("losses", "--log", "log.tsv", "--out")
+    assert run(finished, *words, "losses.svg") == 0
+    drawn = (finished / "losses.svg").read_text()
+    assert all(text in drawn for text in ("training", "validation", "epoch"))
+    first = (finished / "losses.svg").read_bytes()
+    assert run(finished, *words, "losses.svg") == 0
+    assert (finished / "losses.svg").read_bytes() == first
+    assert run(finished, "losses", "--log", "annotations.json", "--out", "x.svg") == 2
+    assert "annotations.json: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("power", [0, 2])
 def test_the_boundaries_count_by_their_power(finished, power):
     keep = ("--keep", "1000", "--low-threshold", "1", "--slope", "0")  # nothing is suppressed

@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.evaluator import load_evaluator, one_thread, save_evaluator
-from actionspan.proposals.examples import best_overlap
+from actionspan.proposals.examples import Examples, best_overlap
+from actionspan.proposals.sampling import balanced_sample, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.proposals.training import (
-    Examples,
-    balanced_sample,
-    sampling_rates,
-    train_evaluator,
-    weighted_loss,
-)
+from actionspan.proposals.training import train_evaluator, weighted_loss
 
 QUICK = EvaluatorSettings(epochs=3, hidden=8)
 

@@ -1,10 +1,15 @@
 """A tiny task that classifiers can learn: what is dark, grey or bright, still or moving."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from actionspan.files.storage import create_h5
+from actionspan.recognition import training
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.recognition.settings import RecognitionSettings
@@ -52,6 +57,22 @@ def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = 
                         bound=20.0,
                     )
     return path
+
+
+@contextmanager
+def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None]:
+    """Let a training that is started in the block end as if killed when an epoch begins."""
+    train_epoch = training.train_epoch
+
+    def killed(team: Any, task: Any, batch_size: int, epoch: int, before: Any) -> Any:
+        if epoch == number:
+            raise KeyboardInterrupt
+        return train_epoch(team, task, batch_size, epoch, before)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train_epoch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def noisy(random: np.random.Generator, level: int, *shape: int) -> np.ndarray:

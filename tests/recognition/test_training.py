@@ -13,8 +13,9 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import PARTS
-from actionspan.recognition.training import CHECKPOINT, train
-from recognition.learning import STACK, tiny, write_task
+from actionspan.recognition.training import train
+from actionspan.training.run import CHECKPOINT
+from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 
 FILES = ("model.pt", "scores.json")
 
@@ -62,6 +63,7 @@ def test_what_differs_is_learned(learn, clips, stream, learners):
     out = learn(stream=stream, learners=learners, **options)
     scores = json.loads((out / "scores.json").read_text())
     assert scores["accuracy"] == 1.0
+    assert f"adam at 0.001, {learners} learner" in scores["trained"]
     assert scores["classes"] == ["bright", "dark", "background"]
     store = ClipStore([clips])
     chosen = [clip for clip in store.clips if clip.subset == "validation"]
@@ -106,23 +108,17 @@ def test_the_batch_grows_when_the_accuracy_falls(learn, found):
 def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
     options = {"learners": 2, "aavg": PARTS[:parts], "epochs": 4}
     whole = learn("whole", **options)
-    run_epoch = module.run_epoch
-
-    def killed(run, task, evaluator):
-        if run.epoch == 2:
-            raise KeyboardInterrupt
-        run_epoch(run, task, evaluator)
-
-    monkeypatch.setattr(module, "run_epoch", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with kill_in_epoch(monkeypatch, 3):
         learn("killed", **options)
-    monkeypatch.setattr(module, "run_epoch", run_epoch)
-    epochs = []
-    monkeypatch.setattr(
-        module, "run_epoch", lambda run, *rest: (epochs.append(run.epoch), run_epoch(run, *rest))
-    )
+    epochs, train_epoch = [], module.train_epoch
+
+    def counted(team, task, batch_size, epoch, before):
+        epochs.append(epoch)
+        return train_epoch(team, task, batch_size, epoch, before)
+
+    monkeypatch.setattr(module, "train_epoch", counted)
     resumed = learn("killed", **options)
-    assert epochs == [2, 3]
+    assert epochs == [3, 4]
     for name in FILES:
         assert (resumed / name).read_bytes() == (whole / name).read_bytes()
     timeless = [[list(row.values())[:-3] for row in rows(out)] for out in (whole, resumed)]
@@ -130,18 +126,10 @@ def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
 
 
 def test_a_checkpoint_of_other_settings_is_not_used(learn, monkeypatch, capsys):
-    def killed(run, task, evaluator):
-        if run.epoch == 1:
-            raise KeyboardInterrupt
-        run_epoch(run, task, evaluator)
-
-    run_epoch = module.run_epoch
-    monkeypatch.setattr(module, "run_epoch", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with kill_in_epoch(monkeypatch, 2):
         learn()
-    monkeypatch.setattr(module, "run_epoch", run_epoch)
     changed = learn(seed=2)
-    assert "of other settings or data; training starts anew" in capsys.readouterr().err
+    assert "made with different settings or data; starting over" in capsys.readouterr().err
     assert (changed / "model.pt").read_bytes() == (learn("fresh", seed=2) / "model.pt").read_bytes()
 
 

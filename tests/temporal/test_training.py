@@ -23,7 +23,8 @@ from actionspan.temporal.loss import EPSILON, boundary_loss
 from actionspan.temporal.mtn import BaseTEM
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
-from actionspan.temporal.training import CHECKPOINT, add_noise, train
+from actionspan.temporal.training import add_noise, train
+from actionspan.training.run import CHECKPOINT
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
 
@@ -60,12 +61,12 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
     samples = read_samples(toy.features, toy.annotations, settings)
     losses = [float(row["validation_loss"]) for row in read_log(out)]
     assert np.argmin(losses) < len(losses) - 1, "the case must tell best from last"
-    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)[0]
-    assert kept == pytest.approx(min(losses), rel=1e-6)
+    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)
+    assert kept["validation_loss"] == pytest.approx(min(losses), rel=1e-6)
 
     train(toy.features, toy.annotations, "mtn", replace(settings, keep="last"), out)
-    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)[0]
-    assert kept == pytest.approx(losses[-1], rel=1e-6)
+    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)
+    assert kept["validation_loss"] == pytest.approx(losses[-1], rel=1e-6)
 
 
 def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, capsys):
@@ -83,14 +84,14 @@ def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
     settings = TemporalSettings(
         hidden=4, epochs=1, batch_size=8, weight_decay=0.0, feature_noise=0.0, keep="last"
     )
-    run = train_module.start_run("mtn", 6, settings)
-    before = {key: value.clone() for key, value in run.model.state_dict().items()}
+    model, _ = train_module.start("mtn", 6, settings)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
     train(toy.features, toy.annotations, "mtn", settings, tmp_path)
     after = load_model(tmp_path / "model.pt").state_dict()
     samples = read_samples(toy.features, toy.annotations, settings)
     features, labels = (torch.from_numpy(np.array(x[:8])) for x in (toy.array, samples.labels))
-    boundary_loss(run.model(features), labels.float()).total.backward()
-    for key, parameter in run.model.named_parameters():
+    boundary_loss(model(features), labels.float()).total.backward()
+    for key, parameter in model.named_parameters():
         step = settings.learning_rate * parameter.grad / (parameter.grad.abs() + 1e-8)
         torch.testing.assert_close(after[key], before[key] - step, rtol=1e-3, atol=2e-6)
 
@@ -105,23 +106,23 @@ class Share(AloneReplica):
 @pytest.mark.parametrize("sums", [True, False])
 def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums):
     settings = replace(SMALL, dropout=0.0)
-    run = train_module.start_run("origin", 6, settings)
+    model, optimiser = train_module.start("origin", 6, settings)
     samples = read_samples(toy.features, toy.annotations, settings)
     features, labels = (
         torch.from_numpy(np.array(x[:6])).float() for x in (toy.array, samples.labels)
     )
     rows = slice(0, 2)
     own, whole = labels[rows], labels if sums else None
-    expected = boundary_loss(run.model(features[rows]), own, whole).total
-    gradients = torch.autograd.grad(expected, list(run.model.parameters()))
-    replica = Share(run.optimiser)
+    expected = boundary_loss(model(features[rows]), own, whole).total
+    gradients = torch.autograd.grad(expected, list(model.parameters()))
+    replica = Share(optimiser)
     replica.sums_gradients = sums
-    loss = train_module.training_step(run.model, replica, features[rows], labels, rows)
+    loss = train_module.training_step(model, replica, features[rows], labels, rows)
     assert float(loss.total.detach()) == float(expected.detach())
-    for parameter, gradient in zip(run.model.parameters(), gradients, strict=True):
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
     if sums:
-        alone = boundary_loss(run.model(features[rows]), own).total
+        alone = boundary_loss(model(features[rows]), own).total
         assert abs(float(alone.detach()) / float(expected.detach()) - 3) < 1
 
 
@@ -309,7 +310,7 @@ def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
         (out / CHECKPOINT).write_bytes(b"half a file")
     capsys.readouterr()
     train(data.features, data.annotations, name, settings, out)
-    assert "training starts anew" in capsys.readouterr().err
+    assert "made with different settings or data; starting over" in capsys.readouterr().err
     train(data.features, data.annotations, name, settings, tmp_path / "fresh")
     assert same_files(out, tmp_path / "fresh")
 

@@ -290,14 +290,14 @@ def test_training_times_are_measured_fitted_and_drawn(project):
 def test_the_tables_of_the_paper_are_made_of_several_seeds(project):
     config = {"evaluation": {"seeds": 2}}
     names = ("table3.md", "claims.md", "loss_curves.md")
-    wanted = [f"results/evaluation/{name}" for name in names]
+    wanted = [f"results/papers/mtn/{name}" for name in names]
     planned = project.planned(*wanted, config=config)
     # of origin and mtn the first seed is there; 2 + 2 of cnn2 and cnn4 are trained only
     assert planned["temporal_train"] == 2 + 4 + 4
     assert planned["proposals_train"] == 2 + 4
     done = project.snakemake(*wanted, "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
-    table = read_table(project.text("results/evaluation/table3.tsv"))
+    table = read_table(project.text("results/papers/mtn/table3.tsv"))
     baselines = ["random", "sliding", "difference", "tag"]
     assert [row["method"] for row in table] == ["origin", "se", "dense", "mtn", *baselines]
     metrics = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
@@ -316,14 +316,14 @@ def test_the_tables_of_the_paper_are_made_of_several_seeds(project):
         project.text(f"results/temporal/{name}/none-1/log.tsv") for name in ("mtn", "mtn-seed2")
     )
     assert (losses(first) != losses(second)).any()
-    caption = project.text("results/evaluation/table3.md").split("|")[0]
+    caption = project.text("results/papers/mtn/table3.md").split("|")[0]
     assert "efficientnet_lite0 on RGB, efficientnet_lite0 on dis flow" in caption
     assert "the rendered demo set, subset validation (2 videos" in caption
     assert "Mean over 2 seeds (sliding, difference: 1)" in caption
-    losses_read = project.text("results/evaluation/loss_curves.md")
+    losses_read = project.text("results/papers/mtn/loss_curves.md")
     assert "the rendered demo set" in losses_read
     assert all(f"| {model} | 2 |" in losses_read for model in ("origin", "cnn2", "cnn4", "mtn"))
-    claims = read_table(project.text("results/evaluation/claims.tsv"))
+    claims = read_table(project.text("results/papers/mtn/claims.tsv"))
     assert {row["verdict"] for row in claims} <= {
         "reproduced",
         "not reproduced",

@@ -11,9 +11,12 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
 from actionspan.errors import InputError
+from actionspan.papers import targets
+from actionspan.papers.aavg.comparisons import curve_figures
+from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import step
 from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.names import base_name, one_of, run_pattern, seeded
+from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS

@@ -69,7 +69,7 @@ rule dataset_index:
             "ambiguous",
         ),
         folder=(
-            ""
+            "--name 'the rendered demo set'"
             if plan.dataset.is_demo
             else flags({"folder": config["dataset"]["videos"]})
         ),

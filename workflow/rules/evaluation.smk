@@ -15,7 +15,7 @@ rule evaluation_baseline:
     conda:
         "../../envs/environment.yaml"
     params:
-        method=lambda wildcards: base_name(wildcards.baseline),
+        method=lambda wildcards: split_seed(wildcards.baseline)[0],
         settings=plan.outcomes.baseline_flags,
         subset=config["evaluation"]["subset"],
     shell:
@@ -171,7 +171,7 @@ rule evaluation_worst:
     params:
         timelines=lambda wildcards: (
             f"--timelines results/evaluation/timelines/{wildcards.method}"
-            if base_name(wildcards.method) in KNOWN_MODELS
+            if split_seed(wildcards.method)[0] in KNOWN_MODELS
             else ""
         ),
     shell:
@@ -189,3 +189,4 @@ rule analysis:
             ],
             method=plan.outcomes.methods,
         ),
+        expand("results/proposals/{model}/pem.svg", model=plan.outcomes.models),

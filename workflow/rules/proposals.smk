@@ -24,7 +24,8 @@ rule proposals_train:
         annotations="results/dataset/annotations.json",
         code=step("proposals train"),
     output:
-        "results/proposals/{model}/pem.pt",
+        evaluator="results/proposals/{model}/pem.pt",
+        log="results/proposals/{model}/pem.tsv",
     log:
         "results/logs/proposals_train/{model}.log",
     benchmark:
@@ -40,7 +41,21 @@ rule proposals_train:
     shell:
         "python -m actionspan proposals train --candidates {input.candidates}"
         " --annotations {input.annotations} {params.settings}"
-        " --out {output} > {log} 2>&1"
+        " --out {output.evaluator} --out-log {output.log} > {log} 2>&1"
+
+
+rule proposals_losses:
+    input:
+        log="results/proposals/{model}/pem.tsv",
+        code=step("proposals losses"),
+    output:
+        "results/proposals/{model}/pem.{suffix,svg|png}",
+    log:
+        "results/logs/proposals_losses/{model}.{suffix}.log",
+    conda:
+        "../../envs/environment.yaml"
+    shell:
+        "python -m actionspan proposals losses --log {input.log} --out {output} > {log} 2>&1"
 
 
 rule proposals_generate:

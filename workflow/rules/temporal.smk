@@ -25,7 +25,7 @@ rule temporal_train:
         mpi=plan.ranks.launch,
     params:
         parallel=plan.ranks.flags,
-        model=lambda wildcards: base_name(wildcards.model),
+        model=lambda wildcards: split_seed(wildcards.model)[0],
         settings=lambda wildcards: seeded_flags(
             config["temporal"]["training"], wildcards.model
         ),

@@ -56,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the folder of the videos, to name the files in it that were passed over",
     )
+    parser.add_argument(
+        "--name", help="of the data set, for captions (default: by the folder or the annotations)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
     add_settings(parser, IndexSettings)
 
@@ -82,8 +85,15 @@ def run(arguments: argparse.Namespace) -> None:
     if index.rejections and not index.annotated:
         raise InputError(f"no annotation is left for {len(index.videos)} videos; see {table}")
     write_videos(arguments.out / "videos.tsv", index.videos, VIDEO_COLUMNS)
-    write_annotations(arguments.out / "annotations.json", index.annotations)
+    name = arguments.name or data_name(arguments.folder, arguments.annotations[0])
+    write_annotations(arguments.out / "annotations.json", index.annotations, name)
     print(f"dataset: {describe(index)}", file=sys.stderr)
+
+
+def data_name(folder: Path | None, annotations: Path) -> str:
+    """Return a name of a data set: the last two parts of a path (the last is often `videos`)."""
+    name = "/".join((folder or annotations).resolve().parts[-2:])
+    return f"the videos of {name}" if folder else f"the data set of {name}"
 
 
 def _read_shards(names: Sequence[str]) -> list[Video]:

@@ -117,6 +117,7 @@ def _write_features(
     file: h5py.File, drawn: Sequence[Annotation], settings: SimulateSettings
 ) -> None:
     file.attrs["simulated"] = True
+    file.attrs.update(description="simulated features", data="simulated videos")
     file.attrs["seed"] = settings.seed
     text = h5py.string_dtype()
     file.create_dataset("video_id", data=[one.video_id for one in drawn], dtype=text)

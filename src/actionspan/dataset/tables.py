@@ -8,7 +8,7 @@ from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.rejections import Rejection
 from actionspan.errors import InputError
-from actionspan.files.storage import atomic_path, read_tsv, write_tsv
+from actionspan.files.storage import read_json, read_tsv, write_text, write_tsv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +83,8 @@ def read_videos(path: Path) -> list[Video]:
     return videos
 
 
-def write_annotations(path: Path, annotations: list[Annotation]) -> None:
-    """Write annotations in ActivityNet form."""
+def write_annotations(path: Path, annotations: list[Annotation], name: str = "") -> None:
+    """Write annotations in ActivityNet form, with the name of the data set if it has one."""
     records = [
         Record(
             video_id=known.video_id,
@@ -94,8 +94,17 @@ def write_annotations(path: Path, annotations: list[Annotation]) -> None:
         )
         for known in annotations
     ]
-    with atomic_path(path) as partial:
-        partial.write_text(activitynet.write(records), encoding="utf-8")
+    write_text(path, activitynet.write(records, name))
+
+
+def read_name(path: Path) -> str:
+    """Return the name of the data set in annotations.json; other forms of annotations have none."""
+    try:
+        content = read_json(path)
+    except InputError:
+        content = None
+    name = content.get("name") if isinstance(content, dict) else None
+    return str(name or "a data set without a name")
 
 
 def read_annotations(path: Path) -> list[Annotation]:

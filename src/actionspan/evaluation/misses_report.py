@@ -17,6 +17,7 @@ from actionspan.evaluation.outcomes import (
     break_down,
 )
 from actionspan.files.figures import INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import atomic_path, write_tsv
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
@@ -133,20 +134,22 @@ def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
 
 
 def _table(rows: Sequence[Bin], everything: Bin) -> list[str]:
-    names = " | ".join(f"missed at {name}" for name in NAMES)
-    lines = [
-        f"| | instances | of all | {names} | AR@100 | of the misses at 0.5 |",
-        "|---" + "|---:" * 7 + "|",
-    ]
+    names = [f"missed at {name}" for name in NAMES]
+    titles = ["", "instances", "of all", *names, "AR@100", "of the misses at 0.5"]
+    cells = []
     for row in rows:
-        missed = " | ".join(f"{100 * missed / row.instances:.1f} %" for missed in row.missed)
         share = row.misses_share[0]
-        lines.append(
-            f"| {row.label} | {row.instances:,} | {100 * row.instances / everything.instances:.1f} "
-            f"% | {missed} | {100 * (row.average_recall or 0):.2f} | "
-            f"{'–' if share is None else f'{100 * share:.1f} %'} |"
+        cells.append(
+            [
+                row.label,
+                f"{row.instances:,}",
+                f"{100 * row.instances / everything.instances:.1f} %",
+                *(f"{100 * missed / row.instances:.1f} %" for missed in row.missed),
+                f"{100 * (row.average_recall or 0):.2f}",
+                "–" if share is None else f"{100 * share:.1f} %",
+            ]
         )
-    return [*lines, ""]
+    return [*markdown_table("lrrrrrrr", titles, cells), ""]
 
 
 def draw_misses(path: Path, bins: Sequence[Bin], method: str) -> None:

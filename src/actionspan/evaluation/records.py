@@ -11,6 +11,7 @@ from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, TIOU_THRESHOLDS, 
 from actionspan.evaluation.bootstrap import auc_interval
 from actionspan.evaluation.detection import DetectionPrecision
 from actionspan.evaluation.thumos14 import Thumos14Recall
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import read_json
 from actionspan.settings import Checked, option
 
@@ -165,8 +166,6 @@ def summary_markdown(records: Sequence[Record]) -> str:
         f"{first['instances']} instances. All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
         "",
-        "| method | " + " | ".join(titles) + " |",
-        "|---" + "|---:" * len(titles) + "|",
     ]
     values = {  # unrounded, so that only the best is bold
         key: [
@@ -174,6 +173,7 @@ def summary_markdown(records: Sequence[Record]) -> str:
         ]
         for key in shown
     }
+    table = []
     for number, row in enumerate(rows):
         texts = dict(zip(columns, row, strict=True))
         cells = [
@@ -181,5 +181,6 @@ def summary_markdown(records: Sequence[Record]) -> str:
             for key in shown
         ]
         cells.insert(shown.index("AUC") + 1, f"{texts['AUC_low']}–{texts['AUC_high']}")
-        lines.append(f"| {texts['method']} | " + " | ".join(cells) + " |")
+        table.append([texts["method"], *cells])
+    lines += markdown_table("l" + "r" * len(titles), ["method", *titles], table)
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ from actionspan.evaluation.score_quality import (
     summarize,
 )
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import atomic_path, write_tsv
 
 COLUMNS = (
@@ -110,17 +111,19 @@ def reliability_markdown(
             "error.",
             "",
         ]
-    lines += [
-        "| scores | proposals | mean score | mean tIoU | tIoU ≥ 0.5 | tIoU ≥ 0.7 | first at 0.5 |",
-        "|---" + "|---:" * 6 + "|",
+    titles = ["scores", "proposals", "mean score", "mean tIoU"]
+    titles += ["tIoU ≥ 0.5", "tIoU ≥ 0.7", "first at 0.5"]
+    rows = [
+        [
+            f"{row.lowest:.4g} – {row.highest:.4g}",
+            f"{row.proposals:,}",
+            f"{row.mean_score:.4g}",
+            f"{row.mean_tiou:.3f}",
+            *(f"{100 * share:.1f} %" for share in (*row.share, row.first[0])),
+        ]
+        for row in reversed(bins)
     ]
-    for row in reversed(bins):
-        lines.append(
-            f"| {row.lowest:.4g} – {row.highest:.4g} | {row.proposals:,} | {row.mean_score:.4g} | "
-            f"{row.mean_tiou:.3f} | {100 * row.share[0]:.1f} % | {100 * row.share[1]:.1f} % | "
-            f"{100 * row.first[0]:.1f} % |"
-        )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *markdown_table("lrrrrrr", titles, rows)]) + "\n"
 
 
 def draw_reliability(

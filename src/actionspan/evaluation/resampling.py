@@ -13,8 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-
-from actionspan.student import student_quantile
+from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,7 +79,7 @@ def seeds_half_width(groups: Sequence[Floats], confidence: float) -> float:
         return 0.0
     # Welch and Satterthwaite; in parts of the whole, whose squares cannot underflow
     degrees = 1 / sum((part / variance) ** 2 / free for part, free in parts)
-    return student_quantile((1 + confidence) / 2, degrees) * math.sqrt(variance)
+    return float(stdtrit(degrees, (1 + confidence) / 2)) * math.sqrt(variance)
 
 
 def percentile_interval(values: Floats, confidence: float) -> tuple[float, float]:
@@ -114,7 +113,7 @@ def interval(
         probability = (1 + confidence) / 2
         normal = NormalDist().inv_cdf(probability)
         stretch = math.sqrt(videos / (videos - 1))
-        stretch *= student_quantile(probability, videos - 1) / normal
+        stretch *= float(stdtrit(videos - 1, probability)) / normal
     # a value outside the middle of its own resamples still lies inside its interval
     below, above = max(-low, 0.0) * stretch, max(high, 0.0) * stretch
     ends = value - math.hypot(below, seeds_half), value + math.hypot(above, seeds_half)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import read_tsv
 
 SHOWN_VIDEOS = 20
@@ -93,28 +94,21 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
             "",
         ]
         cells.append("timeline")
-    lines += [
-        "| " + " | ".join(cells) + " |",
-        "|---" + "|---:" * 4 + ("|---|" if timelines is not None else "|"),
-    ]
+    rows = []
     for video in worst:
         row = [
-            _cell(video.video_id),
+            printable(video.video_id),
             f"{video.instances:,}",
             f"{video.proposals:,}",
             f"{100 * video.average_recall:.2f}",
             f"{video.auc:.2f}",
         ]
         if timelines is not None:
-            row.append(f"`{_cell(_timeline(timelines, video))}`")
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+            row.append(f"`{printable(_timeline(timelines, video))}`")
+        rows.append(row)
+    align = "lrrrr" if timelines is None else "lrrrrl"
+    return "\n".join([*lines, *markdown_table(align, cells, rows)]) + "\n"
 
 
 def _timeline(folder: str, video: VideoRow) -> str:
     return f"{folder}/{video.video_id}.svg"
-
-
-def _cell(text: str) -> str:
-    """Return text that cannot end a cell or a line of a Markdown table."""
-    return printable(text).replace("|", "\\|")

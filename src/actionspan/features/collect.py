@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.tables import Video, read_annotations, read_videos
+from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
@@ -88,6 +88,8 @@ def collect(
 
         transform = _fit(sources, read, widths, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
+            file.attrs["description"] = opened.description
+            file.attrs["data"] = read_name(annotations)
             _write(file, sources, opened, read, transform, motion)
 
 
@@ -146,6 +148,11 @@ class _Shards:
             self.stack.close()
             self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
         return self.file[source.video.video_id]
+
+    @property
+    def description(self) -> str:
+        """What the features of the open shard are."""
+        return str(self.file.attrs.get("description", "features without a description"))
 
     def times(self, source: _Source) -> Float64:
         values: Float64 = self.group(source)["time"][:].astype(np.float64)

@@ -110,4 +110,13 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
                     group[key] = flow_file[name][key][:]
             group.attrs.update(flow_file[name].attrs)
 
-        return map_videos(out, names, names, digests, work, title="encoding", settings_digest=both)
+        return map_videos(
+            out,
+            names,
+            names,
+            digests,
+            work,
+            title="encoding",
+            settings_digest=both,
+            attributes={"description": settings.described(flow_file.attrs.get("algorithm", ""))},
+        )

@@ -77,7 +77,16 @@ def import_features(
     names = [video.video_id for video in listed]
     both = digest(settings, str(folder), width)
     digests = [digest(both, video, _stamp(folder, video)) for video in listed]
-    return map_videos(out, names, listed, digests, work, title="reading", settings_digest=both)
+    return map_videos(
+        out,
+        names,
+        listed,
+        digests,
+        work,
+        title="reading",
+        settings_digest=both,
+        attributes={"description": f"features from the folder {folder.resolve().name}"},
+    )
 
 
 def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) -> int:

@@ -62,6 +62,20 @@ class EncoderSettings(Checked):
         if self.source == "scores":
             self._check_scores()
 
+    def described(self, flow_algorithm: str) -> str:
+        """Return what the features are, for captions."""
+        streams = []
+        for encoder, weights, source in (
+            (self.rgb_encoder, self.rgb_weights, "RGB"),
+            (self.flow_encoder, self.flow_weights, f"{flow_algorithm} flow".strip()),
+        ):
+            named = f" with weights {weights.name}" if weights else ""
+            streams.append(f"{encoder}{named} on {source}")
+        if self.flow_histogram:
+            streams.append("a histogram of flow")
+        kind = "class scores" if self.source == "scores" else "pooled features"
+        return f"{kind} of {', '.join(streams)}"
+
     def _check_scores(self) -> None:
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
             raise ValueError("source is scores: a flow histogram has none; give pooled")

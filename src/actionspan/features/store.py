@@ -105,3 +105,18 @@ def read_transform(path: Path) -> Transform:
 
         file["transform"].visititems(collect)
         return Transform.from_arrays(arrays)
+
+
+def read_description(path: Path) -> tuple[str, str]:
+    """Return what the features are, and the name of the data set they are of.
+
+    Raises:
+        InputError: The file does not say.
+    """
+    with open_h5(path) as file:
+        for key in ("description", "data"):
+            if key not in file.attrs:
+                raise InputError(
+                    f"{path}: no attribute {key}: run actionspan features rescale again"
+                )
+        return str(file.attrs["description"]), str(file.attrs["data"])

@@ -1,6 +1,5 @@
 """Files of torch: written atomically, read without running code."""
 
-import io
 import pickle
 import struct
 from collections.abc import Mapping
@@ -24,11 +23,20 @@ UNREADABLE = (
 
 
 def write_torch(path: Path, content: Mapping[str, Any]) -> None:
-    """Write `content` by `torch.save`, atomically; equal content gives equal bytes."""
-    buffer = io.BytesIO()  # to a path, torch.save would put the name of the file into the file
-    torch.save(content, buffer)
-    with atomic_path(path) as partial:
-        partial.write_bytes(buffer.getbuffer())
+    """Write `content` by `torch.save`, atomically; equal content gives equal bytes.
+
+    Raises:
+        InputError: There is no room for the file.
+    """
+    # to an open file: given a path, torch.save puts the name of the file into the file
+    with atomic_path(path) as partial, partial.open("wb") as file:
+        try:
+            torch.save(content, file)
+        except RuntimeError as error:
+            # when a write fails, torch's archive still tries to end and hides the reason
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
 
 
 def read_torch(path: Path) -> Any:

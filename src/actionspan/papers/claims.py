@@ -1,52 +1,25 @@
-"""Verdicts on a paper's claims: the rule, what was found, and the report in TSV and Markdown."""
+"""Claims of a paper: what each compares, the rule of its verdict, and the report."""
 
+import argparse
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
+
+from actionspan.papers.estimates import Estimate
+from actionspan.papers.tables import Row, write_table
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REPRODUCED, NOT_REPRODUCED, NOT_TESTABLE = VERDICTS
 
-CLAIM_COLUMNS = (
-    "claim",
-    "source",
-    "measure",
-    "better",
-    "worse",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "published_difference",
-    "verdict",
-    "why",
-)
+Rule = Callable[[float, float, float | None, str], tuple[Verdict, str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A claim by one measure on our data; a positive difference speaks for the claim.
-
-    Numbers are NaN where there is none; `digits` is how many decimals are shown.
-    """
-
-    claim: str
-    source: str
-    measure: str
-    better: str
-    worse: str
-    difference: float
-    low: float
-    high: float
-    published: float | None
-    verdict: Verdict
-    why: str
-    digits: int = 2
-
-
-def judge(low: float, high: float, published: float | None, digits: int = 2) -> tuple[Verdict, str]:
+def judge(
+    low: float, high: float, published: float | None, form: str = "+.2f"
+) -> tuple[Verdict, str]:
     """Return the verdict on a claim and one sentence why.
 
     A claim says which of two is better, not by how much: the verdict is on the sign alone.
@@ -55,7 +28,7 @@ def judge(low: float, high: float, published: float | None, digits: int = 2) -> 
         low: Lower end of the interval of the difference; above 0 speaks for the claim.
         high: Its upper end, at least `low`.
         published: The paper's difference; None where it prints none.
-        digits: Decimals of numbers in the sentence.
+        form: How numbers are written in the sentence.
     """
     if low > 0:
         return REPRODUCED, "The interval lies above 0."
@@ -64,70 +37,111 @@ def judge(low: float, high: float, published: float | None, digits: int = 2) -> 
     if low == high:  # of 0: few videos, all missed or all found by both
         return (
             NOT_TESTABLE,
-            "Both are equal in every resample: these data have nothing to tell them apart by.",
+            "Both are equal in every resample: these data cannot distinguish them.",
         )
     if published is None:
         why = "The interval holds 0."
     elif low <= published <= high:
-        why = f"The interval holds both 0 and the published {published:+.{digits}f}."
+        why = f"The interval holds both 0 and the published {published:{form}}."
     else:
-        why = f"The interval holds 0; the published {published:+.{digits}f} lies outside it."
+        why = f"The interval holds 0; the published {published:{form}} lies outside it."
     return NOT_TESTABLE, why
 
 
-def claim_cells(findings: Sequence[Finding]) -> list[list[str]]:
-    """Return the rows of claims.tsv, after `CLAIM_COLUMNS`; what is not known is empty."""
-    rows = []
-    for found in findings:
-        numbers = (found.difference, found.low, found.high, found.published)
-        rows.append(
-            [
-                found.claim,
-                found.source,
-                found.measure,
-                found.better,
-                found.worse,
-                *(
-                    "" if number is None or math.isnan(number) else f"{number:+.{found.digits}f}"
-                    for number in numbers
-                ),
-                found.verdict,
-                found.why,
-            ]
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one method is better than another by one measure."""
+
+    text: str
+    source: str
+    better: str
+    worse: str
+    measure: str
+    """Its name in the report."""
+    key: str
+    """Its name in the data: a metric, a stream."""
+    published: float | None = None
+    """The difference that the paper prints; None where it prints none."""
+    rule: Rule = judge
+    form: str = "+.2f"
+    """How differences are written."""
+
+    def judged(self, difference: Estimate | str) -> "Finding":
+        """Return the verdict.
+
+        Args:
+            difference: On our data, above 0 where it speaks for the claim; or why there is none.
+        """
+        if isinstance(difference, str):
+            return Finding(claim=self, verdict=NOT_TESTABLE, why=difference)
+        # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
+        low, high = round(difference.low, 9), round(difference.high, 9)
+        verdict, why = self.rule(low, high, self.published, self.form)
+        return Finding(
+            claim=self, difference=difference.value, low=low, high=high, verdict=verdict, why=why
         )
-    return rows
 
 
-def claims_markdown(findings: Sequence[Finding], paper: str, words: Sequence[str]) -> str:
-    """Return the findings in Markdown.
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What became of a claim on our data; numbers are NaN where there is none."""
+
+    claim: Claim
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    verdict: Verdict
+    why: str
+
+    def row(self) -> Row:
+        """Return the cells of claims.tsv."""
+        claim = self.claim
+        published = "" if claim.published is None else f"{claim.published:{claim.form}}"
+        return {
+            "claim": claim.text,
+            "source": claim.source,
+            "measure": claim.measure,
+            "better": claim.better,
+            "worse": claim.worse,
+            "difference": Estimate(
+                value=self.difference, low=self.low, high=self.high, form=claim.form
+            ),
+            "published_difference": published,
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+def one_seed(names: Sequence[str]) -> str:
+    """Return why methods with one training each leave a claim open; empty where there is none."""
+    return f"One seed of {' and '.join(names)} says nothing about the next." if names else ""
+
+
+def no_runs(names: Sequence[str]) -> str:
+    """Return why methods without any training leave a claim open; empty where there is none."""
+    return f"There are no runs of {' and '.join(names)}." if names else ""
+
+
+def write_claims(
+    arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
+) -> None:
+    """Write the findings as TSV and Markdown.
 
     Args:
+        arguments: Those of `tables.add_outputs`.
         findings: What was found.
         paper: Its number.
-        words: Lines on how they were measured, and how to read them.
+        caption: Lines on how they were measured, and how to read them.
     """
-    counts = Counter(found.verdict for found in findings)
-    lines = [
-        f"Claims of paper {paper} on our data: "
-        + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-        + ".",
-        *words,
-        "",
-        "| claim | source | measure | better, worse | difference | published | verdict | why |",
-        "|---|---|---|---|---:|---:|---|---|",
+    counts = Counter(finding.verdict for finding in findings)
+    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    rows = [finding.row() for finding in findings]
+    shown = [
+        {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
+        for row in rows
     ]
-    for cells in claim_cells(findings):
-        claim, source, measure, better, worse, value, low, high, published, verdict, why = cells
-        shown = f"{value} [{low}, {high}]" if low else value
-        row = [
-            claim,
-            source,
-            measure,
-            f"{better}, {worse}",
-            shown,
-            published,
-            f"**{verdict}**",
-            why,
-        ]
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+    named = {"better": "better, worse", "published_difference": "published"}
+    columns = ("claim", "source", "measure", "better", "difference", "published_difference")
+    titles = {column: named.get(column, column) for column in (*columns, "verdict", "why")}
+    caption = [f"Claims of paper {paper} on our data: {numbers}.", *caption]
+    write_table(arguments, rows, caption, "llllrrll", titles, shown)

@@ -7,15 +7,14 @@ bound of stale-synchronous training).
 
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from actionspan.parallel.communicator import as_buffer, tag_of, wait
+from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.member import Member, broadcast
-from actionspan.parallel.settings import ParallelSettings
 
 AT_REST = -1  # in place of a version: the worker has no more gradients before `synchronise`
 
@@ -28,35 +27,24 @@ class AsyncReplica(Member):
     gradients back while an update would make the gradient that some worker is still computing
     staler than `settings.staleness`; those it held are added up, in rank order, into one update. A
     bound of 0 therefore is synchronous training.
-
-    Args:
-        comm: A communicator that nobody else uses.
-        model: The model; float32 parameters on the CPU or a GPU.
-        optimiser: Used on the server alone; workers set only its learning rate.
-        settings: `staleness` and `stall_seconds`.
-
-    Raises:
-        ValueError: There is no worker; or the model or the settings ask for what it does not do.
     """
 
-    def __init__(
-        self,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        if comm.Get_size() < 2:
+    name = "ps_async"
+
+    def _check(self) -> None:
+        if self.size < 2:
             raise ValueError("ps_async needs one rank for the server and one worker at least")
-        if settings.wire != "float32" or settings.overlap:
+        if self.settings.wire != "float32" or self.settings.overlap:
             raise ValueError("exchange ps_async sends float32, after backward: no wire, no overlap")
-        self._counting = CountingCommunicator(comm)
-        super().__init__("ps_async", self._counting, model, optimiser, settings)
-        self.bound = settings.staleness
-        self.staleness: Counter[int] = Counter()
-        self._parameters = [one for one in model.parameters() if one.requires_grad]
+        self._parameters = [one for one in self.model.parameters() if one.requires_grad]
         if any(one.dtype != torch.float32 for one in self._parameters):
             raise ValueError("exchange ps_async: the model has parameters that are not float32")
+
+    def _start(self) -> None:
+        self._counting = CountingCommunicator(self.comm)
+        self.comm = cast(Communicator, self._counting)  # it passes all other calls on
+        self.bound = self.settings.staleness
+        self.staleness: Counter[int] = Counter()
         # all values, then 1 for each parameter that has a gradient
         self._sizes = [*(one.numel() for one in self._parameters), len(self._parameters)]
         self._flat = torch.zeros(sum(self._sizes))

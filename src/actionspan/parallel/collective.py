@@ -2,19 +2,18 @@
 
 import socket
 from datetime import timedelta
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import settle
+from actionspan.parallel.communicator import Communicator, settle
 from actionspan.parallel.transfer import check, workspace
 
 
 class MpiAllreduce:
     """MPI_Allreduce; half-precision tensors are summed, and travel, in float32."""
 
-    def __init__(self, comm: Any, cuda_aware: bool = False) -> None:
+    def __init__(self, comm: Communicator, cuda_aware: bool = False) -> None:
         self.comm, self.cuda_aware = comm, cuda_aware
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
@@ -42,7 +41,7 @@ class TorchAllreduce:
     down by `close`.
     """
 
-    def __init__(self, comm: Any, backend: str, timeout_seconds: float) -> None:
+    def __init__(self, comm: Communicator, backend: str, timeout_seconds: float) -> None:
         import torch.distributed as distributed
         from torch.distributed import TCPStore  # type: ignore[attr-defined]
 

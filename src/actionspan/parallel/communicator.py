@@ -23,8 +23,8 @@ class Request(Protocol):
         ...
 
 
-class Communicator(Protocol):
-    """The calls of `mpi4py.MPI.Comm` that the engine makes; buffers are arrays of bytes."""
+class PointToPoint(Protocol):
+    """The calls of `mpi4py.MPI.Comm` that the ring and the server make; buffers are bytes."""
 
     def Get_rank(self) -> int:  # noqa: N802
         """Return this process's number, 0…size - 1."""
@@ -40,6 +40,61 @@ class Communicator(Protocol):
 
     def Irecv(self, buf: Any, source: int, tag: int) -> Any:  # noqa: N802
         """Start to receive into a buffer; return a `Request`."""
+        ...
+
+
+class Communicator(PointToPoint, Protocol):
+    """All calls of `mpi4py.MPI.Comm` that training on ranks makes.
+
+    In lower case they pass any small value on, by pickle; in upper case buffers of bytes.
+    """
+
+    def Dup(self) -> Any:  # noqa: N802
+        """Return a communicator of the same ranks, whose messages do not meet these."""
+        ...
+
+    def Free(self) -> None:  # noqa: N802
+        """End it; all ranks call it."""
+        ...
+
+    def Abort(self, errorcode: int) -> Any:  # noqa: N802
+        """End the job."""
+        ...
+
+    def Get_attr(self, keyval: int) -> Any:  # noqa: N802
+        """Return a property of the MPI, e.g. its highest tag."""
+        ...
+
+    def Iprobe(self, source: int, tag: int, status: Any) -> bool:  # noqa: N802
+        """Return whether a message is there, and fill `status` with its source."""
+        ...
+
+    def Recv(self, buf: Any, source: int, tag: int) -> None:  # noqa: N802
+        """Receive into a buffer."""
+        ...
+
+    def Bcast(self, buf: Any, root: int) -> None:  # noqa: N802
+        """Give all ranks the buffer of one."""
+        ...
+
+    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any) -> None:  # noqa: N802
+        """Sum buffers over the ranks."""
+        ...
+
+    def bcast(self, obj: Any, root: int) -> Any:
+        """Return the value of one rank on all."""
+        ...
+
+    def scatter(self, sendobj: Any, root: int) -> Any:
+        """Return this rank's of the values that one rank has for each."""
+        ...
+
+    def gather(self, sendobj: Any, root: int) -> Any:
+        """Return the values of all ranks on one, None on the others."""
+        ...
+
+    def allgather(self, sendobj: Any) -> Any:
+        """Return the values of all ranks."""
         ...
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from actionspan.parallel.communicator import phase_of
+from actionspan.parallel.communicator import PointToPoint, phase_of
 
 
 class CountingCommunicator:
@@ -20,7 +20,7 @@ class CountingCommunicator:
             (peer, phase); the phases are `communicator.PHASES`.
     """
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: PointToPoint) -> None:
         self.comm = comm
         self.reset()
 

@@ -1,11 +1,12 @@
 """The one place where an exchange is chosen by its name."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from actionspan.parallel.collective import MpiAllreduce, TorchAllreduce
+from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.parameter_server import ParameterServer
 from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import SERVED, ExchangeName, ParallelSettings
@@ -22,7 +23,7 @@ class Exchange(Protocol):
 class RingExchange:
     """`ring_allreduce` with its settings at hand."""
 
-    def __init__(self, comm: Any, wire: torch.dtype | None, cuda_aware: bool) -> None:
+    def __init__(self, comm: Communicator, wire: torch.dtype | None, cuda_aware: bool) -> None:
         self.comm, self.wire, self.cuda_aware = comm, wire, cuda_aware
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
@@ -45,7 +46,7 @@ class AutoExchange:
         chosen.allreduce(tensor, bucket)
 
 
-def make_exchange(name: ExchangeName, comm: Any, settings: ParallelSettings) -> Exchange:
+def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSettings) -> Exchange:
     """Return the synchronous exchange of a name.
 
     Args:

@@ -1,7 +1,6 @@
 """Learners of one process that average their models: AAVG without ranks."""
 
 import contextlib
-import copy
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -41,6 +40,7 @@ class InProcessAveraging:
     """
 
     rank, size = 0, 1
+    worker: int | None = 0
     sums_gradients = False
 
     def __init__(
@@ -51,6 +51,7 @@ class InProcessAveraging:
     ) -> None:
         if not models or len(models) != len(optimisers):
             raise ValueError(f"{len(models)} models and {len(optimisers)} optimisers: one of each")
+        self.optimiser = optimisers[0]
         self.learners = [Learner(*pair) for pair in zip(models, optimisers, strict=True)]
         self.workers = len(self.learners)
         self.whole_state = settings.average_state
@@ -63,6 +64,10 @@ class InProcessAveraging:
     def averages(self) -> int:
         """Return how often the models were averaged."""
         return self._interval.averages
+
+    def share(self, count: int) -> slice:
+        """Return all rows of a batch: all learners are in this process."""
+        return slice(0, count)
 
     def shares(self, count: int) -> list[slice]:
         """Return which rows of a batch of `count` are whose; perhaps none."""
@@ -101,11 +106,12 @@ class InProcessAveraging:
     def own_state(self) -> list[dict[str, Any]] | None:
         """Return what learners do not share after `synchronise`, for a checkpoint; None: nothing.
 
-        It is each learner's optimiser state and buffers where only parameters are averaged.
+        It is each learner's optimiser state and buffers where only parameters are averaged; the
+        tensors are the learners' own, not copies.
         """
         if self.whole_state:
             return None
-        return copy.deepcopy([own_state(*learner) for learner in self.learners])
+        return [own_state(*learner) for learner in self.learners]
 
     def restore_own(self, state: list[dict[str, Any]] | None) -> None:
         """Go back to what `own_state` returned."""

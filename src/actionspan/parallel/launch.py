@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from actionspan.errors import InputError
 from actionspan.parallel import launcher
-from actionspan.parallel.communicator import Patience
+from actionspan.parallel.communicator import Communicator, Patience
 
 Result = TypeVar("Result")
 
@@ -22,7 +22,7 @@ POLITE = {
 }
 
 
-def world() -> Any:
+def world() -> Communicator:
     """Start MPI where it has not been started and return `MPI.COMM_WORLD`.
 
     Raises:
@@ -64,7 +64,7 @@ def _name_rank_of_failures(rank: int, ranks: int) -> None:
 
 
 def root_first(
-    comm: Any,
+    comm: Communicator,
     function: Callable[[], Result],
     waiting: AbstractContextManager[Any] | None = None,
 ) -> Result:

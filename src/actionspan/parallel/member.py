@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from actionspan.parallel.communicator import as_buffer
+from actionspan.parallel.communicator import Communicator, as_buffer
 from actionspan.parallel.exchange import role
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
@@ -21,7 +21,7 @@ def share(count: int, worker: int | None, workers: int) -> slice:
     return slice(count * worker // workers, count * (worker + 1) // workers)
 
 
-def broadcast(tensors: Iterable[Tensor], comm: Any, root: int = 0) -> None:
+def broadcast(tensors: Iterable[Tensor], comm: Communicator, root: int = 0) -> None:
     """Give all ranks the values of rank `root`."""
     for tensor in tensors:
         held = tensor.detach().to("cpu").contiguous().view(-1)
@@ -86,22 +86,46 @@ class AloneReplica(Alike):
 
 
 class Member(Alike):
-    """What a replica among several has, whatever its exchange."""
+    """What a replica among several has, whatever its exchange.
+
+    Args:
+        comm: The ranks, an mpi4py communicator.
+        model: The model, alike on all ranks; it begins with rank 0's values.
+        optimiser: Of the model's parameters, alike on all ranks.
+        settings: Of the exchange.
+        name: Of the exchange, where the class has several.
+
+    Raises:
+        ValueError: The exchange cannot be had with these settings, ranks or this model.
+    """
+
+    name: ExchangeName
 
     def __init__(
         self,
-        name: ExchangeName,
-        comm: Any,
+        comm: Communicator,
         model: nn.Module,
         optimiser: torch.optim.Optimizer,
         settings: ParallelSettings,
+        name: ExchangeName | None = None,
     ) -> None:
-        self.comm, self.model, self.optimiser = comm, model, optimiser
+        self.name = name or self.name
+        self.model, self.optimiser, self.settings = model, optimiser, settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.worker, self.workers = role(name, self.rank, self.size)
+        self.worker, self.workers = role(self.name, self.rank, self.size)
+        self._check()
+        broadcast([*model.parameters(), *model.buffers()], comm)
+        self.comm = comm.Dup()  # whose messages nobody else uses
         self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
-        self.watchdog = Watchdog(comm.Dup(), settings.stall_seconds)
+        self.watchdog = Watchdog(self.comm.Dup(), settings.stall_seconds)
         self._steps = 0
+        self._start()
+
+    def _check(self) -> None:
+        """Raise ValueError where the exchange cannot be had; before anything is exchanged."""
+
+    def _start(self) -> None:
+        """Make what the exchange needs beside this; all ranks come to it."""
 
     def share(self, count: int) -> slice:
         """Return which rows of a batch of `count` are this rank's."""

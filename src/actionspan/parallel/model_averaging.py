@@ -6,15 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from actionspan.parallel.averaging import Learner, average
 from actionspan.parallel.averaging_interval import Interval, kept, own_state, restore_own
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.member import Member, broadcast
 from actionspan.parallel.ring import ring_allreduce
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
 
 
 class AveragingReplica(Member, ABC):
@@ -23,38 +21,22 @@ class AveragingReplica(Member, ABC):
     All ranks make the same number of steps; one whose share of a batch is empty makes it without
     gradients, which leaves its model as it is.
 
-    Args:
-        name: How models are averaged.
-        comm: The ranks, an mpi4py communicator.
-        model: The model, alike on all ranks; it begins with rank 0's values.
-        optimiser: Of the model's parameters, alike on all ranks.
-        settings: `averaging_steps`, `average_state`, `stall_seconds`.
-
     Attributes:
         whole_state: Whether optimiser state and buffers are averaged too.
-
-    Raises:
-        ValueError: The settings ask for another type on the wire, or for overlap.
     """
 
     sums_gradients = False
 
-    def __init__(
-        self,
-        name: ExchangeName,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        if settings.wire != "float32" or settings.overlap:
+    def _check(self) -> None:
+        if self.settings.wire != "float32" or self.settings.overlap:
             raise ValueError(
-                f"exchange {name} averages models in float32, between steps: no wire, no overlap"
+                f"exchange {self.name} averages models in float32, between steps: "
+                "no wire, no overlap"
             )
-        broadcast([*model.parameters(), *model.buffers()], comm)
-        super().__init__(name, comm.Dup(), model, optimiser, settings)
-        self.whole_state = settings.average_state
-        self._interval = Interval(settings.averaging_steps)
+
+    def _start(self) -> None:
+        self.whole_state = self.settings.average_state
+        self._interval = Interval(self.settings.averaging_steps)
         self._averaged_at = time.monotonic()
 
     @property
@@ -147,27 +129,13 @@ class ModelAveraging(AveragingReplica):
     """AAVG's learner: the models are averaged by the ring.
 
     All ranks end with the same bits, which are those of `InProcessAveraging`.
-
-    Args:
-        comm: The ranks, an mpi4py communicator.
-        model: The model, alike on all ranks; it begins with rank 0's values.
-        optimiser: Of the model's parameters, alike on all ranks.
-        settings: `averaging_steps`, `average_state`, `stall_seconds`, `cuda_aware`.
-
-    Raises:
-        ValueError: The settings ask for another type on the wire, or for overlap.
     """
 
-    def __init__(
-        self,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        super().__init__("aavg", comm, model, optimiser, settings)
-        self._ring = CountingCommunicator(comm.Dup())
-        self._cuda_aware = settings.cuda_aware
+    name = "aavg"
+
+    def _start(self) -> None:
+        super()._start()
+        self._ring = CountingCommunicator(self.comm.Dup())
 
     @property
     def sent_bytes(self) -> int:
@@ -188,4 +156,4 @@ class ModelAveraging(AveragingReplica):
 
     def _total(self, tensors: list[Tensor]) -> None:
         for tensor in tensors:
-            ring_allreduce(tensor, self._ring, cuda_aware=self._cuda_aware)
+            ring_allreduce(tensor, self._ring, cuda_aware=self.settings.cuda_aware)

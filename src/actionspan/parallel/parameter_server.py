@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import Communicator, as_buffer, settle, tag_of, wait
+from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
 from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace, zeros
 
@@ -39,7 +39,7 @@ class ParameterServer:
 
     def __init__(
         self,
-        comm: Communicator,
+        comm: PointToPoint,
         placement: Placement = "own_rank",
         *,
         wire: torch.dtype | None = None,

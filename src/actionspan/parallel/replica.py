@@ -17,13 +17,13 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
 
 from actionspan.parallel.buckets import GradientBuckets
-from actionspan.parallel.communicator import PHASES, tag_of
+from actionspan.parallel.communicator import PHASES, Communicator, tag_of
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.member import AloneReplica, Member, broadcast
@@ -108,28 +108,22 @@ class SynchronousReplica(Member):
     while backward still runs (`overlap`), or after it.
     """
 
-    def __init__(
-        self,
-        name: ExchangeName,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        super().__init__(name, comm, model, optimiser, settings)
-        self._of_exchange = CountingCommunicator(comm.Dup())
-        self._counts = name in ("ring", "ps", "ps_worker", "ps_sharded")  # not what libraries send
-        self.exchange = make_exchange(name, self._of_exchange, settings)
+    def _start(self) -> None:
+        self._counting = CountingCommunicator(self.comm.Dup())
+        # what libraries send is not seen
+        self._counts = self.name in ("ring", "ps", "ps_worker", "ps_sharded")
+        comm = cast(Communicator, self._counting)  # it passes all other calls on
+        self.exchange = make_exchange(self.name, comm, self.settings)
         self._error: BaseException | None = None
         self._done = threading.Event()
         self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._gradients = GradientBuckets(
-            model.parameters(), settings.bucket_kib * 1024, self._bucket_ready
+            self.model.parameters(), self.settings.bucket_kib * 1024, self._bucket_ready
         )
-        check_tags(comm, len(self._gradients.buckets))
+        check_tags(self.comm, len(self._gradients.buckets))
         self._filled: dict[int, torch.cuda.Event] = {}
         self._thread: threading.Thread | None = None
-        if settings.overlap:
+        if self.settings.overlap:
             self._thread = threading.Thread(target=self._communicate, name="exchange", daemon=True)
             self._thread.start()
 
@@ -161,7 +155,7 @@ class SynchronousReplica(Member):
 
     def report(self) -> dict[str, Any]:
         """Return the sizes of the buckets and, but for libraries, what this rank sent: bytes."""
-        sent = {"sent_bytes": self._of_exchange.total_sent()} if self._counts else {}
+        sent = {"sent_bytes": self._counting.total_sent()} if self._counts else {}
         return {"bucket_bytes": [one.flat.nbytes for one in self._gradients.buckets], **sent}
 
     def close(self) -> None:
@@ -173,7 +167,7 @@ class SynchronousReplica(Member):
         self.watchdog.close()
         if hasattr(self.exchange, "close"):
             self.exchange.close()
-        self._of_exchange.Free()
+        self._counting.Free()
         self.comm.Free()
 
     def _bucket_ready(self, number: int) -> None:
@@ -216,7 +210,7 @@ class SynchronousReplica(Member):
         self.seconds["communication"] += time.perf_counter() - begun
 
 
-def check_tags(comm: Any, buckets: int) -> None:
+def check_tags(comm: Communicator, buckets: int) -> None:
     """Refuse more buckets than the MPI has message tags for.
 
     Raises:
@@ -234,7 +228,7 @@ def make_replica(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     settings: ParallelSettings,
-    comm: Any = None,
+    comm: Communicator | None = None,
 ) -> Replica:
     """Return this rank's replica of a model; all ranks call it and start with rank 0's values.
 
@@ -254,6 +248,7 @@ def make_replica(
         raise ValueError("the optimiser has a parameter that is none of the model's")
     if name == "none":
         return AloneReplica(optimiser)
+    assert comm is not None
     if name == "aavg":
         from actionspan.parallel.model_averaging import ModelAveraging
 
@@ -262,9 +257,8 @@ def make_replica(
         from actionspan.parallel.torch_averaging import PeriodicAveraging
 
         return PeriodicAveraging(comm, model, optimiser, settings)
-    broadcast([*model.parameters(), *model.buffers()], comm)
     if name == "ps_async":
         from actionspan.parallel.async_server import AsyncReplica
 
-        return AsyncReplica(comm.Dup(), model, optimiser, settings)
-    return SynchronousReplica(name, comm.Dup(), model, optimiser, settings)
+        return AsyncReplica(comm, model, optimiser, settings)
+    return SynchronousReplica(comm, model, optimiser, settings, name)

@@ -1,16 +1,28 @@
-"""Ring all-reduce: the parallel architecture of paper 000, section III-D."""
+"""Ring all-reduce: the parallel architecture of paper 000, section III-D.
+
+Four ranks with four blocks each. Below each rank stands the block that it sends in a round:
+
+          ┌──> rank 0 ───> rank 1 ───> rank 2 ───> rank 3 ──┐
+          └─────────────────────────────────────────────────┘
+    scatter 1  block 0     block 1     block 2     block 3    its own; the receiver adds
+            2        3           0           1           2    a sum of two
+            3        2           3           0           1    a sum of three
+    gather  1        1           2           3           0    complete sums; the receiver keeps
+            2        0           1           2           3
+            3        3           0           1           2    now all ranks have all of them
+"""
 
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import Communicator
+from actionspan.parallel.communicator import PointToPoint
 from actionspan.parallel.rounds import block_bounds, gather_rounds, scatter_rounds
 from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
 
 
 def ring_allreduce(
     tensor: Tensor,
-    comm: Communicator,
+    comm: PointToPoint,
     *,
     wire: torch.dtype | None = None,
     bucket: int = 0,

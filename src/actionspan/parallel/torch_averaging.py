@@ -1,15 +1,12 @@
 """Averaging by torch's PeriodicModelAverager, as a peer of AAVG."""
 
 import warnings
-from typing import Any
 
 import torch
-from torch import nn
 
 from actionspan.parallel.averaging import trained
 from actionspan.parallel.collective import TorchAllreduce
 from actionspan.parallel.model_averaging import AveragingReplica
-from actionspan.parallel.settings import ParallelSettings
 
 
 class PeriodicAveraging(AveragingReplica):
@@ -18,28 +15,15 @@ class PeriodicAveraging(AveragingReplica):
     torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It passes
     over parameters without a gradient, which is an error of its own where only some ranks have
     none; so all get one, of zero where there was none, for the time of the average.
-
-    Args:
-        comm: The ranks, an mpi4py communicator.
-        model: The model, on the CPU, alike on all ranks; it begins with rank 0's values.
-        optimiser: Of the model's parameters, alike on all ranks.
-        settings: `averaging_steps` and `stall_seconds`.
-
-    Raises:
-        ValueError: The settings ask for another type on the wire, or for overlap.
     """
 
-    def __init__(
-        self,
-        comm: Any,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        settings: ParallelSettings,
-    ) -> None:
-        super().__init__("periodic", comm, model, optimiser, settings)
+    name = "periodic"
+
+    def _start(self) -> None:
+        super()._start()
         self.whole_state = False
         # the watchdog, which knows whom all wait for, is to be the first to end the job
-        self._group = TorchAllreduce(self.comm, "gloo", 2 * settings.stall_seconds + 60)
+        self._group = TorchAllreduce(self.comm, "gloo", 2 * self.settings.stall_seconds + 60)
         from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
         with warnings.catch_warnings():

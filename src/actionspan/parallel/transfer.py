@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import Communicator, as_buffer, settle, tag_of, wait
+from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, tag_of, wait
 
 PIECE_BYTES = 2 << 20  # short enough to be added while it is still in a cache
 IN_FLIGHT = 2  # pieces under way in each direction
@@ -84,7 +84,7 @@ class Transfer:
         self,
         flat: Tensor,
         bounds: Sequence[int],
-        comm: Communicator,
+        comm: PointToPoint,
         bucket: int,
         wire: torch.dtype | None,
         piece_bytes: int = PIECE_BYTES,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from actionspan.parallel.communicator import tag_of
+from actionspan.parallel.communicator import Communicator, tag_of
 from actionspan.parallel.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
@@ -33,7 +33,7 @@ class Watchdog:
         seconds: The deadline.
     """
 
-    def __init__(self, comm: Any, seconds: float) -> None:
+    def __init__(self, comm: Communicator, seconds: float) -> None:
         self.comm, self.seconds = comm, seconds
         self.period = min(0.5, seconds / 10)
         self._waiting: tuple[float, str, float] | None = None  # since when, for what, how long
@@ -136,7 +136,9 @@ class Watchdog:
 
 
 @contextmanager
-def watched(comm: Any, seconds: float) -> Iterator[Callable[[str], AbstractContextManager[None]]]:
+def watched(
+    comm: Communicator | None, seconds: float
+) -> Iterator[Callable[[str], AbstractContextManager[None]]]:
     """Yield a watchdog's `waiting` for a block; without ranks, one that watches nothing.
 
     Args:

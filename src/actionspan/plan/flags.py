@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from actionspan.plan.names import seed_number
+from actionspan.papers.runs import split_seed
 
 
 def flags(section: Mapping[str, Any], *keys: str) -> str:
@@ -32,4 +32,4 @@ def flags(section: Mapping[str, Any], *keys: str) -> str:
 
 def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
     """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
-    return flags({**section, "seed": section["seed"] + seed_number(name) - 1}, *keys)
+    return flags({**section, "seed": section["seed"] + split_seed(name)[1] - 1}, *keys)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from actionspan.papers.runs import split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.names import base_name
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -51,13 +51,13 @@ class OutcomesPlan:
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
-        difference = base_name(wildcards.baseline) == "difference"
+        difference = split_seed(wildcards.baseline)[0] == "difference"
         return ["results/features/features.h5"] if difference else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
         name = wildcards.baseline
-        if base_name(name) != "tag":
+        if split_seed(name)[0] != "tag":
             return []
         model = name.replace("tag", "origin", 1)
         return [f"results/temporal/{model}/{self._run}/probabilities.h5"]
@@ -68,7 +68,7 @@ class OutcomesPlan:
         keys = {
             "random": ["seed"],
             "sliding": ["overlap", "shortest_window", "window_prior"],
-        }.get(base_name(name), [])
+        }.get(split_seed(name)[0], [])
         chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
         if keys:
             return chosen

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.sharding import assign_shards
-from actionspan.papers.aavg.learnings import Learning
+from actionspan.papers.runs import Learning
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import weights_files
 from actionspan.plan.flags import flags

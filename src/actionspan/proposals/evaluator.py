@@ -1,6 +1,5 @@
 """The evaluator of candidates (PEM of BSN): features to the tIoU that a candidate may have."""
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.files.storage import atomic_path
+from actionspan.files.torch_files import write_torch
 from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.proposals.pgm import Candidates
@@ -104,10 +103,7 @@ def save_evaluator(
         "evaluator": evaluator_state(evaluator),
         **more,
     }
-    buffer = io.BytesIO()  # torch.save writes the name of a file into it
-    torch.save(content, buffer)
-    with atomic_path(path) as partial:
-        partial.write_bytes(buffer.getvalue())
+    write_torch(path, content)
 
 
 def load_evaluator(path: Path) -> ProposalEvaluator:

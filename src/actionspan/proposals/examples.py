@@ -1,6 +1,8 @@
 """What the evaluator learns from: candidates and how well each fits the annotated truth."""
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +12,33 @@ from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.ranking import to_seconds
 from actionspan.proposals.store import CandidateTable
-from actionspan.proposals.training import Examples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Candidates to train on.
+
+    `features` is float32 (R, 32), an array or a memory map of all candidates; `rows` (M,) says
+    which of its rows belong here; `targets` (M,) is each one's best tIoU with the truth. `more`
+    (M, E) are further inputs of each, beside the features.
+    """
+
+    features: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    targets: NDArray[np.float64]
+    more: NDArray[np.float32] | None = None
+
+    def fingerprint(self) -> str:
+        """Return a hash of all but `features`, which the digest of their file stands for."""
+        arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
+        content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+        return hashlib.sha256(content).hexdigest()
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers of a candidate the evaluator sees."""
+        more: int = 0 if self.more is None else self.more.shape[1]
+        return int(self.features.shape[1]) + more
 
 
 def best_overlap(segments: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:

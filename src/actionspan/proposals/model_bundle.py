@@ -24,7 +24,7 @@ from actionspan.proposals.evaluator import (
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.settings import from_mapping
 from actionspan.temporal.model_file import load_model
-from actionspan.temporal.mtn import TemporalNetwork
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"

@@ -1,6 +1,7 @@
 """The knobs of the proposals stage, with units and what is allowed."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from actionspan.settings import Checked, option
 
@@ -49,6 +50,9 @@ class EvaluatorSettings(Checked):
     low_threshold: float = option(0.2, "and low below this one", least=0, most=1)
     middle_ratio: float = option(1.0, "middle candidates drawn for each high one", above=0)
     low_ratio: float = option(2.0, "low candidates drawn for each high one", above=0)
+    keep: Literal["best", "last"] = option(
+        "best", "which epoch becomes the evaluator: the best by validation loss, or the last"
+    )
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
 
     def __post_init__(self) -> None:

@@ -1,42 +1,30 @@
-"""Training the evaluator of candidates: balanced samples and a weighted smooth-L1 loss."""
+"""Training the evaluator of candidates (PEM): a weighted smooth-L1 loss on balanced samples."""
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field, fields
+from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
-from actionspan.proposals.evaluator import ProposalEvaluator, one_thread
+from actionspan.dataset.tables import read_annotations
+from actionspan.files.storage import digest, write_tsv
+from actionspan.parallel.member import AloneReplica
+from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
+from actionspan.proposals.examples import Examples, examples_of
+from actionspan.proposals.sampling import Rows, Sampler, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from actionspan.proposals.store import open_candidates
+from actionspan.running.determinism import deterministic
+from actionspan.training.fit import fit
+from actionspan.training.run import Row, Run
+from actionspan.training.schedule import rate_every
 
 VALIDATION_ROWS = 65536  # rows evaluated at once
-
-
-@dataclass(frozen=True, kw_only=True)
-class Examples:
-    """Candidates to train on.
-
-    `features` is float32 (R, 32), an array or a memory map of all candidates; `rows` (M,) says
-    which of its rows belong here; `targets` (M,) is each one's best tIoU with the truth. `more`
-    (M, E) are further inputs of each, beside the features.
-    """
-
-    features: NDArray[np.float32]
-    rows: Rows
-    targets: Array
-    more: NDArray[np.float32] | None = None
-
-    @property
-    def inputs(self) -> int:
-        """How many numbers of a candidate the evaluator sees."""
-        more: int = 0 if self.more is None else self.more.shape[1]
-        return int(self.features.shape[1]) + more
+FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,60 +36,138 @@ class Epoch:
     sampled: int
     training_loss: float
     validation_loss: float
+    seconds: float = field(compare=False)
 
 
-def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
-    """Return the share at which each candidate is sampled, so that the classes are balanced.
-
-    High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
-    (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
-    there are. Where no candidate is high the middle ones stand for them, and where none is middle
-    either, all low ones are taken.
-
-    Args:
-        targets: (M,) best tIoU of each candidate with the truth.
-        settings: Thresholds and ratios.
-
-    Returns:
-        (M,) rates in 0…1; not all 0 unless M is 0.
-    """
-    rates = np.zeros(len(targets))
-    unit = 0.0  # how many candidates stand for a ratio of 1
-    ratios = (1.0, settings.middle_ratio, settings.low_ratio)
-    for members, ratio in zip(_classes(targets, settings), ratios, strict=True):
-        if len(members):
-            unit = unit or len(members) / ratio
-            rates[members] = min(1.0, ratio * unit / len(members))
-    return rates
+LOG_COLUMNS = tuple(each.name for each in fields(Epoch))
 
 
-def balanced_sample(
-    targets: Array, settings: EvaluatorSettings, generator: np.random.Generator
-) -> Rows:
-    """Draw high, middle and low candidates at their rates, as many of each every time.
+def train_pem(
+    candidates_path: Path,
+    annotations_path: Path,
+    settings: EvaluatorSettings,
+    out: Path,
+    log: Path | None = None,
+) -> None:
+    """Train an evaluator on the training videos' candidates and write it.
+
+    A run that was killed continues from its checkpoint and ends with the same bits.
 
     Args:
-        targets: (M,) best tIoU of each candidate with the truth.
-        settings: Thresholds and ratios.
-        generator: Where the random numbers come from.
+        candidates_path: candidates.h5.
+        annotations_path: The canonical annotations.json.
+        settings: Network, optimiser and sampling.
+        out: The evaluator to write, pem.pt; the checkpoint stands beside it, hidden.
+        log: The table of losses to write, one row an epoch; None: none.
+
+    Raises:
+        InputError: A file cannot be used, there is no room, or the loss is no longer a number.
+    """
+    table = open_candidates(candidates_path)
+    annotations = read_annotations(annotations_path)
+    limit, scores = settings.training_candidates, settings.boundary_scores
+    training, validation = (
+        examples_of(table, annotations, subset, limit, scores)
+        for subset in ("training", "validation")
+    )
+    if not len(training.rows):
+        print(
+            f"{candidates_path}: no candidates of training videos; the evaluator will answer "
+            "0.5 everywhere and proposals are ranked by p_start * p_end",
+            file=sys.stderr,
+        )
+    checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
+
+    def report(epoch: Epoch) -> None:
+        print(
+            f"epoch {epoch.epoch}/{settings.epochs}: {epoch.sampled} candidates, "
+            f"training loss {epoch.training_loss:.5f}, "
+            f"validation loss {epoch.validation_loss:.5f}",
+            file=sys.stderr,
+        )
+
+    evaluator, epochs = train_evaluator(
+        training, validation, settings, report, checkpoint=checkpoint, source=table.digest
+    )
+    save_evaluator(out, evaluator, digest(settings, table.digest))
+    if log is not None:
+        write_tsv(log, LOG_COLUMNS, [astuple(epoch) for epoch in epochs])
+    checkpoint.unlink(missing_ok=True)
+
+
+def train_evaluator(
+    training: Examples,
+    validation: Examples | None,
+    settings: EvaluatorSettings,
+    report: Callable[[Epoch], None] = lambda epoch: None,
+    *,
+    checkpoint: Path | None = None,
+    source: str = "",
+) -> tuple[ProposalEvaluator, list[Epoch]]:
+    """Train an evaluator; the same input and settings give the same bits.
+
+    The weights of the epoch of lowest validation loss are returned; with `keep: last`, or without
+    validation candidates, those of the last. With no training candidates at all every answer is
+    0.5, so that proposals are ranked by p_start · p_end.
+
+    Args:
+        training: Candidates to learn from.
+        validation: Candidates to choose the epoch by.
+        settings: Network, optimiser and sampling.
+        report: Called after each epoch.
+        checkpoint: Where to continue from and what to write after each epoch; the caller deletes
+            it when the evaluator is written. None: no checkpoint.
+        source: Digest of the features, which the checkpoint belongs to.
 
     Returns:
-        Indexes of the drawn candidates, in random order, none twice.
+        The evaluator and its log.
+
+    Raises:
+        InputError: The training loss is no longer a number, or there is no room.
     """
-    rates = sampling_rates(targets, settings)
-    drawn = [
-        generator.permutation(members)[: max(round(rates[members[0]] * len(members)), 1)]
-        for members in _classes(targets, settings)
-        if len(members)
-    ]
-    return generator.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
+    with deterministic(threads=1):
+        torch.manual_seed(settings.seed)
+        evaluator = ProposalEvaluator(settings.hidden, training.inputs)
+        if not len(training.rows):
+            torch.nn.init.zeros_(evaluator.output.weight)
+            torch.nn.init.zeros_(evaluator.output.bias)
+            return evaluator.eval(), []
+        optimiser = torch.optim.Adam(
+            evaluator.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        sampler = Sampler(training.targets, settings)
+        choosing = validation if validation is not None and len(validation.rows) else None
+        fingerprints = [each.fingerprint() for each in (training, choosing) if each is not None]
+        run = Run(
+            digest=digest(settings, source, fingerprints),
+            models=[evaluator],
+            optimisers=[optimiser],
+            replica=AloneReplica(optimiser),
+            keep_best=settings.keep == "best" and choosing is not None,
+            more=sampler,
+        )
+        if checkpoint is not None and (state := run.resume(checkpoint)) is not None:
+            run.restore(state)
+        fit(
+            run,
+            settings.epochs,
+            lambda _: _train_epoch(
+                evaluator, optimiser, training, sampler.draw(), settings.batch_size
+            ),
+            lambda: {"validation_loss": _validation_loss(evaluator, choosing, settings)},
+            learning_rate=lambda epoch: rate_every(
+                settings.learning_rate, FALL, settings.decay_epochs, epoch
+            ),
+            score=lambda row: -row["validation_loss"],
+            checkpoint=checkpoint,
+            report=lambda row: report(_epoch(row)),
+        )
+        evaluator.load_state_dict(run.weights())
+    return evaluator.eval(), [_epoch(row) for row in run.rows]
 
 
-def _classes(targets: Array, settings: EvaluatorSettings) -> tuple[Rows, Rows, Rows]:
-    """Return the indexes of the high, the middle and the low candidates."""
-    high = targets > settings.high_threshold
-    low = targets < settings.low_threshold
-    return high.nonzero()[0], (~high & ~low).nonzero()[0], low.nonzero()[0]
+def _epoch(row: Row) -> Epoch:
+    return Epoch(**row)  # type: ignore[arg-type]
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -114,99 +180,31 @@ def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     return (loss * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
 
-def train_evaluator(
-    training: Examples,
-    validation: Examples | None,
-    settings: EvaluatorSettings,
-    report: Callable[[Epoch], None] = lambda epoch: None,
-) -> tuple[ProposalEvaluator, list[Epoch]]:
-    """Train an evaluator; the same input and settings give the same bits.
-
-    The weights of the epoch of lowest validation loss are returned, without validation
-    candidates those of the last. With no training candidates at all every answer is 0.5, so that
-    proposals are ranked by p_start · p_end.
-
-    Args:
-        training: Candidates to learn from.
-        validation: Candidates to choose the epoch by.
-        settings: Network, optimiser and sampling.
-        report: Called after each epoch.
-
-    Returns:
-        The evaluator and its log.
-    """
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        return _train(training, validation, settings, report)
-
-
-def _train(
-    training: Examples,
-    validation: Examples | None,
-    settings: EvaluatorSettings,
-    report: Callable[[Epoch], None],
-) -> tuple[ProposalEvaluator, list[Epoch]]:
-    evaluator = ProposalEvaluator(settings.hidden, training.inputs)
-    if not len(training.rows):
-        torch.nn.init.zeros_(evaluator.output.weight)
-        torch.nn.init.zeros_(evaluator.output.bias)
-        return evaluator.eval(), []
-    optimizer = torch.optim.Adam(
-        evaluator.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, settings.decay_epochs, gamma=0.1)
-    generator = np.random.default_rng(settings.seed)
-    log: list[Epoch] = []
-    best: tuple[float, dict[str, Tensor]] | None = None
-    for number in range(1, settings.epochs + 1):
-        sample = balanced_sample(training.targets, settings, generator)
-        learning_rate = optimizer.param_groups[0]["lr"]
-        training_loss = _train_epoch(evaluator, optimizer, training, sample, settings.batch_size)
-        schedule.step()
-        validation_loss = _validation_loss(evaluator, validation, settings)
-        log.append(
-            Epoch(
-                epoch=number,
-                learning_rate=learning_rate,
-                sampled=len(sample),
-                training_loss=training_loss,
-                validation_loss=validation_loss,
-            )
-        )
-        report(log[-1])
-        if best is None or not validation_loss >= best[0]:
-            weights = {name: value.clone() for name, value in evaluator.state_dict().items()}
-            best = (validation_loss, weights)
-    assert best is not None
-    evaluator.load_state_dict(best[1])
-    return evaluator.eval(), log
-
-
 def _train_epoch(
     evaluator: ProposalEvaluator,
-    optimizer: torch.optim.Optimizer,
+    optimiser: torch.optim.Optimizer,
     examples: Examples,
     sample: Rows,
     batch_size: int,
-) -> float:
-    """Make one pass over the sample and return its mean loss."""
+) -> Row:
+    """Make one pass over the sample; return its size and its mean loss."""
     total = 0.0
     for first in range(0, len(sample), batch_size):
         chosen = sample[first : first + batch_size]
         features, target = _batch(examples, chosen)
-        optimizer.zero_grad()
+        optimiser.zero_grad()
         loss = weighted_loss(evaluator(features), target, torch.ones_like(target))
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        optimiser.step()
         total += loss.item() * len(chosen)
-    return total / len(sample)
+    return {"sampled": len(sample), "training_loss": total / len(sample)}
 
 
 def _validation_loss(
     evaluator: ProposalEvaluator, examples: Examples | None, settings: EvaluatorSettings
 ) -> float:
     """Return the loss over all candidates, weighted by their sampling rates."""
-    if examples is None or not len(examples.rows):
+    if examples is None:
         return float("nan")
     rates = sampling_rates(examples.targets, settings)
     total = weights = 0.0

@@ -55,6 +55,7 @@ class ClipStore:
         width: Of every picture in pixels.
         channels: Channels of a picture by stream: 3 and 2L.
         bound: Pixels of motion at code 255.
+        data: The name of the data set.
         fingerprint: Changes with any picture, label or subset; the order of the files and the
             settings of the disk do not matter.
     """
@@ -74,6 +75,8 @@ class ClipStore:
                 found[clip_id] = path, facts, pictures
         if not found:
             raise InputError(f"{', '.join(map(str, paths)) or 'no file'}: no clip is in there")
+        with open_h5(paths[0]) as file:
+            self.data = str(file.attrs.get("data", "clips without a name"))
         found = dict(sorted(found.items()))
         first, (first_path, shape, _) = next(iter(found.items()))
         for clip_id, (path, facts, _) in found.items():

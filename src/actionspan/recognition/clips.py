@@ -44,4 +44,5 @@ def run(arguments: argparse.Namespace) -> None:
 
         torch.set_num_threads(1)
     rows = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
-    store_clips(rows, arguments.out, settings, flow, processes)
+    name = "/".join(arguments.clips.resolve().parts[-2:])
+    store_clips(rows, arguments.out, settings, flow, processes, f"the clips of {name}")

@@ -1,13 +1,12 @@
 """Class probabilities of clips: the mean over positions spread evenly over each."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from actionspan.networks.inputs import Inputs
+from actionspan.parallel.replica import Replica
 from actionspan.recognition.batches import clip_batches
 from actionspan.recognition.clip_store import ClipStore, Stream
 from actionspan.recognition.sampling import evaluation_samples
@@ -35,7 +34,7 @@ class Evaluator:
         stream: Stream,
         settings: RecognitionSettings,
         inputs: Inputs,
-        replica: Any = None,
+        replica: Replica | None = None,
         readers: int = 1,
     ) -> None:
         self.store, self.stream, self.settings = store, stream, settings

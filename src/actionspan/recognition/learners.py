@@ -1,13 +1,14 @@
 """The learners of this process: one of several ranks', or all of them."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 
 from actionspan.errors import InputError
+from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.in_process import InProcessAveraging
 from actionspan.parallel.member import share
 from actionspan.parallel.replica import Replica, make_replica
@@ -25,13 +26,13 @@ class Team:
         replica: What joins them with the others.
     """
 
-    models: list[nn.Module]
-    optimisers: list[torch.optim.Optimizer]
-    replica: Replica | InProcessAveraging
+    models: Sequence[nn.Module]
+    optimisers: Sequence[torch.optim.Optimizer]
+    replica: Replica
 
     def numbers(self) -> list[int | None]:
         """Return which learners of all are in this process; a server alone is None."""
-        if isinstance(self.replica, InProcessAveraging):
+        if len(self.models) > 1:
             return list(range(len(self.models)))
         return [self.replica.worker]
 
@@ -54,7 +55,7 @@ def make_team(
     model: nn.Module,
     settings: RecognitionSettings,
     parallel: ParallelSettings,
-    comm: Any = None,
+    comm: Communicator | None = None,
 ) -> Team:
     """Return this process's learners.
 
@@ -73,7 +74,7 @@ def make_team(
     if comm is None and exchange == "aavg":
         models += [copy.deepcopy(model) for _ in range(learners - 1)]
     optimisers = [make_optimiser(each, settings) for each in models]
-    replica: Replica | InProcessAveraging
+    replica: Replica
     try:
         if comm is None and exchange == "aavg":
             replica = InProcessAveraging(models, optimisers, parallel)

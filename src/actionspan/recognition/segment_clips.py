@@ -9,7 +9,7 @@ from typing import NamedTuple
 import cv2
 import h5py
 
-from actionspan.dataset.tables import read_annotations
+from actionspan.dataset.tables import read_annotations, read_name
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_settings import ClipSettings
@@ -98,6 +98,7 @@ def segments_of_shard(
         title="storing segments",
         processes=processes,
         settings_digest=digest(made_of, digests),
+        attributes={"data": read_name(annotations)},
     )
 
 

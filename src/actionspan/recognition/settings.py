@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from actionspan.networks.names import ImageNetwork
 from actionspan.settings import Checked, option
+from actionspan.training.schedule import rate_after
 
 Part = Literal["adaptive_batch", "average_state", "transfer"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -79,5 +80,4 @@ class RecognitionSettings(Checked):
 
     def learning_rate_in(self, epoch: int) -> float:
         """Return the learning rate of an epoch (the first is 1)."""
-        falls = sum(epoch > after for after in self.decay_epochs)
-        return self.learning_rate * self.decay_factor**falls
+        return rate_after(self.learning_rate, self.decay_factor, self.decay_epochs, epoch)

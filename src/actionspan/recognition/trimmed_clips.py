@@ -41,6 +41,7 @@ def store_clips(
     settings: ClipSettings,
     flow: FlowSettings,
     processes: int = 1,
+    data: str = "clips without a name",
 ) -> dict[str, str]:
     """Write clips into a store; one that cannot be decoded is left out.
 
@@ -50,6 +51,7 @@ def store_clips(
         settings: Which positions are kept, and how.
         flow: The algorithm and the bound.
         processes: How many clips at once.
+        data: The name of the data set, for captions.
 
     Returns:
         The reasons of the rejected clips by id.
@@ -71,6 +73,7 @@ def store_clips(
         title="storing clips",
         processes=processes,
         settings_digest=digest(common, digests),
+        attributes={"data": data},
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan.papers.aavg.run_files import read_classifier_scores
+from actionspan.files.markdown import markdown_table
 from actionspan.recognition.evaluate import accuracy, fused
+from actionspan.recognition.scores import read_classifier_scores
 
 ACCURACY_COLUMNS = ("class", "clips", "rgb", "flow", "two-stream")
 ALL_CLASSES = "all"
@@ -50,8 +51,6 @@ def accuracy_markdown(rows: Sequence[Sequence[str]]) -> str:
         "probabilities. The epoch of a network (recognition.training.keep) is chosen on the same "
         "clips.",
         "",
-        "| " + " | ".join(ACCURACY_COLUMNS) + " |",
-        "|---" + "|---:" * (len(ACCURACY_COLUMNS) - 1) + "|",
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+        *markdown_table("lrrrr", ACCURACY_COLUMNS, rows),
     ]
     return "\n".join(lines) + "\n"

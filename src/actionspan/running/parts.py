@@ -8,7 +8,7 @@ counts as done only when its digest is that of the same settings and the same so
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def map_videos(
     title: str,
     processes: int = 1,
     settings_digest: str = "",
+    attributes: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Make `out`, an HDF5 file with a group for each video, filled by `work(source, group)`.
 
@@ -68,6 +69,7 @@ def map_videos(
         title: What the work is, for the progress bar.
         processes: How many videos at once; 1 works in this process.
         settings_digest: Written as the digest of `out`.
+        attributes: Further attributes of `out`.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -92,6 +94,7 @@ def map_videos(
             pool.shutdown(cancel_futures=True)
     with create_h5(out, settings_digest) as merged:
         merged.attrs["rejected"] = json.dumps(errors)
+        merged.attrs.update(attributes or {})
         for name in names:
             if name not in errors:
                 with h5py.File(folder / f"{name}.h5", "r") as part:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from actionspan.student import student_quantile
+from scipy.special import stdtrit
 
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]
@@ -127,7 +126,7 @@ class Estimate:
         value = self.of(weights)
         if total == 0.0:
             return (value, value)
-        half = student_quantile((1 + CONFIDENCE) / 2, total**2 / spread) * math.sqrt(total)
+        half = float(stdtrit(total**2 / spread, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
         return (value - half, value + half)
 
     def mapped(self, matrix: Floats) -> "Estimate":

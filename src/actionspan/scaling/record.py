@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from actionspan.papers.ring.crossover import Curve, crossovers
+from actionspan.scaling.crossover import Curve, crossovers
 from actionspan.scaling.least_squares import (
     CONFIDENCE,
     Estimate,

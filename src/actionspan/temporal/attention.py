@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from actionspan.temporal.labels import KINDS
+from actionspan.temporal.networks import TemporalNetwork, network
 
 HEADS = 4
 BLOCKS = 2
@@ -58,7 +59,8 @@ class AttentionBlock(nn.Module):
         return whole
 
 
-class AttentionTEM(nn.Module):
+@network("attention")
+class AttentionTEM(TemporalNetwork):
     """Conv(D, 3) + position → two attention blocks → Dense(3, sigmoid), D half of `hidden`.
 
     The convolution shows each step its neighbours, which is where a boundary shows; attention

@@ -10,7 +10,8 @@ from torch import Tensor
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch
-from actionspan.temporal.mtn import TemporalNetwork, build_model
+from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 FORMAT = "actionspan temporal 1"

@@ -16,7 +16,7 @@ from actionspan.files.torch_files import read_torch
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.model_file import load_model
-from actionspan.temporal.mtn import TemporalNetwork
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.probabilities import write_probabilities
 
 Array = npt.NDArray[Any]

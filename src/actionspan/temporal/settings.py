@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from actionspan.settings import Checked, option
 from actionspan.temporal.labels import LabelRule
+from actionspan.training.schedule import rate_after
 
 ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
@@ -70,5 +71,4 @@ class TemporalSettings(Checked):
 
     def learning_rate_in(self, epoch: int) -> float:
         """Return the learning rate of an epoch (the first is 1)."""
-        falls = sum(epoch > after for after in self.decay_epochs)
-        return self.learning_rate * self.decay_factor**falls
+        return rate_after(self.learning_rate, self.decay_factor, self.decay_epochs, epoch)

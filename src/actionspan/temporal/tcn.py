@@ -3,12 +3,14 @@
 from torch import Tensor, nn
 
 from actionspan.temporal.labels import KINDS
+from actionspan.temporal.networks import TemporalNetwork, network
 
 DILATIONS = (1, 2, 4, 8)
 REACH = 1 + sum(DILATIONS)  # steps to each side that an output sees
 
 
-class DilatedTEM(nn.Module):
+@network("tcn")
+class DilatedTEM(TemporalNetwork):
     """Conv(512, 3) → four times + Conv(512, 3, dilated) of the ReLU → Conv(3, 1, sigmoid).
 
     Dilations of 1, 2, 4 and 8 let an output see 16 steps to each side, where BSN's TEM sees 2, and

@@ -187,6 +187,7 @@ def flow_of_shard(
         title="optical flow",
         processes=processes,
         settings_digest=digest(made_of, digests),
+        attributes={"algorithm": settings.algorithm},
     )
 
 

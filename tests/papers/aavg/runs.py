@@ -38,6 +38,7 @@ def write_scores(folder: Path, run: str, stream: str, right, **changed) -> Path:
     ]
     content = {
         "stream": stream,
+        "trained": "a network, on some clips",
         "classes": ["calm", "fight"],
         "samples": 25,
         "accuracy": None,

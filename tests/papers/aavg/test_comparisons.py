@@ -12,8 +12,8 @@ from actionspan.papers.aavg.comparisons import (
     run_of,
     run_paths,
 )
-from actionspan.papers.aavg.learnings import METHODS, Learning
 from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.runs import METHODS, Learning
 
 SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 

@@ -5,42 +5,40 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import read_tsv, write_tsv
-from actionspan.papers.claims import VERDICTS, claim_cells
-from actionspan.papers.mtn.claims_report import findings_markdown
-from actionspan.papers.mtn.judged import (
-    CLAIMS,
-    LOSS,
-    judge_claims,
-    published_difference,
-)
+from actionspan.papers.claims import VERDICTS
+from actionspan.papers.mtn.claims import CLAIMS, LOSS, judge_claims
 from actionspan.papers.mtn.published import TABLES
-from actionspan.papers.mtn.video_scores import read_video_scores
+from actionspan.papers.mtn.scores import read_video_scores
 from evaluation.scores import write_scores
+from papers.mtn.features import write_features
+from papers.steps import outputs, run_step
 
 SETTINGS = EvaluationSettings(resamples=200)
 REPRODUCED, NOT, UNKNOWN = VERDICTS
 
 
 def test_a_claim_is_about_measures_its_table_prints():
+    assert len(CLAIMS) == 26
     for claim in CLAIMS:
-        for metric in claim.metrics:
-            if claim.table is None:
-                assert metric == LOSS
-                assert published_difference(claim, metric) is None
-            else:
-                assert metric in TABLES[claim.table].metrics
-                assert published_difference(claim, metric) > 0
+        if claim.source == "001, figure 10":
+            assert claim.key == LOSS
+            assert claim.published is None
+        else:
+            assert claim.key in TABLES[claim.source.replace("001, table ", "table")].metrics
+            assert claim.published > 0
 
 
 def test_published_differences():
     def difference(table, better, worse, metric):
+        wanted = (f"001, table {table[-1]}", better, worse, metric)
         (claim,) = (
-            one for one in CLAIMS if (one.table, one.better, one.worse) == (table, better, worse)
+            claim
+            for claim in CLAIMS
+            if (claim.source, claim.better, claim.worse, claim.key) == wanted
         )
-        return published_difference(claim, metric)
+        return claim.published
 
     assert difference("table1", "mtn", "origin", "AUC") == pytest.approx(1.09)
     assert difference("table1", "mtn", "origin", "AR@100") == pytest.approx(0.8)
@@ -66,7 +64,7 @@ def scores_of(folder, *, spread=(0.0, 0.0), **gains):
 
 def findings(scores, losses=None):
     return {
-        (one.source, one.better, one.worse, one.measure): one
+        (one.claim.source, one.claim.better, one.claim.worse, one.claim.measure): one
         for one in judge_claims(scores, losses or {}, SETTINGS)
     }
 
@@ -185,15 +183,6 @@ def test_no_validation_loss_leaves_the_claims_about_scores(tmp_path):
     assert found["001, table 1", "mtn", "origin", "AUC"].verdict == REPRODUCED
 
 
-def test_the_report_counts_the_verdicts(tmp_path):
-    found = judge_claims(scores_of(tmp_path, mtn=0.1, origin=0.05), LOSSES, SETTINGS)
-    text = findings_markdown(found, "features.")
-    counts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
-    assert f"{counts[0]} reproduced, {counts[1]} not reproduced, {counts[2]} not testable" in text
-    assert len([line for line in text.splitlines() if line.startswith("|")]) == 2 + len(found)
-    assert all(len(row) == 11 for row in claim_cells(found))
-
-
 def test_the_command_writes_both_forms(tmp_path):
     paths = [
         str(write_scores(tmp_path / f"{name}.tsv", (0.2, 0.4, 0.6), gain=gain))
@@ -206,9 +195,9 @@ def test_the_command_writes_both_forms(tmp_path):
         loss = 1.0 if name.startswith("mtn") else 2.0
         write_tsv(log, ("epoch", "validation_loss"), [(1, 3.0), (2, loss)])
         logs.append(str(log))
-    out = ["--out-tsv", str(tmp_path / "c.tsv"), "--out-markdown", str(tmp_path / "c.md")]
-    words = ["--features-are", "features", "--data-are", "videos"]
-    assert main(["evaluation", "claims", *words, *out, "--videos", *paths, "--logs", *logs]) == 0
+    words = ["--features", write_features(tmp_path, "features", "videos")]
+    words += outputs(tmp_path, "c")
+    run_step("mtn", "claims", *words, "--videos", *paths, "--logs", *logs)
     rows = read_tsv(tmp_path / "c.tsv")
     assert [row["verdict"] for row in rows if row["source"] == "001, figure 10"] == [
         UNKNOWN,
@@ -222,4 +211,9 @@ def test_the_command_writes_both_forms(tmp_path):
     )
     assert (auc["difference"], auc["difference_low"]) == ("+10.00", "+10.00")
     assert auc["published_difference"] == "+1.09"
-    assert "features, on videos, subset validation" in (tmp_path / "c.md").read_text()
+    text = (tmp_path / "c.md").read_text()
+    assert "features, on videos, subset validation" in text
+    counts = [sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS]
+    assert f"{counts[0]} reproduced, {counts[1]} not reproduced, {counts[2]} not testable" in text
+    assert len([line for line in text.splitlines() if line.startswith("|")]) == 2 + len(rows)
+    assert all(len(row) == 11 for row in rows)

@@ -6,15 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv, write_tsv
-from actionspan.papers.mtn.validation_losses import (
-    draw_loss_curves,
-    read_loss_curves,
-    read_losses,
-    write_loss_curves,
-)
+from actionspan.papers.mtn.loss_curves import read_losses
+from papers.mtn.features import write_features
+from papers.steps import cells, outputs, run_step
 
 
 def log(folder, name, losses):
@@ -26,15 +22,9 @@ def log(folder, name, losses):
 
 
 def run(folder, *logs):
-    words = ["--features-are", "features of X", "--data-are", "the set Y"]
-    out = ["--out-table", str(folder / "loss_curves.tsv")]
-    out += ["--out-markdown", str(folder / "loss_curves.md")]
-    return main(["evaluation", "loss-curves", *words, *out, "--logs", *map(str, logs)])
-
-
-def cells(text):
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    words = ["--features", write_features(folder, "features of X", "the set Y")]
+    words += outputs(folder, "loss_curves", figure=True)
+    run_step("mtn", "loss-curves", *words, "--logs", *logs)
 
 
 @pytest.fixture
@@ -48,7 +38,7 @@ def logs(tmp_path):
 
 def test_the_table_holds_mean_and_range_of_the_seeds(tmp_path, logs):
     path = tmp_path / "loss_curves.tsv"
-    assert run(tmp_path, *logs) == 0
+    run(tmp_path, *logs)
     rows = [tuple(row.values()) for row in read_tsv(path)]
     assert rows == [
         ("origin", "1", "1", "3.0", "3.0", "3.0"),
@@ -58,22 +48,19 @@ def test_the_table_holds_mean_and_range_of_the_seeds(tmp_path, logs):
         ("mtn", "2", "2", "1.5", "1.0", "2.0"),
         ("mtn", "3", "2", "1.25", "1.0", "1.5"),
     ]
-    epochs, mean, low, high = read_loss_curves(path)["mtn"]
-    assert epochs.tolist() == [1, 2, 3]
-    assert (low <= mean).all()
-    assert (mean <= high).all()
 
 
 def test_the_markdown_has_lowest_and_last_losses_with_their_t_interval(tmp_path):
     losses = {"mtn": (3.0, 1.0, 1.5), "mtn-seed2": (2.0, 1.5, 1.7), "mtn-seed3": (2.0, 2.0, 1.9)}
     paths = [log(tmp_path, name, values) for name, values in losses.items()]
-    assert run(tmp_path, log(tmp_path, "origin", (3.0, 2.0, 2.25)), *paths) == 0
-    text = (tmp_path / "loss_curves.md").read_text()
+    run(tmp_path, log(tmp_path, "origin", (3.0, 2.0, 2.25)), *paths)
+    path = tmp_path / "loss_curves.md"
+    text = path.read_text()
     assert "features of X, on the set Y" in text
     assert "the 95 % interval over seeds" in text
     # lowest 1, 1.5 and 1.9, last 1.5, 1.7 and 1.9; t with 2 degrees of freedom is 4.302653
     half = [4.302653 * np.std(of, ddof=1) / 3**0.5 for of in ((1, 1.5, 1.9), (1.5, 1.7, 1.9))]
-    assert cells(text)[2:] == [
+    assert cells(path)[2:] == [
         ["origin", "1", "3", "2.0000", "2.2500"],
         [
             *("mtn", "3", "3"),
@@ -87,25 +74,24 @@ def test_the_markdown_has_lowest_and_last_losses_with_their_t_interval(tmp_path)
 def test_logs_without_validation_losses_leave_their_models_out(tmp_path, others):
     paths = [log(tmp_path, "mtn", (float("nan"), float("nan")))]
     paths += [log(tmp_path, name, (2.0, 1.0)) for name in others]
-    assert run(tmp_path, *paths) == 0
-    table = cells((tmp_path / "loss_curves.md").read_text())
+    run(tmp_path, *paths)
+    table = cells(tmp_path / "loss_curves.md")
     assert table[2][3:] == ["no validation loss"] * 2
     assert [row[3] for row in table[3:]] == ["1.0000" for _ in others]
-    curves = read_loss_curves(tmp_path / "loss_curves.tsv")
-    assert np.isnan(curves["mtn"][1]).all()
-    draw_loss_curves(tmp_path / "loss.svg", curves)
-    text = (tmp_path / "loss.svg").read_text()
+    rows = read_tsv(tmp_path / "loss_curves.tsv")
+    assert [row["validation_loss"] for row in rows if row["model"] == "mtn"] == ["nan", "nan"]
+    text = (tmp_path / "loss_curves.svg").read_text()
     assert "no validation loss in some epoch: mtn" in text
     assert text.count("<!-- origin -->") == len(others)
 
 
-def test_a_log_whose_path_names_no_model_is_named(tmp_path, capsys):
+def test_a_log_whose_path_names_no_model_is_named(tmp_path):
     # a path that ends above its third folder, whatever the folder of this test
-    assert run(tmp_path, "/log.tsv") != 0
-    assert capsys.readouterr().err.splitlines() == [
-        "actionspan evaluation: /log.tsv: its path names no method; the form is "
-        "results/temporal/{model}/{run}/log.tsv"
-    ]
+    with pytest.raises(InputError) as error:
+        run(tmp_path, "/log.tsv")
+    assert str(error.value) == (
+        "/log.tsv: its path names no method; the form is results/temporal/{model}/{run}/log.tsv"
+    )
     with pytest.raises(InputError, match="/tmp/log.tsv: its path names no method"):
         read_losses([Path("/tmp/log.tsv")])
 
@@ -135,31 +121,18 @@ def test_a_bad_log_is_named(tmp_path, text, message):
         read_losses([path])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("model\tepoch\nmtn\t1\n", "row 2: not a row of model, epoch"), ("model\n", "no row")],
-)
-def test_a_bad_table_is_named(tmp_path, text, message):
-    path = tmp_path / "loss_curves.tsv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_loss_curves(path)
-
-
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_the_figure_has_the_same_bytes_each_time(tmp_path, logs, suffix):
-    table = tmp_path / "loss_curves.tsv"
-    write_loss_curves(table, read_losses(logs))
-    first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
-    for path in (first, second):
-        assert main(["evaluation", "plot-loss", "--table", str(table), "--out", str(path)]) == 0
-    assert first.read_bytes() == second.read_bytes()
-    assert b"<dc:date>" not in first.read_bytes()
+def test_the_figures_have_the_same_bytes_each_time(tmp_path, logs):
+    drawn = []
+    for _ in range(2):
+        run(tmp_path, *logs)
+        drawn.append([(tmp_path / f"loss_curves.{name}").read_bytes() for name in ("svg", "png")])
+    assert drawn[0] == drawn[1]
+    assert b"<dc:date>" not in drawn[0][0]
+    assert drawn[0][0].startswith(b"<?xml")
+    assert drawn[0][1].startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("losses", [(2.0,), (2.0, 2.0)])
 def test_one_epoch_and_level_curves_have_a_figure(tmp_path, losses):
-    table = tmp_path / "loss_curves.tsv"
-    write_loss_curves(table, read_losses([log(tmp_path, "mtn", losses)]))
-    draw_loss_curves(tmp_path / "loss.svg", read_loss_curves(table))
-    ET.parse(tmp_path / "loss.svg")
+    run(tmp_path, log(tmp_path, "mtn", losses))
+    ET.parse(tmp_path / "loss_curves.svg")

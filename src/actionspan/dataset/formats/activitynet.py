@@ -49,11 +49,17 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     return read_entries(file, content["database"], "database.", strict)
 
 
-def write(records: Sequence[Record]) -> str:
-    """Return the records in the official form; what is not known is left out."""
+def write(records: Sequence[Record], name: str = "") -> str:
+    """Return the records in the official form; what is not known is left out.
+
+    Args:
+        records: One a video.
+        name: Of the data set, a key that the official form does not have.
+    """
     keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
     database = entries_of(records, keys)
-    content = {"version": "actionspan 1", "taxonomy": [], "database": database}
+    named = {"name": name} if name else {}
+    content = {"version": "actionspan 1", **named, "taxonomy": [], "database": database}
     return json.dumps(content, indent=1) + "\n"
 
 

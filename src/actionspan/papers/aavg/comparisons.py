@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from actionspan.papers.aavg.learnings import VARIANTS, Learning, Variant
 from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.runs import VARIANTS, Learning, Variant
 from actionspan.parallel.settings import ExchangeName
 
 STREAMS = ("rgb", "flow")
@@ -89,7 +89,7 @@ COMPARISONS: Mapping[str, Comparison] = {
 
 def curve_figures() -> list[str]:
     """Return the names of the figures: interval_rgb, interval_flow and so on."""
-    return [f"{name}_{stream}" for name, one in COMPARISONS.items() for stream in one.numbers]
+    return [f"{name}_{stream}" for name, each in COMPARISONS.items() for stream in each.numbers]
 
 
 def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
@@ -114,7 +114,7 @@ def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
 
 def compared_runs(settings: ExperimentSettings, learners: int) -> list[Learning]:
     """Return the runs of all comparisons, each once, of the first seed."""
-    every = (run for one in COMPARISONS.values() for run in one.runs(settings, learners))
+    every = (run for each in COMPARISONS.values() for run in each.runs(settings, learners))
     return list(dict.fromkeys(every))
 
 
@@ -138,10 +138,11 @@ def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file
 
     RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
     """
-    found = []
-    for run in runs:
-        for stream in streams:
-            for seed in range(1, seeds + 1):
-                name = replace(run, seed=seed).trained_as(stream).name
-                found.append(f"results/recognition/runs/{name}/{stream}/{file}")
-    return list(dict.fromkeys(found))
+    names = (
+        (replace(run, seed=seed).trained_as(stream).name, stream)
+        for run in runs
+        for stream in streams
+        for seed in range(1, seeds + 1)
+    )
+    paths = [f"results/recognition/runs/{name}/{stream}/{file}" for name, stream in names]
+    return list(dict.fromkeys(paths))

@@ -16,17 +16,6 @@ ACTIVITYNET = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table of the paper: its measures, and its rows in the order in which we show them."""
-
-    title: str
-    metrics: tuple[str, ...]
-    rows: tuple["PublishedRow", ...]
-    others_below: bool = False
-    """Whether our methods that it does not name stand below its rows; else above them."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class PublishedRow:
     """One method's numbers as they are printed."""
 
@@ -38,79 +27,74 @@ class PublishedRow:
     source: str
 
 
-def _row(
-    method: str, name: str, metrics: tuple[str, ...], printed: str, source: str
-) -> PublishedRow:
-    """Return a row from its printed numbers; a dash stands for none."""
-    cells = zip(metrics, printed.split(), strict=True)
-    values = {metric: cell for metric, cell in cells if cell != "-"}
-    return PublishedRow(method=method, name=name, values=values, source=source)
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of the paper: its measures, and its rows in the order in which we show them."""
+
+    title: str
+    metrics: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    others_below: bool = False
+    """Whether our methods that it does not name stand below its rows; else above them."""
 
 
-_ONE = ("AR@100", "AUC")
-_ABLATION = "001, table 3"
-_THUMOS14 = "001, table 2"
+def _rows(number: int, metrics: tuple[str, ...], text: str) -> tuple[PublishedRow, ...]:
+    """Return rows of `method | name | numbers | source`; a dash stands for no number.
+
+    A source that begins with a bracket is a remark on the table itself, as is none.
+    """
+    rows = []
+    for line in text.strip().splitlines():
+        method, name, numbers, source = (cell.strip() for cell in line.split("|"))
+        cells = zip(metrics, numbers.split(), strict=True)
+        values = {metric: cell for metric, cell in cells if cell != "-"}
+        if not source.startswith("001"):
+            source = f"001, table {number} {source}".strip()
+        rows.append(PublishedRow(method=method, name=name, values=values, source=source))
+    return tuple(rows)
+
+
+_TABLE1 = """
+tag         | Zhao et al. (TAG) | 65.3 53.02 | (BSN's paper prints another AR@100 for this row)
+Dai et al.  | Dai et al.        | -    59.58 |
+Yao et al.  | Yao et al.        | -    63.12 |
+origin      | Lin et al. (BSN)  | 74.8 66.17 | (BSN's paper prints AR@100 74.16)
+se          | SE-ConvNet        | 75.0 66.57 | 001, table 3
+dense       | Mul-DenseNet      | 75.1 66.85 | 001, table 3
+mtn         | MTN               | 75.6 67.26 |
+"""
+_ON_C3D = "(BSN on C3D features; 37.46 46.06 53.21 60.64 on two-stream ones)"
+_TABLE2 = f"""
+DAPs      | DAPs      | 13.56 23.83 33.96 49.29 |
+SCNN-prop | SCNN-prop | 17.22 26.17 37.01 51.57 |
+SST       | SST       | 19.90 28.36 37.90 51.58 |
+TURN      | TURN      | 19.63 27.96 38.34 53.52 |
+origin    | BSN       | 29.58 37.38 45.55 54.67 | {_ON_C3D}
+mtn       | MTN       | 30.61 38.12 46.24 55.31 | (its features are not named)
+"""
+_TABLE3 = """
+origin | Origin       | 29.2 46.9 54.9 69.6 74.8 66.17 |
+se     | SE-ConvNet   | 30.3 47.6 55.3 69.9 75.0 66.57 |
+dense  | Mul-DenseNet | 31.7 48.2 55.6 70.2 75.1 66.85 |
+mtn    | MTN          | 33.2 49.0 56.2 70.6 75.6 67.26 |
+"""
 
 TABLES: Mapping[TableName, Table] = {
     "table1": Table(
         title="proposals on ActivityNet-1.3 (validation), ActivityNet's protocol",
-        metrics=_ONE,
-        rows=(
-            _row(
-                "tag",
-                "Zhao et al. (TAG)",
-                _ONE,
-                "65.3 53.02",
-                "001, table 1 (BSN's paper prints another AR@100 for this row)",
-            ),
-            _row("Dai et al.", "Dai et al.", _ONE, "- 59.58", "001, table 1"),
-            _row("Yao et al.", "Yao et al.", _ONE, "- 63.12", "001, table 1"),
-            _row(
-                "origin",
-                "Lin et al. (BSN)",
-                _ONE,
-                "74.8 66.17",
-                "001, table 1 (BSN's paper prints AR@100 74.16)",
-            ),
-            _row("se", "SE-ConvNet", _ONE, "75.0 66.57", _ABLATION),
-            _row("dense", "Mul-DenseNet", _ONE, "75.1 66.85", _ABLATION),
-            _row("mtn", "MTN", _ONE, "75.6 67.26", "001, table 1"),
-        ),
+        metrics=("AR@100", "AUC"),
+        rows=_rows(1, ("AR@100", "AUC"), _TABLE1),
     ),
     "table2": Table(
         title="proposals on THUMOS14 (test), THUMOS14's protocol",
         metrics=THUMOS14,
-        rows=(
-            _row("DAPs", "DAPs", THUMOS14, "13.56 23.83 33.96 49.29", _THUMOS14),
-            _row("SCNN-prop", "SCNN-prop", THUMOS14, "17.22 26.17 37.01 51.57", _THUMOS14),
-            _row("SST", "SST", THUMOS14, "19.90 28.36 37.90 51.58", _THUMOS14),
-            _row("TURN", "TURN", THUMOS14, "19.63 27.96 38.34 53.52", _THUMOS14),
-            _row(
-                "origin",
-                "BSN",
-                THUMOS14,
-                "29.58 37.38 45.55 54.67",
-                "001, table 2 (BSN on C3D features; 37.46 46.06 53.21 60.64 on two-stream ones)",
-            ),
-            _row(
-                "mtn",
-                "MTN",
-                THUMOS14,
-                "30.61 38.12 46.24 55.31",
-                "001, table 2 (its features are not named)",
-            ),
-        ),
+        rows=_rows(2, THUMOS14, _TABLE2),
     ),
     "table3": Table(
         title="ablation of MTN on ActivityNet-1.3, ActivityNet's protocol",
         metrics=ACTIVITYNET,
+        rows=_rows(3, ACTIVITYNET, _TABLE3),
         others_below=True,
-        rows=(
-            _row("origin", "Origin", ACTIVITYNET, "29.2 46.9 54.9 69.6 74.8 66.17", _ABLATION),
-            _row("se", "SE-ConvNet", ACTIVITYNET, "30.3 47.6 55.3 69.9 75.0 66.57", _ABLATION),
-            _row("dense", "Mul-DenseNet", ACTIVITYNET, "31.7 48.2 55.6 70.2 75.1 66.85", _ABLATION),
-            _row("mtn", "MTN", ACTIVITYNET, "33.2 49.0 56.2 70.6 75.6 67.26", _ABLATION),
-        ),
     ),
 }
 

@@ -1,12 +1,12 @@
 """Costs of messages and additions, fitted to measured all-reduces."""
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import nnls
 
 from actionspan.papers.ring.simulated import Costs
 from actionspan.papers.ring.simulated_rounds import simulated_seconds
@@ -58,7 +58,7 @@ def calibrate(rows: Iterable[Row], burst: float = 0.0, most_ranks: int = FITTED_
     for _ in range(_STEPS):
         simulated = _simulated(fitted, costs, burst)
         design = _slopes(fitted, costs, burst) / simulated[:, None]
-        step = _not_negative(design, 1 - np.log(simulated / measured)) - costs
+        step = nnls(design, 1 - np.log(simulated / measured))[0] - costs
         while (moved := _squares(fitted, costs + step, burst)) > error and abs(step).max() > 0:
             step = np.where(np.abs(step) > 1e-9 * np.abs(costs), step / 2, 0.0)
         if error - moved <= 1e-12 * error:
@@ -124,22 +124,3 @@ def _start(rows: Sequence[Row], measured: Floats, burst: float) -> Floats:
         costs *= math.exp(np.log(measured / _simulated(rows, costs, burst)).mean())
         starts.append((_squares(rows, costs, burst), costs))
     return min(starts, key=lambda start: start[0])[1]
-
-
-def _not_negative(design: Floats, target: Floats) -> Floats:
-    """Return the x of least |design·x - target| whose values are not negative.
-
-    Args:
-        design: (m, k) with a small k: every choice of columns is tried.
-        target: (m,).
-    """
-    best, least = np.zeros(design.shape[1]), float(np.square(target).sum())
-    for count in range(1, design.shape[1] + 1):
-        for columns in itertools.combinations(range(design.shape[1]), count):
-            part = design[:, columns]
-            values = np.linalg.lstsq(part, target, rcond=None)[0]
-            residual = float(np.square(part @ values - target).sum())
-            if (values >= 0).all() and residual < least:
-                best, least = np.zeros(design.shape[1]), residual
-                best[list(columns)] = values
-    return best

@@ -143,11 +143,13 @@ class _Network:
 
     def look_for_deadlock(self) -> None:
         """Wake everybody up when all ranks wait and nothing is on its way; the lock is held."""
-        stuck = {rank: one for rank, one in self.waiting.items() if one.complete is None}
+        stuck = {
+            rank: request for rank, request in self.waiting.items() if request.complete is None
+        }
         if len(stuck) + len(self.ended) == len(self.ranks):
             whom = "; ".join(
-                f"rank {rank} waits for rank {one.key[0]}, tag {one.key[1]}"
-                for rank, one in sorted(stuck.items())
+                f"rank {rank} waits for rank {request.key[0]}, tag {request.key[1]}"
+                for rank, request in sorted(stuck.items())
             )
             self.stop(f"nothing is on its way: {whom}")
 

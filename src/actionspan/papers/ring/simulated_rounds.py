@@ -50,7 +50,7 @@ def simulated_seconds(
         (ranks,) seconds; the greatest is when all are done.
 
     Raises:
-        ValueError: An algorithm that is none, or a tensor that is no whole number of values.
+        ValueError: Unknown algorithm, or a tensor whose bytes are not a multiple of a value's.
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm {algorithm!r}: one of {', '.join(ALGORITHMS)}")
@@ -64,7 +64,7 @@ def simulated_seconds(
 
 
 def _piece_bytes(itemsize: int) -> int:
-    """Return how long a piece is, a whole number of values."""
+    """Return how long a piece is, a multiple of a value."""
     return max(1, PIECE_BYTES // itemsize) * itemsize
 
 
@@ -76,13 +76,13 @@ class _Clocks:
         self.store = costs.burst * costs.beta
         self.out_owed, self.in_owed = np.full((2, ranks), -self.store)
         self.costs, self.piece = costs, piece
-        self.begun = 0.0
+        self.start = 0.0
 
     def repeats(self) -> Iterator[None]:
         """Yield for each all-reduce to run, all ranks beginning at the same time."""
         for _ in range(SERIES if self.store else 1):
-            self.begun = float(self.now.max())
-            self.now = np.full_like(self.now, self.begun)
+            self.start = float(self.now.max())
+            self.now = np.full_like(self.now, self.start)
             yield
 
     def exchange(self, send: Floats, source: Any, receive: Floats, *, add: bool) -> None:
@@ -152,7 +152,7 @@ def _even_seconds(
             run(push_rounds(rank, workers), add=False)
             clocks.now = clocks.now + (workers - 1) * blocks * costs.gamma
             run(pull_rounds(rank, workers), add=False)
-    return np.tile(clocks.now - clocks.begun, workers // period)
+    return np.tile(clocks.now - clocks.start, workers // period)
 
 
 def _central_seconds(
@@ -187,15 +187,15 @@ def _central_seconds(
     client_in = _Bucket(store, clients)
     end = np.zeros(1)
     for _ in range(SERIES if store else 1):
-        begun = float(end.max())
-        first, last = (np.tile(at, clients) for at in client_out.send(begun, lengths * beta))
+        start = float(end.max())
+        first, last = (np.tile(at, clients) for at in client_out.send(start, lengths * beta))
         arrived = server_in.receive(first + alpha, last + alpha, arriving * beta)
         first, last = server_out.send(float((arrived + still_to_add).max()), leaving * beta)
         done = client_in.receive(
             first.reshape(shape) + alpha, last.reshape(shape) + alpha, leaving.reshape(shape) * beta
         )
         end = np.concatenate([last[-1:], done[-1]])
-    return end - begun
+    return end - start
 
 
 class _Bucket:
@@ -230,8 +230,8 @@ class _Bucket:
             lengths: The same of the seconds that it occupies its port.
         """
         total = np.cumsum(lengths, axis=0)
-        begun = np.maximum.accumulate(first - self.store - (total - lengths), axis=0)
-        owed = total + np.maximum(begun, self.owed)
+        start = np.maximum.accumulate(first - self.store - (total - lengths), axis=0)
+        owed = total + np.maximum(start, self.owed)
         self.owed = owed[-1:].reshape(self.owed.shape)
         return np.maximum.accumulate(np.maximum(last, owed), axis=0)
 
@@ -272,4 +272,4 @@ def _library_seconds(workers: int, tensor_bytes: int, costs: Costs, itemsize: in
             for step in reversed(range(steps)):
                 exchange(tensor_bytes / 2 ** (step + 1), step, add=False)
         clocks.exchange(receive, (rank + 1) % workers, send, add=False)
-    return clocks.now - clocks.begun
+    return clocks.now - clocks.start

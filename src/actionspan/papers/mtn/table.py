@@ -1,0 +1,184 @@
+"""Write a table of paper 001: means and intervals of our runs, and the published numbers."""
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.resampling import Floats, draw_videos, resampled_scores, seed_scores
+from actionspan.papers.estimates import Estimate, over_samples_and_seeds
+from actionspan.papers.mtn.published import TABLES, PublishedRow, TableName
+from actionspan.papers.mtn.scores import VideoScores, read_video_scores
+from actionspan.papers.tables import Row, add_files, add_outputs, write_table
+from actionspan.settings import add_settings, from_arguments
+
+TOO_FEW = "too few proposals"
+TOO_MANY = "too many proposals"
+NO_FRAMES = "no frame rates"
+_WHY_NOT = {
+    TOO_FEW: "the lists are shorter than that AN (proposals.suppression.keep and "
+    "evaluation.baseline.proposals set their length)",
+    TOO_MANY: "one percent of the lists is more than that AN",
+    NO_FRAMES: "THUMOS14's protocol needs the frame rate of each video",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--table", required=True, choices=list(TABLES), help="which")
+    add_scores(parser)
+
+
+def add_scores(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of what is made of scores by video."""
+    form = "{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed"
+    add_files(parser, "--videos", form)
+    add_features(parser)
+    parser.add_argument("--subset", default="validation", help="default: validation")
+    add_outputs(parser)
+    add_settings(parser, EvaluationSettings)
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of the file that says what was measured."""
+    parser.add_argument(
+        "--features", type=Path, required=True, help="features.h5, whose attributes describe it"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write one table as TSV and Markdown."""
+    settings = from_arguments(EvaluationSettings, arguments)
+    scores = read_video_scores(arguments.videos)
+    rows = table_rows(arguments.table, scores, settings)
+    measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
+    caption = table_caption(arguments.table, rows, scores, measured, settings)
+    metrics = list(map(heading, TABLES[arguments.table].metrics))
+    titles = {"method": "method", "published_as": "published as"}
+    titles |= {metric: f"{metric}, ours" for metric in metrics}
+    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
+    titles |= {"published_source": "source of the published numbers"}
+    write_table(arguments, rows, caption, f"ll{'r' * 2 * len(metrics)}l", titles)
+
+
+def measured_on(features: Path) -> str:
+    """Return on what the scores were measured, from the attributes of features.h5."""
+    from actionspan.features.store import read_description
+
+    return ", on ".join(read_description(features))
+
+
+def table_rows(
+    name: TableName, scores: Mapping[str, VideoScores], settings: EvaluationSettings
+) -> list[Row]:
+    """Return the rows: the paper's in its order; ours without a published number above or below.
+
+    Args:
+        name: Which table.
+        scores: By method; at least one.
+        settings: How the intervals are made.
+    """
+    table = TABLES[name]
+    means = resample(scores, table.metrics, settings)
+    published = {row.method: row for row in table.rows}
+    rows: list[Row] = []
+    others = [name for name in scores if name not in published]
+    for method in [*published, *others] if table.others_below else [*others, *published]:
+        none = PublishedRow(method=method, name="", values={}, source="")
+        printed = published.get(method, none)
+        scored = scores.get(method)
+        row: dict[str, str | Estimate] = {"method": method, "published_as": printed.name}
+        row["seeds"] = "" if scored is None else str(len(scored.values))
+        for column, metric in enumerate(table.metrics):
+            cell = Estimate()
+            if scored is not None:
+                seeds, drawn = (values[:, column] for values in means[method])
+                videos, value = len(scored.video_ids), float(seeds.mean())
+                cell = over_samples_and_seeds(value, [seeds], drawn, videos, settings.confidence)
+                if math.isnan(value):  # some seed has none
+                    cell = replace(cell, why_not=why_not(scored, metric))
+            # two seeds can have an interval wider than what a percentage can be
+            row[heading(metric)] = cell.percentage()
+            row[f"{heading(metric)}_published"] = printed.values.get(metric, "")
+        rows.append({**row, "published_source": printed.source})
+    return rows
+
+
+def resample(
+    scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
+) -> dict[str, tuple[Floats, Floats]]:
+    """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
+    videos = len(next(iter(scores.values())).video_ids)
+    drawn = draw_videos(videos, settings.resamples, settings.seed)
+    means = {}
+    for method, scored in scores.items():
+        values = scored.of(metrics)
+        means[method] = (
+            seed_scores(values, scored.instances),
+            resampled_scores(values, scored.instances, drawn),
+        )
+    return means
+
+
+def why_not(scores: VideoScores, metric: str) -> str:
+    """Return why a method has no value of one of THUMOS14's measures, in a few words."""
+    number = int(metric.rpartition("@")[2])
+    with_any = np.maximum((scores.proposals > 0).sum(axis=1), 1)  # (S,) videos that take part
+    lengths = scores.proposals.sum(axis=1) / with_any  # (S,) AN at 100 percent of the lists
+    if (lengths < number).any():
+        return TOO_FEW
+    return TOO_MANY if (lengths / 100 > number).any() else NO_FRAMES
+
+
+def heading(metric: str) -> str:
+    """Return a measure's name in a table of one protocol: AR@50 of thumos14_AR@50."""
+    return metric.removeprefix("thumos14_")
+
+
+def table_caption(
+    name: TableName,
+    rows: Sequence[Row],
+    scores: Mapping[str, VideoScores],
+    measured: str,
+    settings: EvaluationSettings,
+) -> list[str]:
+    """Return what a reader must know before comparing: on what ours was measured, and how."""
+    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
+    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
+    return [
+        f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.",
+        f"Ours: {measured_words(scores, measured, settings)}",
+        "The published numbers are of other features and other data: the order of the methods "
+        "can be compared, the numbers cannot.",
+        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
+    ]
+
+
+def measured_words(
+    scores: Mapping[str, VideoScores], measured: str, settings: EvaluationSettings
+) -> str:
+    """Return on what our scores were measured, and what their interval is, as two sentences."""
+    first = next(iter(scores.values()))
+    counts: dict[int, list[str]] = {}
+    for method, scored in scores.items():
+        counts.setdefault(len(scored.values), []).append(method)
+    most = max(counts)
+    fewer = [f"{', '.join(counts[count])}: {count}" for count in sorted(counts) if count < most]
+    bootstrap = f"bootstrap, {settings.resamples:,} resamples"
+    if most == 1:
+        over = f"over videos only ({bootstrap}), which says nothing about another training"
+    else:
+        over = f"over videos ({bootstrap}) and seeds (Student's t)"
+        if 1 in counts:
+            over += ", of one seed over videos only"
+    return (
+        f"{measured} "
+        f"({len(first.video_ids):,} videos with instances, {int(np.sum(first.instances)):,} "
+        f"instances). Mean over {most} seed{'s' if most > 1 else ''}"
+        f"{' (' + '; '.join(fewer) + ')' if fewer else ''} and, in brackets, the "
+        f"{100 * settings.confidence:.4g} % interval {over}."
+    )

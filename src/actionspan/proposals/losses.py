@@ -1,0 +1,37 @@
+"""Draw the losses of the evaluator's training over epochs."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.files.storage import read_tsv
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--log", type=Path, required=True, help="pem.tsv of `proposals train`")
+    parser.add_argument("--out", type=Path, required=True, help=".svg or .png")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Draw the figure; the log of a training without candidates is empty, and so is its figure."""
+    from matplotlib.figure import Figure
+
+    from actionspan.files.figures import house_style, save_figure
+
+    try:
+        rows = [(int(row["epoch"]), *_losses(row)) for row in read_tsv(arguments.log)]
+    except (KeyError, ValueError):
+        raise InputError(f"{arguments.log}: not the log of an evaluator's training") from None
+    with house_style():
+        figure = Figure(figsize=(4.8, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for place, name in enumerate(("training", "validation"), start=1):
+            axes.plot([row[0] for row in rows], [row[place] for row in rows], label=name)
+        axes.set(xlabel="epoch", ylabel="smooth-L1 loss", title="Evaluator of candidates")
+        axes.legend(frameon=False)
+        save_figure(figure, arguments.out)
+
+
+def _losses(row: dict[str, str]) -> tuple[float, float]:
+    return float(row["training_loss"]), float(row["validation_loss"])

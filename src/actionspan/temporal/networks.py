@@ -1,0 +1,40 @@
+"""What a temporal network is, and the register in which each stands by its names."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from torch import nn
+
+from actionspan.temporal.settings import ModelName, TemporalSettings
+
+SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
+
+
+class TemporalNetwork(nn.Module):
+    """Takes features (B, T, C) and returns probabilities (B, T, 3) of start, action and end."""
+
+    channels: int
+
+
+Network = TypeVar("Network", bound=type[TemporalNetwork])
+NETWORKS: dict[ModelName, Callable[[int, TemporalSettings], TemporalNetwork]] = {}
+
+
+def network(name: ModelName, *more: str, **fixed: Any) -> Callable[[Network], Network]:
+    """Register the class below under a name.
+
+    Args:
+        name: The model's.
+        more: Settings that it takes beside those of `SHAPE`.
+        fixed: Arguments that are always the same under this name.
+    """
+
+    def register(made: Network) -> Network:
+        def build(channels: int, settings: TemporalSettings) -> TemporalNetwork:
+            given = {key: getattr(settings, key) for key in (*SHAPE, *more)}
+            return made(channels, **given, **fixed)
+
+        NETWORKS[name] = build
+        return made
+
+    return register

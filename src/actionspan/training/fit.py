@@ -1,0 +1,137 @@
+"""The training loop, and what comes before and after it on one rank or many."""
+
+import math
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from actionspan.errors import InputError
+from actionspan.files.torch_files import write_torch
+from actionspan.parallel.communicator import Communicator
+from actionspan.parallel.launch import root_first
+from actionspan.parallel.replica import Replica
+from actionspan.parallel.watchdog import watched
+from actionspan.running.progress import progress
+from actionspan.training.run import Row, Run
+from actionspan.training.stopwatch import Stopwatch
+
+PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
+Data = TypeVar("Data")
+
+
+def begin(
+    comm: Communicator | None,
+    stall_seconds: float,
+    read: Callable[[], Data],
+    build: Callable[[Data], Run],
+    checkpoint: Path | None,
+) -> tuple[Data, Run]:
+    """Read the data, build the run and go back to its checkpoint; all ranks begin alike.
+
+    Args:
+        comm: The ranks; None: this process is alone.
+        stall_seconds: Deadline of an exchange; the preparation may take ten times as long.
+        read: Reads the data; rank 0 first, so that a mistake is reported once.
+        build: Makes the run before its first epoch, its replica included.
+        checkpoint: Where rank 0 looks for one; None: nowhere.
+
+    Raises:
+        InputError: What `read` and `build` raise.
+    """
+    with watched(comm, PREPARATION * stall_seconds) as waiting:
+        data = read() if comm is None else root_first(comm, read, waiting("the data"))
+        with waiting("the first weights"):
+            run = build(data)
+        with waiting("the state to start from"):
+            rank = run.replica.rank
+            state = run.resume(checkpoint) if rank == 0 and checkpoint is not None else None
+            if comm is not None:
+                state = comm.bcast(state, root=0)
+            if state is not None:
+                run.restore(state)
+    return data, run
+
+
+def fit(
+    run: Run,
+    epochs: int,
+    train_epoch: Callable[[int], Row],
+    validate: Callable[[], Row],
+    *,
+    learning_rate: Callable[[int], float],
+    score: Callable[[Row], float],
+    checkpoint: Path | None,
+    title: str = "",
+    report: Callable[[Row], None] = lambda row: None,
+    stopwatch: Stopwatch | None = None,
+) -> int:
+    """Train up to the last epoch, with a checkpoint after each; return how many were made here.
+
+    Args:
+        run: At its start, or restored.
+        epochs: The last epoch.
+        train_epoch: Makes the epoch of a number (from 1) and returns columns of the log, alike on
+            all ranks; one is `training_loss`.
+        validate: Measures the model after it; returns further columns.
+        learning_rate: Of an epoch.
+        score: Of an epoch's row, the higher the better: which epoch is the best.
+        checkpoint: Where rank 0 writes it; None: nowhere.
+        title: What the progress on rank 0 is called; empty: none is shown.
+        report: Called on rank 0 after each epoch.
+        stopwatch: Takes the seconds of `validation` and `checkpoint`.
+
+    Raises:
+        InputError: The loss is no longer a number, or there is no room for the checkpoint.
+    """
+    replica, stopwatch = run.replica, stopwatch or Stopwatch()
+    left = range(run.epoch + 1, epochs + 1)
+    shown = title and replica.rank == 0
+    for epoch in progress(left, title, len(left), unit="epoch") if shown else left:
+        begun = time.perf_counter()
+        # train
+        for optimiser in run.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = learning_rate(epoch)
+        for model in run.models:
+            model.train()
+        row = {"epoch": epoch, "learning_rate": learning_rate(epoch), **train_epoch(epoch)}
+        if not math.isfinite(row["training_loss"]):  # the same on all ranks
+            raise InputError(
+                f"the training loss is {row['training_loss']} in epoch {epoch}; "
+                f"lower learning_rate, now {learning_rate(1)}"
+            )
+        # validate, and keep the weights if they are the best
+        with replica.first_buffers():
+            with stopwatch.part("validation", replica):
+                row |= validate()
+            run.keep(score(row))
+        run.epoch = epoch
+        run.rows.append({"seconds": time.perf_counter() - begun, **row})
+        # write the checkpoint
+        with stopwatch.part("checkpoint", replica):
+            state = run.state()  # all ranks give their own
+            if replica.rank == 0 and checkpoint is not None:
+                write_torch(checkpoint, state)
+        if replica.rank == 0:
+            report(run.rows[-1])
+    return len(left)
+
+
+def end(run: Run, checkpoint: Path) -> None:
+    """Leave the ranks and delete the checkpoint, when all results are written."""
+    run.replica.close()
+    if run.replica.rank == 0:
+        checkpoint.unlink(missing_ok=True)
+
+
+def introduce(replica: Replica) -> None:
+    """Print which process is which rank: a launcher names a process that was killed by its PID."""
+    part = "server" if replica.worker is None else "worker"
+    name = f"{replica.rank} {part} (pid {os.getpid()} on {socket.gethostname()})"
+    names = replica.gather(name, "the names of the ranks")
+    if replica.rank == 0:
+        print(f"ranks: {', '.join(names)}", file=sys.stderr, flush=True)

@@ -1,0 +1,52 @@
+"""Where the seconds of a training go."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from actionspan.parallel.replica import Replica
+
+
+@dataclass
+class Stopwatch:
+    """Seconds since `begun` (of `time.perf_counter`), and the parts of them `spent` on things."""
+
+    begun: float = field(default_factory=time.perf_counter)
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, begun: float, without: float = 0.0) -> None:
+        """Add the time since `begun`, less `without` seconds, to `name`."""
+        self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - begun - without
+
+    @contextmanager
+    def part(self, name: str, replica: Replica) -> Iterator[None]:
+        """Add the time of a block to `name`, without what the replica waited for others in it."""
+        begun, waited = time.perf_counter(), replica.seconds["exchange"]
+        yield
+        self.add(name, begun, without=replica.seconds["exchange"] - waited)
+
+    def loop(self, items: Iterable[Any], coming: str, work: str, replica: Replica) -> Iterator[Any]:
+        """Yield `items`; time the caller's loop from outside.
+
+        Args:
+            items: What to loop over.
+            coming: What the time is added to that items take to come.
+            work: The same for the body of the loop, without its waiting for other ranks.
+            replica: Whose waiting that is.
+        """
+        source = iter(items)
+        while True:
+            begun = time.perf_counter()
+            item = next(source, None)
+            self.add(coming, begun)
+            if item is None:
+                return
+            with self.part(work, replica):
+                yield item
+
+    def report(self) -> dict[str, float]:
+        """Return all seconds: `seconds` in total and `{name}_seconds` for each part."""
+        total = time.perf_counter() - self.begun
+        return {"seconds": total} | {f"{name}_seconds": part for name, part in self.spent.items()}

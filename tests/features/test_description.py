@@ -1,0 +1,50 @@
+"""What features.h5 says about itself, for captions."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.dataset.index import data_name
+from actionspan.dataset.tables import read_name, write_annotations
+from actionspan.errors import InputError
+from actionspan.features.collect import collect
+from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.features.store import read_description
+
+
+def test_the_encoders_are_named_with_their_weights_and_pictures():
+    settings = EncoderSettings(flow_weights=Path("a/flow.pt"), flow_histogram=True)
+    assert settings.described("dis") == (
+        "pooled features of efficientnet_lite0 on RGB, efficientnet_lite0 with weights flow.pt on "
+        "dis flow, a histogram of flow"
+    )
+    trained = {"rgb_weights": Path("rgb/model.pt"), "flow_weights": Path("flow/model.pt")}
+    words = EncoderSettings(source="scores", **trained).described("tvl1")
+    assert words.startswith("class scores of efficientnet_lite0 with weights model.pt on RGB, ")
+    assert words.endswith(" on tvl1 flow")
+
+
+def test_the_description_and_the_name_of_the_data_go_into_features(
+    tmp_path, write_tables, write_shard
+):
+    shard = write_shard("s", {"a": {"rgb": np.ones((5, 3))}})
+    with h5py.File(shard, "a") as file:
+        file.attrs["description"] = "numbers"
+    videos, annotations = write_tables({"a": "training"})
+    write_annotations(annotations, [], "some videos")
+    assert read_name(annotations) == "some videos"
+    (tmp_path / "annotations.csv").write_text("video_id,start,end,label\n")
+    assert read_name(tmp_path / "annotations.csv") == "a data set without a name"
+    plain = RescaleSettings(components=0, standardise="none")
+    collect([shard], videos, annotations, tmp_path / "f.h5", plain)
+    assert read_description(tmp_path / "f.h5") == ("numbers", "some videos")
+    with pytest.raises(InputError, match="s.h5: no attribute data"):
+        read_description(shard)
+
+
+def test_a_data_set_is_named_by_its_folder_or_its_annotations(tmp_path):
+    folder = tmp_path / "cats" / "videos"
+    assert data_name(folder, tmp_path / "a.json") == "the videos of cats/videos"
+    assert data_name(None, folder / "a.json") == "the data set of videos/a.json"

@@ -1,0 +1,210 @@
+"""The paper's tables: our means, empty cells where there is nothing, and the printed numbers."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.files.storage import read_tsv
+from actionspan.papers.mtn.published import TABLES, published_value
+from actionspan.papers.mtn.scores import read_video_scores
+from actionspan.papers.mtn.table import measured_words, table_caption, table_rows, why_not
+from actionspan.papers.tables import table_cells
+from evaluation.scores import write_scores
+from papers.mtn.features import write_features
+from papers.steps import outputs, run_step
+
+SETTINGS = EvaluationSettings(resamples=200)
+MEASURED = "features of X, on the set Y, subset validation"
+PAPER = Path(__file__).parents[3].parent / "shared" / "papers" / "001_16e44f1a53758f77.txt"
+
+
+@pytest.fixture
+def scores(tmp_path):
+    levels = {
+        "mtn": (0.6, 0.7, 0.9),
+        "mtn-seed2": (0.8, 0.7, 0.7),
+        "origin": (0.5, 0.6, 0.7),
+        "random": (0.1, 0.2, 0.3),
+    }
+    paths = [write_scores(tmp_path / f"{name}.tsv", values) for name, values in levels.items()]
+    return read_video_scores(paths)
+
+
+def cells(name, scores):
+    columns, rows = table_cells(table_rows(name, scores, SETTINGS))
+    return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
+
+
+def test_ours_are_instance_weighted_means_over_seeds_and_the_rest_is_empty(scores):
+    table = cells("table1", scores)
+    # instances 1, 2, 3
+    mean = 100 * np.mean([(0.6 + 2 * 0.7 + 3 * 0.9) / 6, (0.8 + 2 * 0.7 + 3 * 0.7) / 6])
+    assert table["mtn"]["AR@100"] == f"{mean:.2f}"
+    assert table["mtn"]["AUC"] == f"{0.9 * mean:.2f}"
+    assert table["mtn"]["seeds"] == "2"
+    # two seeds 5 points apart: t with 1 degree of freedom, 12.7, times 2.5, and the videos' part
+    low, high = (float(table["mtn"][f"AR@100_{end}"]) for end in ("low", "high"))
+    assert low < mean - 12.7062 * abs(0.6 + 2.7 - 0.8 - 2.1) * 100 / 6 / 2
+    assert high == 100, "no more than a percentage can be"
+    assert table["mtn"]["AR@100_published"] == "75.6"
+    assert table["origin"]["seeds"] == "1"
+    assert table["random"]["AUC_published"] == table["random"]["published_source"] == ""
+    for name in ("tag", "Dai et al.", "Yao et al.", "se", "dense"):
+        assert {table[name][key] for key in ("seeds", "AUC", "AUC_low", "AR@100_high")} == {""}
+    assert table["Dai et al."]["AR@100_published"] == ""
+    assert table["Dai et al."]["AUC_published"] == "59.58"
+
+
+def test_rows_of_ours_alone_come_first_then_those_of_the_paper_in_its_order(scores):
+    order = ["random", "tag", "Dai et al.", "Yao et al.", "origin", "se", "dense", "mtn"]
+    assert list(cells("table1", scores)) == order
+    assert list(cells("table2", scores))[:5] == ["random", "DAPs", "SCNN-prop", "SST", "TURN"]
+    # the ablation has its four models first
+    assert list(cells("table3", scores)) == ["origin", "se", "dense", "mtn", "random"]
+
+
+def test_an_interval_does_not_depend_on_the_methods_beside_it(scores):
+    alone = cells("table1", {"mtn": scores["mtn"]})["mtn"]
+    assert alone == cells("table1", scores)["mtn"]
+
+
+def test_numbers_that_the_lists_are_too_short_for_are_empty(scores, tmp_path):
+    table = cells("table2", scores)
+    assert table["mtn"]["AR@100"] != ""
+    for end in ("", "_low", "_high"):
+        assert table["mtn"][f"AR@200{end}"] == ""
+    assert table["mtn"]["AR@200_published"] == "46.24"
+    path = write_scores(tmp_path / "long" / "mtn.tsv", (0.6, 0.7, 0.9), long_lists=True)
+    assert cells("table2", read_video_scores([path]))["mtn"]["AR@500"] == "78.33"
+
+
+def test_one_video_and_seed_have_an_interval_of_no_width(tmp_path):
+    scores = read_video_scores([write_scores(tmp_path / "mtn.tsv", (0.6,))])
+    row = cells("table3", scores)["mtn"]
+    assert row["AUC"] == row["AUC_low"] == row["AUC_high"] == "54.00"
+
+
+def test_the_caption_says_on_what_ours_was_measured(scores):
+    rows = table_rows("table2", scores, SETTINGS)
+    caption = "\n".join(table_caption("table2", rows, scores, MEASURED, SETTINGS))
+    assert "features of X, on the set Y, subset validation" in caption
+    assert "(3 videos with instances, 6 instances)" in caption
+    assert "Mean over 2 seeds (origin, random: 1)" in caption
+    assert (
+        "the 95 % interval over videos (bootstrap, 200 resamples) and seeds (Student's t), of one "
+        "seed over videos only." in caption
+    )
+    assert "of other features and other data" in caption
+
+
+def test_the_caption_of_one_seed_each_says_over_videos_only(scores):
+    alone = {"origin": scores["origin"], "random": scores["random"]}
+    words = measured_words(alone, MEASURED, SETTINGS)
+    assert "Mean over 1 seed and, in brackets" in words
+    assert "interval over videos only (bootstrap, 200 resamples)" in words
+    assert "Student" not in words
+
+
+def test_the_interval_of_one_seed_does_not_hold_what_seeds_would_add(scores):
+    one = scores["origin"]
+    two = replace(one, values=np.concatenate([one.values - 1, one.values + 1]), seeds=(1, 2))
+    alone, both = (cells("table1", {"origin": known})["origin"] for known in (one, two))
+    assert alone["AUC"] == both["AUC"]
+    # means 2 points apart: half their t interval, with 1 degree of freedom, is 12.7062
+    for end in ("AUC_low", "AUC_high"):
+        videos, too = (abs(float(row[end]) - float(row["AUC"])) for row in (alone, both))
+        assert too == pytest.approx(np.hypot(videos, 12.7062), abs=0.02)
+
+
+def page(name, folder):
+    """Return the lines of a table of the fixture's scores in Markdown."""
+    names = ("mtn", "mtn-seed2", "origin", "random")
+    run(folder, *(folder / f"{name}.tsv" for name in names), table=name)
+    return (folder / "t.md").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("proposals", "metric", "reason"),
+    [
+        ([[100, 100, 100]], "thumos14_AR@200", "too few proposals"),
+        ([[100, 100, 100]], "thumos14_AR@100", "no frame rates"),
+        ([[300, 300, 0]], "thumos14_AR@200", "no frame rates"),  # the mean of those that have any
+        ([[300, 300, 300], [200, 200, 100]], "thumos14_AR@200", "too few proposals"),
+        ([[5100, 5100, 5100]], "thumos14_AR@50", "too many proposals"),
+        ([[0, 0, 0]], "thumos14_AR@50", "too few proposals"),
+    ],
+)
+def test_why_there_is_no_value(scores, proposals, metric, reason):
+    assert why_not(replace(scores["mtn"], proposals=np.array(proposals)), metric) == reason
+
+
+def test_markdown_says_why_a_cell_is_empty_and_the_caption_what_to_do(scores, tmp_path):
+    lines = page("table2", tmp_path)
+    (mtn,) = ([c.strip() for c in line.split("|")] for line in lines if line.startswith("| mtn"))
+    assert mtn[5:7] == ["too few proposals"] * 2
+    assert mtn[3].startswith(f"{cells('table2', scores)['mtn']['AR@50']} [")
+    (note,) = (line for line in lines if line.startswith("No value, too few proposals: "))
+    assert "proposals.suppression.keep" in note
+    assert not [line for line in page("table3", tmp_path) if "No value" in line]
+
+
+def test_published_numbers_are_those_of_the_paper():
+    if not PAPER.is_file():
+        pytest.skip(f"the papers are not here: {PAPER} is missing")
+    printed = set(re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", PAPER.read_text()))
+    for name, table in TABLES.items():
+        for row in table.rows:
+            for metric, cell in row.values.items():
+                fraction = f"{float(cell) / 100:.3f}"
+                is_fraction = name != "table2" and metric != "AUC"
+                assert (fraction if is_fraction else cell) in printed, (name, row.method, metric)
+
+
+def test_published_numbers_rise_with_the_average_number_and_agree_between_tables():
+    for name in ("table2", "table3"):
+        for row in TABLES[name].rows:
+            recalls = [float(row.values[one]) for one in TABLES[name].metrics if one != "AUC"]
+            assert recalls == sorted(recalls)
+    for method in ("origin", "se", "dense", "mtn"):
+        for metric in ("AR@100", "AUC"):
+            values = [published_value(table, method, metric) for table in ("table1", "table3")]
+            assert values[0] == values[1] is not None
+    assert published_value("table1", "Dai et al.", "AR@100") is None
+    assert published_value("table1", "nobody", "AUC") is None
+
+
+def run(tmp_path, *paths, table="table3"):
+    words = ["--table", table, "--features", write_features(tmp_path, "features", "videos")]
+    run_step("mtn", "table", *words, *outputs(tmp_path, "t"), "--videos", *paths)
+
+
+def test_the_command_writes_both_forms(tmp_path):
+    paths = [
+        write_scores(tmp_path / f"{name}.tsv", (0.5, 0.6))
+        for name in ("origin", "se", "dense", "mtn")
+    ]
+    run(tmp_path, *paths)
+    rows = read_tsv(tmp_path / "t.tsv")
+    assert [row["method"] for row in rows] == ["origin", "se", "dense", "mtn"]
+    markdown = (tmp_path / "t.md").read_text().splitlines()
+    assert markdown[0].startswith("Table 3 of paper 001")
+    lines = [line for line in markdown if line.startswith("|")]
+    assert len(lines) == 2 + 4
+    assert len({line.count("|") for line in lines}) == 1
+    before = (tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes()
+    run(tmp_path, *paths)
+    assert before == ((tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes())
+
+
+def test_the_command_names_a_bad_file_in_one_line(tmp_path):
+    path = tmp_path / "mtn.tsv"
+    path.write_text("video_id\tinstances\na\t1\n")
+    with pytest.raises(InputError) as error:
+        run(tmp_path, path)
+    assert str(error.value) == f"{path}: no column 'proposals'"
+    assert not (tmp_path / "t.tsv").exists()

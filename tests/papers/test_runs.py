@@ -1,0 +1,64 @@
+"""Names of runs and their seeds."""
+
+import re
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.papers.runs import (
+    by_seed,
+    named_files,
+    seeded,
+    split_seed,
+    with_seed,
+)
+from actionspan.plan.names import run_pattern
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mtn", ("mtn", 1)),
+        ("mtn-seed2", ("mtn", 2)),
+        ("my-seedless", ("my-seedless", 1)),
+        ("mtn-seed1", ("mtn-seed1", 1)),
+        ("a-seed2-seed30", ("a-seed2", 30)),
+    ],
+)
+def test_names(name, expected):
+    assert split_seed(name) == expected
+
+
+def test_an_empty_name_is_refused():
+    with pytest.raises(ValueError, match="an empty name"):
+        split_seed("")
+    with pytest.raises(InputError, match=r"^x: its path names no method; the form is y"):
+        named_files([""], ["x"], "y")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 10])
+def test_a_seed_is_named_and_read_back(seed):
+    assert split_seed(with_seed("mtn", seed)) == ("mtn", seed)
+
+
+def test_patterns_match_the_names_and_their_seeds_alone():
+    pattern = seeded(["mtn", "a.b"])
+    for name in ("mtn", "mtn-seed2", "mtn-seed10", "a.b"):
+        assert re.fullmatch(pattern, name)
+    for name in ("mtn-seed1", "mtn-seed02", "mtn-seed", "axb", "origin", ""):
+        assert not re.fullmatch(pattern, name)
+    assert not re.fullmatch(seeded([]), "")
+    for name in ("none-1", "ring-4", "ps-16"):
+        assert re.fullmatch(run_pattern(), name)
+    for name in ("none-2", "ring-0", "ring", "star-2"):
+        assert not re.fullmatch(run_pattern(), name)
+
+
+def test_seeds_rise_and_runs_keep_their_order():
+    files = by_seed([("b", 10, "x"), ("a", 1, "y"), ("b", 2, "z")])
+    assert [(key, list(seeds.items())) for key, seeds in files.items()] == [
+        ("b", [(2, "z"), (10, "x")]),
+        ("a", [(1, "y")]),
+    ]
+    with pytest.raises(InputError, match="second: a-seed3 is in first already"):
+        by_seed([(("a", "rgb"), 3, "first"), (("a", "rgb"), 3, "second")])

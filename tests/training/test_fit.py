@@ -1,0 +1,249 @@
+"""The engine with a toy module: resuming to the bit, keeping, logging, stopping with a line."""
+
+import math
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.errors import InputError
+from actionspan.files.storage import read_tsv
+from actionspan.parallel.in_process import InProcessAveraging
+from actionspan.parallel.member import AloneReplica
+from actionspan.parallel.settings import ParallelSettings
+from actionspan.running.determinism import seed_torch
+from actionspan.training.fit import begin, end, fit
+from actionspan.training.run import CHECKPOINT, Run
+
+EPOCHS = 5
+COLUMNS = ("epoch", "learning_rate", "training_loss", "validation_loss", "drawn")
+
+
+class Dice:
+    """Random numbers that go on from epoch to epoch."""
+
+    def __init__(self):
+        self.generator = torch.Generator().manual_seed(1)
+
+    def state(self):
+        return self.generator.get_state()
+
+    def restore(self, state):
+        self.generator.set_state(state)
+
+
+class Toy:
+    """A training of a linear module with batch norm, Adam and dice, on one process."""
+
+    def __init__(self, folder, *, keep="best", digest="toy", learners=1, whole=True, losses=()):
+        self.checkpoint = folder / CHECKPOINT
+        self.keep, self.digest, self.learners, self.whole = keep, digest, learners, whole
+        self.losses = dict(enumerate(losses, start=1))  # of validation, by epoch
+        self.spoilt_in = self.killed_in = None
+        self.trained = []
+
+    def build(self, _):
+        seed_torch(0)
+        models = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))]
+        seed_torch(0)
+        for _ in range(self.learners - 1):
+            models.append(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)))
+        optimisers = [torch.optim.Adam(model.parameters()) for model in models]
+        settings = ParallelSettings(averaging_steps=2, average_state=self.whole)
+        replica = (
+            InProcessAveraging(models, optimisers, settings)
+            if self.learners > 1
+            else AloneReplica(optimisers[0])
+        )
+        self.dice = Dice()
+        return Run(
+            digest=self.digest,
+            models=models,
+            optimisers=optimisers,
+            replica=replica,
+            keep_best=self.keep == "best",
+            more=self.dice,
+        )
+
+    def train_epoch(self, epoch):
+        total, drawn = 0.0, 0.0
+        for step in range(3):
+            for learner, (model, optimiser) in enumerate(
+                zip(self.run.models, self.run.optimisers, strict=True)
+            ):
+                if (epoch, step) == (self.killed_in, 1):
+                    raise KeyboardInterrupt
+                assert model.training
+                seed_torch(epoch, step, learner)
+                inputs = torch.randn(6, 3)
+                roll = torch.rand((), generator=self.dice.generator)
+                drawn += float(roll)
+                optimiser.zero_grad()
+                loss = (model(inputs)[:, 0] - roll * inputs.sum(dim=1)).square().mean()
+                loss.backward()
+                total += float(loss.detach())
+            self.run.replica.step()
+        self.run.replica.synchronise()
+        self.trained.append(epoch)
+        return {"training_loss": math.nan if epoch == self.spoilt_in else total, "drawn": drawn}
+
+    def validate(self):
+        epoch = self.trained[-1]
+        self.weights_of[epoch] = {
+            name: value.clone() for name, value in self.run.models[0].state_dict().items()
+        }
+        return {"validation_loss": self.losses.get(epoch, float(epoch))}
+
+    def __call__(self, epochs=EPOCHS, killed_in=None, spoilt_in=None):
+        """Train, from the checkpoint if there is one; return the weights that are kept."""
+        self.killed_in, self.spoilt_in, self.weights_of = killed_in, spoilt_in, {}
+        _, self.run = begin(None, 1.0, lambda: None, self.build, self.checkpoint)
+        self.made = fit(
+            self.run,
+            epochs,
+            self.train_epoch,
+            self.validate,
+            learning_rate=lambda epoch: 0.1 / epoch,
+            score=lambda row: -row["validation_loss"],
+            checkpoint=self.checkpoint,
+        )
+        return {name: value.clone() for name, value in self.run.weights().items()}
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+def logged(toy):
+    return [[row[name] for name in COLUMNS] for row in toy.run.rows]
+
+
+@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize("options", [{}, {"learners": 2}, {"learners": 2, "whole": False}])
+def test_killed_in_any_epoch_it_ends_with_the_same_bits(tmp_path, keep, options):
+    losses = [3.0, 1.0, 2.0, 1.0, 5.0]
+    whole = Toy(tmp_path / "whole", keep=keep, losses=losses, **options)
+    expected = whole()
+    for killed_in in range(1, EPOCHS + 1):
+        toy = Toy(tmp_path / str(killed_in), keep=keep, losses=losses, **options)
+        with pytest.raises(KeyboardInterrupt):
+            toy(killed_in=killed_in)
+        assert toy.checkpoint.exists() == (killed_in > 1)
+        assert same(toy(), expected)
+        assert toy.made == EPOCHS - killed_in + 1
+        assert toy.trained == list(range(1, EPOCHS + 1))
+        assert logged(toy) == logged(whole)
+        end(toy.run, toy.checkpoint)
+        assert not toy.checkpoint.exists()
+
+
+def test_killed_in_every_epoch_too(tmp_path):
+    expected = Toy(tmp_path / "whole")()
+    toy = Toy(tmp_path / "killed")
+    for epoch in range(2, EPOCHS + 1):
+        with pytest.raises(KeyboardInterrupt):
+            toy(killed_in=epoch)
+    assert same(toy(), expected)
+
+
+def test_killed_after_the_last_epoch_nothing_is_trained_again(tmp_path):
+    toy = Toy(tmp_path)
+    expected, trained = toy(), list(toy.trained)
+    assert same(toy(), expected)
+    assert (toy.trained, toy.made) == (trained, 0)
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),
+    [
+        ([3, 1, 2, 1, 5], 2),  # the first of two that are equally good
+        ([5, 4, 3, 2, 1], 5),
+        ([1, 2, 3, 4, 5], 1),
+        ([math.nan, 4, 3, math.nan, 5], 3),
+        ([2, math.nan, math.nan, 3, 3], 1),
+    ],
+)
+def test_the_best_epoch_is_kept_or_the_last(tmp_path, losses, kept):
+    best, last = (Toy(tmp_path / keep, keep=keep, losses=losses) for keep in ("best", "last"))
+    assert same(best(), best.weights_of[kept])
+    assert same(last(), last.weights_of[EPOCHS])
+    assert not last.run.best_weights, "the last epoch needs no copy of the weights"
+    assert not same(best.weights_of[1], best.weights_of[2])
+
+
+def test_the_learning_rate_and_the_log_are_of_each_epoch(tmp_path):
+    toy = Toy(tmp_path)
+    toy()
+    assert toy.run.optimisers[0].param_groups[0]["lr"] == 0.1 / EPOCHS
+    toy.run.log(tmp_path / "log.tsv", (*COLUMNS, "seconds"))
+    rows = read_tsv(tmp_path / "log.tsv")
+    assert [int(row["epoch"]) for row in rows] == [1, 2, 3, 4, 5]
+    assert [float(row["learning_rate"]) for row in rows] == [0.1 / n for n in range(1, 6)]
+    assert all(float(row["seconds"]) > 0 for row in rows)
+
+
+def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
+    toy = Toy(tmp_path)
+    line = "the training loss is nan in epoch 3; lower learning_rate, now 0.1"
+    with pytest.raises(InputError, match=line):
+        toy(spoilt_in=3)
+    assert len(toy.run.rows) == 2
+    assert toy.checkpoint.exists()
+
+
+@pytest.mark.parametrize("change", ["digest", "bytes", "list"])
+def test_a_stale_checkpoint_is_one_line_and_training_starts_over(tmp_path, capsys, change):
+    with pytest.raises(KeyboardInterrupt):
+        Toy(tmp_path)(killed_in=3)
+    assert capsys.readouterr().err == ""
+    toy = Toy(tmp_path, digest="changed" if change == "digest" else "toy")
+    if change == "bytes":
+        toy.checkpoint.write_bytes(toy.checkpoint.read_bytes()[:-100])
+    elif change == "list":
+        torch.save([1, 2], toy.checkpoint)
+    weights = toy()
+    said = f"{toy.checkpoint}: made with different settings or data; starting over\n"
+    assert capsys.readouterr().err == said
+    assert toy.trained == [1, 2, 3, 4, 5]
+    assert same(weights, Toy(tmp_path / "fresh")())
+
+
+def test_resuming_is_said(tmp_path, capsys):
+    toy = Toy(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        toy(killed_in=3)
+    toy()
+    assert capsys.readouterr().err == f"{toy.checkpoint}: resuming after epoch 2\n"
+
+
+def test_without_room_for_the_checkpoint_the_one_before_stays(tmp_path):
+    """A limit on the size of files stands for a full disk."""
+    toy = Toy(tmp_path)
+    expected = Toy(tmp_path / "whole")()
+    with pytest.raises(KeyboardInterrupt):
+        toy(killed_in=3)
+    limits, signals = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        with pytest.raises(InputError, match=r"\.checkpoint\.pt: the file is larger than a file"):
+            toy()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, signals)
+    assert [path.name for path in Path(tmp_path).iterdir() if path.is_file()] == [CHECKPOINT]
+    toy.trained = [1, 2]
+    assert same(toy(), expected)
+    assert toy.trained == [1, 2, 3, 4, 5]
+
+
+def test_a_checkpoint_holds_each_tensor_once(tmp_path):
+    toy = Toy(tmp_path, keep="last")
+    toy()
+    state = toy.run.state()
+    model = toy.run.models[0].state_dict()
+    assert all(state["model"][name].data_ptr() == model[name].data_ptr() for name in model)
+    assert state["best_weights"] == {}

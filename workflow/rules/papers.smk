@@ -1,0 +1,196 @@
+# Runs of several seeds → the papers' tables, figures and verdicts on their claims.
+
+INTERVAL = ("resamples", "confidence", "seed")
+EXPERIMENT_INTERVAL = flags(
+    config["recognition"]["experiments"], "confidence", "resamples"
+)
+
+
+rule tables:
+    input:
+        expand(
+            "results/papers/mtn/{name}.{suffix}",
+            name=["table1", "table2", "table3", "claims"],
+            suffix=["tsv", "md"],
+        ),
+        multiext("results/papers/mtn/loss_curves", ".tsv", ".md", ".svg", ".png"),
+
+
+rule recognition_figures:
+    input:
+        expand(
+            "results/papers/aavg/{name}.{suffix}",
+            name=[*curve_figures(), "learning_rates"],
+            suffix=["tsv", "md", "svg", "png"],
+        ),
+        expand(
+            "results/papers/aavg/{name}.{suffix}",
+            name=["table1", "traffic", "claims"],
+            suffix=["tsv", "md"],
+        ),
+
+
+rule papers_mtn_table:
+    input:
+        videos=lambda wildcards: targets.table_scores(config, wildcards.table),
+        features="results/features/features.h5",
+        code=step("papers mtn table"),
+    output:
+        tsv="results/papers/mtn/{table,table[123]}.tsv",
+        markdown="results/papers/mtn/{table,table[123]}.md",
+    log:
+        "results/logs/papers_mtn_table/{table}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=flags(config["evaluation"]["protocol"], *INTERVAL),
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan papers mtn table --table {wildcards.table} --videos {input.videos}"
+        " --features {input.features} --subset {params.subset} {params.settings}"
+        " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule papers_mtn_claims:
+    input:
+        videos=targets.claim_scores(config),
+        logs=targets.loss_logs(config),
+        features="results/features/features.h5",
+        code=step("papers mtn claims"),
+    output:
+        tsv="results/papers/mtn/claims.tsv",
+        markdown="results/papers/mtn/claims.md",
+    log:
+        "results/logs/papers_mtn_claims.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=flags(config["evaluation"]["protocol"], *INTERVAL),
+        subset=config["evaluation"]["subset"],
+    shell:
+        "python -m actionspan papers mtn claims --videos {input.videos} --logs {input.logs}"
+        " --features {input.features} --subset {params.subset} {params.settings}"
+        " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule papers_mtn_loss_curves:
+    input:
+        logs=targets.loss_logs(config),
+        features="results/features/features.h5",
+        code=step("papers mtn loss-curves"),
+    output:
+        tsv="results/papers/mtn/loss_curves.tsv",
+        markdown="results/papers/mtn/loss_curves.md",
+        figures=multiext("results/papers/mtn/loss_curves", ".svg", ".png"),
+    log:
+        "results/logs/papers_mtn_loss_curves.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=flags(config["evaluation"]["protocol"], *INTERVAL),
+    shell:
+        "python -m actionspan papers mtn loss-curves --logs {input.logs}"
+        " --features {input.features} {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
+
+
+rule papers_aavg_curves:
+    input:
+        logs=lambda wildcards: targets.figure_logs(config, wildcards.figure),
+        scores=lambda wildcards: targets.trained_as(
+            targets.figure_logs(config, wildcards.figure)
+        ),
+        code=step("papers aavg curves"),
+    output:
+        tsv="results/papers/aavg/{figure}.tsv",
+        markdown="results/papers/aavg/{figure}.md",
+        figures=multiext("results/papers/aavg/{figure}", ".svg", ".png"),
+    log:
+        "results/logs/papers_aavg_curves/{figure}.log",
+    wildcard_constraints:
+        figure=one_of(curve_figures()),
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg curves --figure {wildcards.figure} --logs {input.logs}"
+        " --scores {input.scores} {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown}"
+        " --out-figures {output.figures} > {log} 2>&1"
+
+
+rule papers_aavg_rates:
+    input:
+        logs=targets.rate_logs(config),
+        scores=targets.trained_as(targets.rate_logs(config)),
+        code=step("papers aavg rates"),
+    output:
+        tsv="results/papers/aavg/learning_rates.tsv",
+        markdown="results/papers/aavg/learning_rates.md",
+        figures=multiext("results/papers/aavg/learning_rates", ".svg", ".png"),
+    log:
+        "results/logs/papers_aavg_rates.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg rates --logs {input.logs} --scores {input.scores}"
+        " {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown}"
+        " --out-figures {output.figures} > {log} 2>&1"
+
+
+rule papers_aavg_table:
+    input:
+        scores=targets.variant_scores(config),
+        code=step("papers aavg table"),
+    output:
+        tsv="results/papers/aavg/table1.tsv",
+        markdown="results/papers/aavg/table1.md",
+    log:
+        "results/logs/papers_aavg_table.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg table --scores {input.scores} {params.settings}"
+        " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule papers_aavg_traffic:
+    input:
+        logs=targets.compared_files(config, "log.tsv"),
+        scores=targets.compared_files(config, "scores.json")[0],
+        code=step("papers aavg traffic"),
+    output:
+        tsv="results/papers/aavg/traffic.tsv",
+        markdown="results/papers/aavg/traffic.md",
+    log:
+        "results/logs/papers_aavg_traffic.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg traffic --logs {input.logs} --scores {input.scores}"
+        " {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule papers_aavg_claims:
+    input:
+        logs=targets.compared_files(config, "log.tsv"),
+        scores=targets.compared_files(config, "scores.json"),
+        code=step("papers aavg claims"),
+    output:
+        tsv="results/papers/aavg/claims.tsv",
+        markdown="results/papers/aavg/claims.md",
+    log:
+        "results/logs/papers_aavg_claims.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg claims --logs {input.logs} --scores {input.scores}"
+        " {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
