@@ -205,7 +205,7 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
 def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
     path = tmp_path / "model.pt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"model.pt: not a whole file of torch.save"):
+    with pytest.raises(InputError, match=r"model.pt: not a complete torch.save file"):
         learn(stream="flow", rgb=path)
     with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
         train([clips], "rgb", tiny(pretrained=True), tmp_path / "out", weights=path)
