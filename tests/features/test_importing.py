@@ -107,7 +107,7 @@ def test_the_v_of_activitynet_is_optional(tmp_path, matrix, video, file):
 def test_two_files_of_one_video_are_refused(tmp_path, matrix):
     write(tmp_path / "x.npy", matrix)
     write(tmp_path / "x.csv", matrix)
-    with pytest.raises(InputError, match="x.csv beside it is of the same video"):
+    with pytest.raises(InputError, match="x.csv is of the same video"):
         find_file(tmp_path, "x")
 
 
@@ -117,7 +117,7 @@ def test_times_of_rows(make_video):
     np.testing.assert_allclose(even, [1.25, 3.75, 6.25, 8.75])
     strided = row_times(3, video, ExternalSettings(stride=16, offset=8))
     np.testing.assert_allclose(strided, [8 / 25, 24 / 25, 40 / 25])
-    with pytest.raises(InputError, match="row 39 lies at 25.28 s, the video ends at 10.00 s"):
+    with pytest.raises(InputError, match="row 39 is at 25.28 s, the video ends at 10.00 s"):
         row_times(40, video, ExternalSettings(stride=16, offset=8))
 
 

@@ -33,7 +33,7 @@ MOTION = ("frame_difference", "flow_magnitude")
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """One video of videos.tsv that has features, and the shard they are in."""
+    """A video of videos.tsv that has features, and their shard."""
 
     video: Video
     shard: Path
@@ -42,7 +42,7 @@ class _Source:
 
 @dataclass(frozen=True, kw_only=True)
 class _Raw:
-    """One video's features as its shard has them."""
+    """A video's features as its shard has them."""
 
     streams: dict[str, Float32]
     times: Float64
@@ -61,18 +61,18 @@ def collect(
     """Make features.h5.
 
     The training subset is read once for its moments and all videos once for their rows: memory
-    holds one video and one covariance a stream, whatever the number of videos.
+    holds a single video and a covariance for each stream.
 
     Args:
-        shards: Feature shards, by `features extract` or `features external`.
+        shards: Feature shards of `features extract` or `features external`.
         videos: videos.tsv.
-        annotations: annotations.json; a video it doesn't name counts as testing.
+        annotations: annotations.json; videos that it does not name count as testing.
         out: features.h5.
         settings: Steps, components and standardisation.
         all_needed: Whether a video without features is an error, not a line on standard error.
 
     Raises:
-        InputError: A shard is not whole, features don't fit together or are not finite, or there
+        InputError: A shard is incomplete, features do not fit together or are not finite, or there
             is no training video to fit on.
     """
     sources = _find_sources(shards, videos, annotations, all_needed)
@@ -97,6 +97,7 @@ def _find_sources(
     shards: Sequence[Path], videos: Path, annotations: Path, all_needed: bool
 ) -> list[_Source]:
     """Return the videos of videos.tsv that have features, sorted by id; report the others."""
+    # the shard of each video
     where: dict[str, Path] = {}
     for shard in shards:
         with open_h5(shard) as file:
@@ -104,7 +105,7 @@ def _find_sources(
                 if name in where:
                     raise InputError(f"{shard}: video {name} is in {where[name]} too")
                 where[name] = shard
-    subsets = {known.video_id: known.subset for known in read_annotations(annotations)}
+    # videos without features
     listed = sorted(read_videos(videos), key=lambda video: video.video_id)
     missing = [video.video_id for video in listed if video.video_id not in where]
     if missing:
@@ -118,19 +119,16 @@ def _find_sources(
         print(line, file=sys.stderr)
     if len(missing) == len(listed):
         raise InputError(f"{videos}: no shard has features of any of its {len(listed)} videos")
+    subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
     return [
-        _Source(
-            video=video,
-            shard=where[video.video_id],
-            subset=subsets.get(video.video_id, "testing"),
-        )
+        _Source(video=video, shard=where[name], subset=subsets.get(name, "testing"))
         for video in listed
-        if video.video_id in where
+        if (name := video.video_id) in where
     ]
 
 
 class _Shards:
-    """The shard files, one open at a time: neighbours in the order of ids often share one."""
+    """The shard files, open one at a time: neighbours in the order of ids often share a file."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
@@ -168,14 +166,14 @@ class _Shards:
 
 
 def _check(source: _Source, raw: _Raw, widths: dict[str, int], motion: list[str]) -> None:
-    """Check that a video's features fit those of the first."""
+    """Check that a video's features fit those of the first video."""
     where = f"{source.shard}: video {source.video.video_id}"
     if not raw.streams:
         raise InputError(f"{where}: no features (rgb, flow or external)")
-    found = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
-    if found != widths:
+    own = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
+    if own != widths:
         raise InputError(
-            f"{where}: {_list(found)} features, other videos have {_list(widths)}; "
+            f"{where}: {_list(own)} features, other videos have {_list(widths)}; "
             f"extract all shards with the same encoders"
         )
     if sorted(raw.motion) != motion:
@@ -199,8 +197,7 @@ def _fit(
 ) -> Transform:
     """Fit each stream's transform on the rescaled rows of the training subset.
 
-    With grid "video" every training video counts alike, whatever its length, because each has
-    `steps` rows.
+    With grid "video" all training videos have the same weight, as each has `steps` rows.
     """
     chosen = [source for source in sources if source.subset == "training"]
     if settings.standardise == "none" and not settings.components:
@@ -218,15 +215,16 @@ def _fit(
         length = video_steps(raw.times, duration, settings.steps, settings.grid)
         for stream, rows in raw.streams.items():
             moments[stream].add(rescale(rows, raw.times, duration, length, method))
+    windows = settings.grid == "windows"
     return Transform(
         steps=settings.steps,
         method=method,
         grid=settings.grid,
-        stride=settings.stride if settings.grid == "windows" else 0,
-        rest=settings.rest if settings.grid == "windows" else 0,
+        stride=settings.stride if windows else 0,
+        rest=settings.rest if windows else 0,
         streams={
-            stream: fit_stream(moments[stream], settings.components, settings.standardise)
-            for stream in widths
+            stream: fit_stream(seen, settings.components, settings.standardise)
+            for stream, seen in moments.items()
         },
     )
 
@@ -242,27 +240,28 @@ def _write(
     """Write the rows one video at a time, and what describes them."""
     for key, values in transform.to_arrays().items():
         file[f"transform/{key}"] = values
-    if transform.grid == "video":
-        lengths = [transform.steps] * len(sources)
-    else:
+    # the rows of each video
+    lengths = [transform.steps] * len(sources)
+    if transform.grid == "windows":
         lengths = [
             transform.length(opened.times(source), source.video.duration_seconds)
             for source in sources
         ]
     starts = [transform.starts(length) for length in lengths]
-    counts = [len(one) for one in starts]
+    counts = [len(firsts) for firsts in starts]
 
     def repeated(values: list[Any]) -> list[Any]:
         return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
 
     text = h5py.string_dtype()
-    names = repeated([one.video.video_id for one in sources])
+    names = repeated([source.video.video_id for source in sources])
     file.create_dataset("video_id", data=names, dtype=text)
-    file.create_dataset("subset", data=repeated([one.subset for one in sources]), dtype=text)
-    file["duration_seconds"] = repeated([one.video.duration_seconds for one in sources])
+    file.create_dataset("subset", data=repeated([source.subset for source in sources]), dtype=text)
+    file["duration_seconds"] = repeated([source.video.duration_seconds for source in sources])
     if transform.grid == "windows":
         file["first_step"] = np.concatenate(starts)
         file["length"] = np.array(repeated(lengths), np.int64)
+    # their features and curves
     width = sum(fitted.features for fitted in transform.streams.values())
     shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)

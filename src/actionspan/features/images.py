@@ -9,13 +9,9 @@ from actionspan.arrays import UInt8
 
 
 def fit_square(image: UInt8, size: int, crop: str) -> UInt8:
-    """Resize one image to a square.
+    """Resize an image, (h, w) or (h, w, 3), to a square of `size` pixels a side.
 
-    Args:
-        image: (h, w) or (h, w, 3).
-        size: Side of the square in pixels.
-        crop: `"squash"`: the whole image, its aspect changed; `"centre"`: the short side is
-            resized to `size` and the centre is cut out.
+    With crop `"squash"` the aspect of the image changes; with `"centre"` its centre is cut out.
     """
     height, width = image.shape[:2]
     if crop == "centre":
@@ -24,8 +20,7 @@ def fit_square(image: UInt8, size: int, crop: str) -> UInt8:
         image = image[top : top + short, left : left + short]
     if image.shape[:2] == (size, size):
         return image
-    shrinks = min(image.shape[:2]) > size
-    method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    method = cv2.INTER_AREA if min(image.shape[:2]) > size else cv2.INTER_LINEAR
     resized: Any = cv2.resize(np.ascontiguousarray(image), (size, size), interpolation=method)
     return np.asarray(resized, np.uint8)
 
