@@ -1,9 +1,9 @@
 """features.h5: the features of all shards, rescaled and standardised, video by video."""
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,6 @@ from actionspan.running.progress import progress
 
 STREAMS = ("rgb", "flow", "external")
 MOTION = ("frame_difference", "flow_magnitude")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Source:
-    """A video of videos.tsv that has features, and their shard."""
-
-    video: Video
-    shard: Path
-    subset: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,28 +66,21 @@ def collect(
         InputError: A shard is incomplete, features do not fit together or are not finite, or there
             is no training video to fit on.
     """
-    sources = _find_sources(shards, videos, annotations, all_needed)
-    with _Shards() as opened:
-        first = opened.read(sources[0])
-        widths = {stream: rows.shape[1] for stream, rows in first.streams.items()}
-        motion = sorted(first.motion)
-
-        def read(source: _Source) -> _Raw:
-            raw = opened.read(source)
-            _check(source, raw, widths, motion)
-            return raw
-
-        transform = _fit(sources, read, widths, settings)
+    listed, where = _find_features(shards, videos, all_needed)
+    subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
+    chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
+    with closing(_Shards(where)) as opened:
+        transform = _fit(chosen, opened, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
             file.attrs["description"] = opened.description
             file.attrs["data"] = read_name(annotations)
-            _write(file, sources, opened, read, transform, motion)
+            _write(file, chosen, opened, transform)
 
 
-def _find_sources(
-    shards: Sequence[Path], videos: Path, annotations: Path, all_needed: bool
-) -> list[_Source]:
-    """Return the videos of videos.tsv that have features, sorted by id; report the others."""
+def _find_features(
+    shards: Sequence[Path], videos: Path, all_needed: bool
+) -> tuple[list[Video], dict[str, Path]]:
+    """Return the videos that have features, sorted by id, and their shards; report the others."""
     # the shard of each video
     where: dict[str, Path] = {}
     for shard in shards:
@@ -119,99 +103,92 @@ def _find_sources(
         print(line, file=sys.stderr)
     if len(missing) == len(listed):
         raise InputError(f"{videos}: no shard has features of any of its {len(listed)} videos")
-    subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
-    return [
-        _Source(video=video, shard=where[name], subset=subsets.get(name, "testing"))
-        for video in listed
-        if (name := video.video_id) in where
-    ]
+    return [video for video in listed if video.video_id in where], where
 
 
 class _Shards:
     """The shard files, open one at a time: neighbours in the order of ids often share a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: dict[str, Path]) -> None:
+        self.where = where
         self.stack = ExitStack()
         self.path: Path | None = None
         self.file: Any = None
+        self.widths: dict[str, int] = {}  # of the streams of the first video that was read
+        self.motion: list[str] = []  # its curves
 
-    def __enter__(self) -> "_Shards":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.stack.close()
 
-    def group(self, source: _Source) -> Any:
-        if source.shard != self.path:
+    def group(self, video: Video) -> Any:
+        path = self.where[video.video_id]
+        if path != self.path:
             self.stack.close()
-            self.file, self.path = self.stack.enter_context(open_h5(source.shard)), source.shard
-        return self.file[source.video.video_id]
+            self.file, self.path = self.stack.enter_context(open_h5(path)), path
+        return self.file[video.video_id]
 
     @property
     def description(self) -> str:
         """What the features of the open shard are."""
         return str(self.file.attrs.get("description", "features without a description"))
 
-    def times(self, source: _Source) -> Float64:
-        values: Float64 = self.group(source)["time"][:].astype(np.float64)
+    def times(self, video: Video) -> Float64:
+        values: Float64 = self.group(video)["time"][:].astype(np.float64)
         return values
 
-    def read(self, source: _Source) -> _Raw:
-        group = self.group(source)
-        return _Raw(
+    def read(self, video: Video) -> _Raw:
+        """Return a video's features, which must fit those of the first video that was read."""
+        group = self.group(video)
+        raw = _Raw(
             streams={key: group[key][:].astype(np.float32) for key in STREAMS if key in group},
-            times=group["time"][:].astype(np.float64),
+            times=self.times(video),
             motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
         )
+        self._check(f"{self.path}: video {video.video_id}", raw)
+        return raw
 
-
-def _check(source: _Source, raw: _Raw, widths: dict[str, int], motion: list[str]) -> None:
-    """Check that a video's features fit those of the first video."""
-    where = f"{source.shard}: video {source.video.video_id}"
-    if not raw.streams:
-        raise InputError(f"{where}: no features (rgb, flow or external)")
-    own = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
-    if own != widths:
-        raise InputError(
-            f"{where}: {_list(own)} features, other videos have {_list(widths)}; "
-            f"extract all shards with the same encoders"
-        )
-    if sorted(raw.motion) != motion:
-        raise InputError(f"{where}: frame_difference and flow_magnitude unlike other videos'")
-    for stream, rows in raw.streams.items():
-        if len(rows) != len(raw.times) or len(rows) == 0:
-            raise InputError(f"{where}: {len(rows)} rows of {stream}, {len(raw.times)} times")
-        if not np.isfinite(rows).all():
-            raise InputError(f"{where}: {stream} holds values that are not finite")
+    def _check(self, where: str, raw: _Raw) -> None:
+        if not raw.streams:
+            raise InputError(f"{where}: no features (rgb, flow or external)")
+        widths = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
+        if not self.widths:
+            self.widths, self.motion = widths, sorted(raw.motion)
+        if widths != self.widths:
+            raise InputError(
+                f"{where}: {_list(widths)} features, other videos have {_list(self.widths)}; "
+                f"extract all shards with the same encoders"
+            )
+        if sorted(raw.motion) != self.motion:
+            raise InputError(f"{where}: frame_difference and flow_magnitude unlike other videos'")
+        for stream, rows in raw.streams.items():
+            if len(rows) != len(raw.times) or len(rows) == 0:
+                raise InputError(f"{where}: {len(rows)} rows of {stream}, {len(raw.times)} times")
+            if not np.isfinite(rows).all():
+                raise InputError(f"{where}: {stream} holds values that are not finite")
 
 
 def _list(widths: dict[str, int]) -> str:
     return ", ".join(f"{stream} {width}" for stream, width in widths.items())
 
 
-def _fit(
-    sources: list[_Source],
-    read: Callable[[_Source], _Raw],
-    widths: dict[str, int],
-    settings: RescaleSettings,
-) -> Transform:
+def _fit(videos: list[Video], opened: _Shards, settings: RescaleSettings) -> Transform:
     """Fit each stream's transform on the rescaled rows of the training subset.
 
     With grid "video" all training videos have the same weight, as each has `steps` rows.
     """
-    chosen = [source for source in sources if source.subset == "training"]
+    chosen = [video for video in videos if video.subset == "training"]
     if settings.standardise == "none" and not settings.components:
-        chosen = sources[:1]
+        chosen = videos[:1]
     if not chosen:
         raise InputError(
             "no video of the subset training has features to fit components and scales on; "
             "give --standardise none --components 0, or annotations with a training subset"
         )
     method = settings.method if settings.grid == "video" else "nearest"
-    moments = {stream: Moments(width) for stream, width in widths.items()}
-    for source in progress(chosen, "fitting", len(chosen)):
-        raw = read(source)
-        duration = source.video.duration_seconds
+    opened.read(videos[0])
+    moments = {stream: Moments(width) for stream, width in opened.widths.items()}
+    for video in progress(chosen, "fitting", len(chosen)):
+        raw, duration = opened.read(video), video.duration_seconds
         length = video_steps(raw.times, duration, settings.steps, settings.grid)
         for stream, rows in raw.streams.items():
             moments[stream].add(rescale(rows, raw.times, duration, length, method))
@@ -229,24 +206,14 @@ def _fit(
     )
 
 
-def _write(
-    file: h5py.File,
-    sources: list[_Source],
-    opened: _Shards,
-    read: Callable[[_Source], _Raw],
-    transform: Transform,
-    motion: list[str],
-) -> None:
+def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Transform) -> None:
     """Write the rows one video at a time, and what describes them."""
     for key, values in transform.to_arrays().items():
         file[f"transform/{key}"] = values
     # the rows of each video
-    lengths = [transform.steps] * len(sources)
+    lengths = [transform.steps] * len(videos)
     if transform.grid == "windows":
-        lengths = [
-            transform.length(opened.times(source), source.video.duration_seconds)
-            for source in sources
-        ]
+        lengths = [transform.length(opened.times(v), v.duration_seconds) for v in videos]
     starts = [transform.starts(length) for length in lengths]
     counts = [len(firsts) for firsts in starts]
 
@@ -254,10 +221,10 @@ def _write(
         return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
 
     text = h5py.string_dtype()
-    names = repeated([source.video.video_id for source in sources])
+    names = repeated([video.video_id for video in videos])
     file.create_dataset("video_id", data=names, dtype=text)
-    file.create_dataset("subset", data=repeated([source.subset for source in sources]), dtype=text)
-    file["duration_seconds"] = repeated([source.video.duration_seconds for source in sources])
+    file.create_dataset("subset", data=repeated([video.subset for video in videos]), dtype=text)
+    file["duration_seconds"] = repeated([video.duration_seconds for video in videos])
     if transform.grid == "windows":
         file["first_step"] = np.concatenate(starts)
         file["length"] = np.array(repeated(lengths), np.int64)
@@ -265,13 +232,14 @@ def _write(
     width = sum(fitted.features for fitted in transform.streams.values())
     shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
-    curves = {key: file.create_dataset(key, shape, np.float32) for key in motion}
+    curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
     end = 0
-    for index, source in enumerate(progress(sources, "rescaling", len(sources))):
-        raw, duration = read(source), source.video.duration_seconds
-        begin, end = end, end + counts[index]
-        whole = transform_features(raw.streams, raw.times, duration, transform)
-        features[begin:end] = cut_windows(whole, starts[index], transform.steps)
+    for video, firsts in zip(progress(videos, "rescaling", len(videos)), starts, strict=True):
+        raw, duration = opened.read(video), video.duration_seconds
+        rows = slice(end, end + len(firsts))
+        end = rows.stop
+        sequence = transform_features(raw.streams, raw.times, duration, transform)
+        features[rows] = cut_windows(sequence, firsts, transform.steps)
         for key, curve in curves.items():
-            values = rescale(raw.motion[key], raw.times, duration, len(whole), transform.method)
-            curve[begin:end] = cut_windows(values, starts[index], transform.steps)
+            values = rescale(raw.motion[key], raw.times, duration, len(sequence), transform.method)
+            curve[rows] = cut_windows(values, firsts, transform.steps)

@@ -64,7 +64,7 @@ class Transform:
     rest: int = 0
 
     def length(self, times: Float64, duration: float) -> int:
-        """Return how many equal steps a video of this duration and these snippets has."""
+        """Return how many equal steps a video has, see `video_steps`."""
         return video_steps(times, duration, self.steps, self.grid)
 
     def starts(self, length: int) -> Int64:
