@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import itertools
+import json
 import math
 import types
 from collections.abc import Mapping, Sequence
@@ -237,6 +238,12 @@ def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Setting
                 value = Path(value)
             chosen[knob.name] = tuple(value) if isinstance(value, list) else value
     return settings(**chosen)
+
+
+def to_json(before: str = "{}", **sections: Any) -> str:
+    """Return settings by section as JSON, added to those of an earlier stage."""
+    made = {name: dataclasses.asdict(settings) for name, settings in sections.items()}
+    return json.dumps(json.loads(before) | made, sort_keys=True, default=str)
 
 
 def _listed(names: Sequence[Any]) -> str:

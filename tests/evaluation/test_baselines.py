@@ -31,7 +31,7 @@ def assert_well_formed(segments, scores, duration, most):
     assert (scores >= 0).all()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     duration=st.floats(0.1, 1e4),
     proposals=st.integers(1, 120),

@@ -1,6 +1,5 @@
 # What the rules share: the plan of the run, which answers for the checked configuration.
 
-import json
 import os
 import sys
 from pathlib import Path

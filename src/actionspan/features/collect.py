@@ -28,6 +28,8 @@ from actionspan.running.parts import shard_videos
 from actionspan.running.progress import progress
 
 STREAMS = ("rgb", "flow", "external")
+# Attributes of shards that features.h5 has too, and their values where a shard has none.
+ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
 
 
@@ -72,7 +74,8 @@ def collect(
     with closing(_Shards(where)) as opened:
         transform = _fit(chosen, opened, settings)
         with create_h5(out, digest(settings, "features.h5")) as file:
-            file.attrs["description"] = opened.description
+            for key, unsaid in ATTRIBUTES.items():
+                file.attrs[key] = opened.file.attrs.get(key, unsaid)
             file.attrs["data"] = read_name(annotations)
             _write(file, chosen, opened, transform)
 
@@ -126,11 +129,6 @@ class _Shards:
             self.stack.close()
             self.file, self.path = self.stack.enter_context(open_h5(path)), path
         return self.file[video.video_id]
-
-    @property
-    def description(self) -> str:
-        """What the features of the open shard are."""
-        return str(self.file.attrs.get("description", "features without a description"))
 
     def times(self, video: Video) -> Float64:
         values: Float64 = self.group(video)["time"][:].astype(np.float64)

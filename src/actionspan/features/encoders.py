@@ -81,7 +81,7 @@ class Encoder:
     """The network of a stream: images of snippets in, a vector for each snippet out.
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
-    bit. `networks.architecture.input_scale` says how levels become numbers.
+    bit. `networks.inputs.Inputs` makes numbers of levels.
 
     I3D sees, for each snippet, a clip of the centre frames of the `window` snippets around it: the
     video stage keeps no other RGB frames. It was trained on clips of 64 frames at 25 frames per

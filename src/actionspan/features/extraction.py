@@ -1,5 +1,6 @@
 """Feature shards: each video of a shard through both encoders, resumable by video."""
 
+import json
 from pathlib import Path
 
 import h5py
@@ -14,6 +15,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
 from actionspan.running.parts import map_videos, shard_videos
+from actionspan.settings import to_json
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
 
@@ -84,6 +86,8 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             str(flow_file.attrs["digest"]),
         )
         digests = [digest(both, str(flow_file[name].attrs["sha256"])) for name in names]
+        earlier = str(flow_file.attrs.get("settings", "{}"))
+        algorithm = json.loads(earlier).get("flow", {}).get("algorithm", "")
         if names:  # all videos of the file have the same number of planes
             encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
 
@@ -107,5 +111,8 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             work,
             title="encoding",
             settings_digest=both,
-            attributes={"description": settings.described(flow_file.attrs.get("algorithm", ""))},
+            attributes={
+                "description": settings.described(algorithm),
+                "settings": to_json(earlier, encoders=settings),
+            },
         )

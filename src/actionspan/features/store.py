@@ -1,5 +1,6 @@
 """Read features.h5 by memory map: opening it costs the same for any number of videos."""
 
+import json
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
@@ -93,6 +94,16 @@ def read_transform(path: Path) -> Transform:
         file["transform"].visititems(items.__setitem__)
         datasets = {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
         return Transform.from_arrays({name: np.asarray(d[()]) for name, d in datasets.items()})
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of frames, flow and encoders that made the features, by section.
+
+    There are none of features that were made elsewhere.
+    """
+    with open_h5(path) as file:
+        settings: dict[str, Any] = json.loads(file.attrs.get("settings", "{}"))
+        return settings
 
 
 def read_description(path: Path) -> tuple[str, str]:

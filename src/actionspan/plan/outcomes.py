@@ -20,7 +20,7 @@ class OutcomesPlan:
         chapters: The chapters of each video and model.
         timelines: A few timelines, evenly spread over the videos; all others can be asked for.
         bundles: The bundle of each model; with external features a model cannot take videos.
-        bundle_settings: What `actionspan propose` needs to repeat the stages on a new video.
+        bundle_flags: The settings that `actionspan propose` needs besides those in features.h5.
     """
 
     def __init__(
@@ -42,12 +42,8 @@ class OutcomesPlan:
         folder = f"results/evaluation/timelines/{self.models[-1]}"
         self.timelines = [f"{folder}/{video}.svg" for video in drawn]
         self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
-        self.bundle_settings = {
-            "frames": features.frames,
-            "flow": config["video"]["flow"],
-            "encoders": {"source": config["features"]["source"], **features.encoders},
-            **{key: proposals[key] for key in ("candidates", "ranking", "suppression")},
-        }
+        kept = ("candidates", "ranking", "suppression")
+        self.bundle_flags = " ".join(flags(proposals[key]) for key in kept)
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""

@@ -12,7 +12,7 @@ import torch
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.store import read_transform
+from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.evaluator import (
@@ -22,7 +22,7 @@ from actionspan.proposals.evaluator import (
     load_evaluator,
 )
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
-from actionspan.settings import from_mapping
+from actionspan.settings import from_mapping, to_json
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -58,33 +58,42 @@ class Bundle:
 
 
 def write_bundle(
-    features: Path, temporal: Path, evaluator: Path, settings: Mapping[str, Any], out: Path
+    features: Path,
+    temporal: Path,
+    evaluator: Path,
+    candidates: CandidateSettings,
+    ranking: RankingSettings,
+    suppression: SuppressionSettings,
+    out: Path,
 ) -> None:
     """Collect one trained model from the files of a run.
 
     Args:
-        features: features.h5, for the transform fitted on its training subset.
+        features: features.h5, for the transform fitted on its training subset, and for the
+            settings of frames, flow and encoders.
         temporal: The temporal network's model.pt.
         evaluator: pem.pt.
-        settings: The sections `frames`, `flow`, `encoders`, `candidates`, `ranking` and
-            `suppression`.
+        candidates: How candidates are made of probabilities.
+        ranking: How they are scored.
+        suppression: And how they are suppressed.
         out: The file to write.
 
     Raises:
-        InputError: A section is missing or holds a wrong value.
+        InputError: The features were made elsewhere, or a file cannot be read.
     """
-    missing = sorted(set(SETTINGS) - set(settings))
-    if missing:
-        raise InputError(f"--settings: no section {missing[0]}; {', '.join(SETTINGS)} are needed")
-    if settings["encoders"].get("source") == "external":
+    earlier = read_settings(features)
+    if "encoders" not in earlier:
         raise InputError(
-            "--settings: encoders.source: external: a model of features made elsewhere cannot take "
+            f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
             "videos, so it has no bundle"
         )
+    settings = to_json(
+        json.dumps(earlier), candidates=candidates, ranking=ranking, suppression=suppression
+    )
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
-        "settings": json.dumps({name: settings[name] for name in SETTINGS}),
+        "settings": settings,
         "transform": {
             name: torch.from_numpy(np.array(values))
             for name, values in read_transform(features).to_arrays().items()

@@ -63,7 +63,6 @@ def test_the_registry_gives_the_choices_of_the_setting():
     assert get_args(get_type_hints(IndexSettings)["format"]) == FORMAT_NAMES
 
 
-@settings(deadline=None)
 @pytest.mark.parametrize("first", FORMATS)
 @pytest.mark.parametrize("second", FORMATS)
 @given(given_records=records)
@@ -131,7 +130,7 @@ def mutated_files(draw):
     return content
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(
     content=mutated_files(),
     form=st.just("auto") | st.sampled_from(FORMAT_NAMES),
