@@ -216,7 +216,7 @@ def test_missing_or_broken_frames_are_one_line(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         flow_of_shard(tmp_path / "none.h5", tmp_path / "flow.h5", FlowSettings())
     (tmp_path / "broken.h5").write_bytes(b"x")
-    with pytest.raises(InputError, match="not a whole HDF5 file"):
+    with pytest.raises(InputError, match="not a complete HDF5 file"):
         flow_of_shard(tmp_path / "broken.h5", tmp_path / "flow.h5", FlowSettings())
 
 
