@@ -37,18 +37,13 @@ def model_content(
 
 
 def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
-    """Build the network of a model.pt, ready to predict.
-
-    Args:
-        source: The file, or what it holds.
+    """Build the network of a model.pt, or of what it holds, ready to predict.
 
     Raises:
         InputError: The file is missing, or not a model of this version of the format.
     """
-    if isinstance(source, Mapping):
-        where, content = "temporal model", source
-    else:
-        where, content = str(source), read_torch(Path(source))
+    content = source if isinstance(source, Mapping) else read_torch(Path(source))
+    where = "temporal model" if isinstance(source, Mapping) else source
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise InputError(f"{where}: not a model of 'actionspan temporal train' ({FORMAT!r})")
     if content["model"] not in MODELS:
