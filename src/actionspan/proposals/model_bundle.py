@@ -71,7 +71,9 @@ def write_bundle(
         features: features.h5, with its transform and the settings of frames, flow and encoders.
         temporal: The temporal network's model.pt.
         evaluator: pem.pt.
-        candidates, ranking, suppression: What is made of probabilities.
+        candidates: How candidates are made of probabilities.
+        ranking: How they are scored.
+        suppression: How they are suppressed.
         out: The file to write.
 
     Raises:
