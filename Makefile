@@ -24,7 +24,7 @@ demo: $(VENV)/ready
 	@echo "All files:  results/README.md says what is where"
 
 test: $(VENV)/ready
-	pytest -n $(CORES) --dist loadfile
+	pytest -n $(CORES) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/ready
 	ruff check .
