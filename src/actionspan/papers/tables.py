@@ -51,7 +51,7 @@ def write_table(
 
 
 def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and the rows of the TSV; what is not known is empty."""
+    """Return the columns and the rows of the TSV; what is unknown is empty."""
     ends = ("", "_low", "_high")
     columns = [
         f"{name}{end}"

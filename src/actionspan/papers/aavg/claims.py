@@ -188,7 +188,7 @@ class _Evidence:
         # without runs there is no difference to sort by; such come first
         return min(
             map(self.judged, claims),
-            key=lambda found: (order.index(found.verdict), not np.isnan(found.low), found.low),
+            key=lambda own: (order.index(own.verdict), not np.isnan(own.low), own.low),
         )
 
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rows(every: readers.Logs, confidence: float) -> list[Row]:
-    """Return a row a run, of means over epochs and seeds; what is not known is empty."""
+    """Return a row a run, of means over epochs and seeds; what is unknown is empty."""
     rows: list[Row] = []
     for (name, stream), logs in every.items():
         columns, counted = logs.columns, logs.counted

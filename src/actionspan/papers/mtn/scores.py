@@ -56,7 +56,7 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
                 different = min(instances.items() ^ first[1].items())[0]
                 raise InputError(
                     f"{path}: video {different!r} is not as in {first[0]}; "
-                    "only scores on the same ground truth stand in one table"
+                    "only scores on the same ground truth can be compared"
                 )
             values.append([table[video_id][2] for video_id in sorted(table)])
             counts.append([table[video_id][1] for video_id in sorted(table)])
