@@ -16,9 +16,6 @@ from scipy.special import stdtrit
 
 from actionspan.arrays import Float64, Int64
 
-Floats = Float64  # for papers/, until it imports actionspan.arrays
-Integers = Int64
-
 
 def draw_videos(videos: int, resamples: int, seed: int) -> Int64:
     """Return (B, V) how often each of V videos is in each resample of V videos."""
@@ -65,8 +62,8 @@ def seeds_half_width(groups: Sequence[Float64], confidence: float) -> float:
 
     Args:
         groups: A number for each seed, (S,) each, of one method or of two that were trained apart
-            (Welch's interval). Of two that share their seeds, give the differences as one group.
-            A group of one seed has no known spread and adds nothing.
+            (Welch's interval). For two that share their seeds, give the differences as one group.
+            A group of one seed has no spread and adds nothing.
         confidence: Of the interval, in (0, 1).
     """
     groups = [group for group in groups if len(group) > 1]
@@ -79,7 +76,7 @@ def seeds_half_width(groups: Sequence[Float64], confidence: float) -> float:
     return float(stdtrit(degrees, (1 + confidence) / 2)) * math.sqrt(variance)
 
 
-def percentile_interval(values: Floats, confidence: float) -> tuple[float, float]:
+def percentile_interval(values: Float64, confidence: float) -> tuple[float, float]:
     """Return the ends of the middle `confidence` of resampled values, NaN ones left out."""
     if np.isnan(values).all():
         return math.nan, math.nan
@@ -88,7 +85,7 @@ def percentile_interval(values: Floats, confidence: float) -> tuple[float, float
 
 
 def interval(
-    value: float, drawn: Floats, videos: int, seeds_half: float, confidence: float
+    value: float, drawn: Float64, videos: int, seeds_half: float, confidence: float
 ) -> tuple[float, float]:
     """Return the interval of a value over videos and seeds.
 
