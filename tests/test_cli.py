@@ -9,14 +9,16 @@ import sys
 import pytest
 
 from actionspan import __version__
-from actionspan.cli import SHORT, STAGES, main, step_module, steps_of
+from actionspan.cli import main
 from actionspan.errors import InputError
+from actionspan.plan.steps import SHORT, STAGES, step_module, steps_of
 
 HEAVY = ["torch", "torchvision", "cv2", "decord", "av", "matplotlib"]
 
 EVERY_HELP = """
 import contextlib, importlib, io, json, sys
-from actionspan.cli import SHORT, STAGES, main, steps_of
+from actionspan.cli import main
+from actionspan.plan.steps import SHORT, STAGES, steps_of
 
 def below(words, module):
     yield words

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.cli import STAGES, step_module
+from actionspan.plan.steps import STAGES, step_module
 
 PAGES = Path(__file__).parents[1] / "docs" / "api"
 

@@ -10,23 +10,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.parallel.launcher import let_root_speak
-
-PACKAGE_FOLDER = Path(__file__).parent
-STAGES = "dataset video recognition features temporal proposals evaluation scaling papers".split()
-# Commands of one word, for work outside the workflow.
-SHORT = {
-    "propose": "actionspan.propose.command",
-    "score": "actionspan.evaluation.score",
-    "fit-timing": "actionspan.scaling.fit_timing",
-    "config": "actionspan.plan.config",
-    "schema": "actionspan.plan.schema",
-}
+from actionspan.plan.steps import SHORT, STAGES, file_of, steps_of, summary_of
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,37 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(words[0], "interrupted; run it again to go on", 130)
 
 
-def step_module(words: str) -> str:
-    """Return the module of a step: actionspan.video.flow for "video flow".
-
-    Raises:
-        ValueError: There is no such step.
-    """
-    module = SHORT.get(words) or ".".join(["actionspan", *words.replace("-", "_").split()])
-    if not _is_step(_file_of(module)):
-        raise ValueError(f"no step {words!r}: {module} has no add_arguments")
-    return module
-
-
-def steps_of(package: str) -> dict[str, str]:
-    """Return {word: module} of the steps of a stage, and of the stages inside it."""
-    if _file_of(package).name != "__init__.py":
-        return {}
-    folder = _file_of(package).parent
-    inner = [path for path in folder.glob("*/__init__.py") if steps_of(f"{package}.{_stem(path)}")]
-    steps = [path for path in folder.glob("*.py") if _is_step(path)]
-    return {
-        _stem(path).replace("_", "-"): f"{package}.{_stem(path)}" for path in sorted(inner + steps)
-    }
-
-
 def _add_level(
     parser: argparse.ArgumentParser, modules: dict[str, str], words: Sequence[str], level: str
 ) -> None:
     commands = parser.add_subparsers(dest=level.lower(), required=True, metavar=level)
     for word, module in modules.items():
-        file = _file_of(module)
-        summary = _summary(file)
+        file = file_of(module)
+        summary = summary_of(file).replace("%", "%%")
         command = commands.add_parser(word, help=summary, description=summary)
         if not words or words[0] != word:
             continue
@@ -104,26 +69,6 @@ def _add_level(
             step = importlib.import_module(module)
             step.add_arguments(command)
             command.set_defaults(run=step.run)
-
-
-def _file_of(module: str) -> Path:
-    base = PACKAGE_FOLDER.parent / module.replace(".", "/")
-    package = base / "__init__.py"
-    return package if package.is_file() else base.with_suffix(".py")
-
-
-def _stem(path: Path) -> str:
-    return path.parent.name if path.name == "__init__.py" else path.stem
-
-
-def _is_step(path: Path) -> bool:
-    return path.is_file() and "\ndef add_arguments(" in path.read_text(encoding="utf-8")
-
-
-def _summary(path: Path) -> str:
-    """Return the first line of a module's docstring without importing the module."""
-    with path.open(encoding="utf-8") as file:
-        return file.readline().strip().strip('"').rstrip(".").replace("%", "%%")
 
 
 def _complain(command: str, line: str, status: int = 2) -> int:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from actionspan.papers import targets
+from actionspan.papers.aavg import targets as aavg
+from actionspan.papers.mtn import targets as mtn
 
 CONFIG = {
     "features": {"source": "pooled"},
@@ -23,10 +24,10 @@ def names(paths):
 def test_a_table_has_all_seeds_of_what_knows_chance():
     baselines = ["random", "random-seed2", "sliding", "difference", "tag", "tag-seed2"]
     for table in ("table1", "table2"):
-        found = names(targets.table_scores(CONFIG, table))
+        found = names(mtn.table_scores(CONFIG, table))
         assert found == ["origin", "origin-seed2", *baselines]
     ablation = ["origin", "se", "dense", "mtn"]
-    found = names(targets.table_scores(CONFIG, "table3"))
+    found = names(mtn.table_scores(CONFIG, "table3"))
     assert found == [
         *(f"{name}{seed}" for name in ablation for seed in ("", "-seed2")),
         *baselines,
@@ -34,20 +35,20 @@ def test_a_table_has_all_seeds_of_what_knows_chance():
 
 
 def test_claims_have_the_ablation_and_tag_where_it_is_a_baseline():
-    assert names(targets.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
+    assert names(mtn.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
     without = {**CONFIG, "evaluation": {"seeds": 1, "baselines": ["random"]}}
-    assert names(targets.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
+    assert names(mtn.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
 
 
 def test_external_features_have_no_frame_differences():
     external = {**CONFIG, "features": {"source": "external"}}
-    found = names(targets.table_scores(external, "table1"))
+    found = names(mtn.table_scores(external, "table1"))
     assert "difference" not in found
     assert "sliding" in found
 
 
 def test_losses_are_those_of_the_configured_exchange():
-    logs = targets.loss_logs(CONFIG)
+    logs = mtn.loss_logs(CONFIG)
     assert len(logs) == 4 * 2
     assert logs[:2] == [
         "results/temporal/origin/ring-2/log.tsv",
@@ -60,24 +61,24 @@ def test_losses_are_those_of_the_configured_exchange():
     [("interval_rgb", 3), ("batch_flow", 2), ("peers_rgb", 4)],
 )
 def test_a_figure_has_both_seeds_of_its_runs(figure, runs):
-    logs = targets.figure_logs(CONFIG, figure)
+    logs = aavg.figure_logs(CONFIG, figure)
     assert len(logs) == len(set(logs)) == runs * 2
     stream = figure.rpartition("_")[2]
     assert all(log.endswith(f"/{stream}/log.tsv") for log in logs)
 
 
 def test_rgb_of_aavg4_is_wanted_as_that_of_aavg3():
-    logs = targets.compared_files(CONFIG, "log.tsv")
+    logs = aavg.compared_files(CONFIG, "log.tsv")
     assert "results/recognition/runs/aavg4-epoch-2/flow/log.tsv" in logs
     assert "results/recognition/runs/aavg4-epoch-2/rgb/log.tsv" not in logs
     assert len(logs) == len(set(logs)) == (9 * 2 + 1) * 2
-    scores = targets.variant_scores(CONFIG)
+    scores = aavg.variant_scores(CONFIG)
     assert len(scores) == (3 * 2 + 1) * 2
     assert all("-epoch-" in path and path.endswith("scores.json") for path in scores)
 
 
 def test_the_sweep_takes_the_configured_rate_from_the_runs_there_are():
-    logs = targets.rate_logs(CONFIG)
+    logs = aavg.rate_logs(CONFIG)
     assert len(logs) == 3 * 2 * 2  # methods, rates and streams of one seed
     assert "results/recognition/runs/none-k1-1/rgb/log.tsv" in logs
     assert "results/recognition/runs/none-k1-1-lr0.0003/flow/log.tsv" in logs

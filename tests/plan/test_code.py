@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.plan import code
+from actionspan.plan import code, steps
 from actionspan.plan.code import source_files, step
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def package(tmp_path, monkeypatch) -> Path:
     (tmp_path / "src/numpy.py").write_text("")
     (tmp_path / "src/actionspan_plugin.py").write_text("")
     (tmp_path / "src/actionspanner.py").write_text("")
-    monkeypatch.setattr(code, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
+    monkeypatch.setattr(steps, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.cli import step_module
 from actionspan.plan.code import step
+from actionspan.plan.steps import step_module
 
 ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z-]+ [a-z-]+|[a-z-]+ [a-z-]+)")

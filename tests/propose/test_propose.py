@@ -275,7 +275,7 @@ def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
     for name in ("temporal/model.pt", "pem.pt"):
         assert propose(tmp_path, trained.videos[0], "--model", trained.folder / name) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert "not a whole model" in line
+        assert "not a complete model" in line
 
 
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):

@@ -10,8 +10,9 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
 from actionspan.errors import InputError
-from actionspan.papers import targets
+from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
+from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import step
 from actionspan.plan.flags import flags, seeded_flags

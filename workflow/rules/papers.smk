@@ -32,7 +32,7 @@ rule recognition_figures:
 
 rule papers_mtn_table:
     input:
-        videos=lambda wildcards: targets.table_scores(config, wildcards.table),
+        videos=lambda wildcards: mtn.table_scores(config, wildcards.table),
         features="results/features/features.h5",
         code=step("papers mtn table"),
     output:
@@ -53,8 +53,8 @@ rule papers_mtn_table:
 
 rule papers_mtn_claims:
     input:
-        videos=targets.claim_scores(config),
-        logs=targets.loss_logs(config),
+        videos=mtn.claim_scores(config),
+        logs=mtn.loss_logs(config),
         features="results/features/features.h5",
         code=step("papers mtn claims"),
     output:
@@ -75,7 +75,7 @@ rule papers_mtn_claims:
 
 rule papers_mtn_loss_curves:
     input:
-        logs=targets.loss_logs(config),
+        logs=mtn.loss_logs(config),
         features="results/features/features.h5",
         code=step("papers mtn loss-curves"),
     output:
@@ -96,9 +96,9 @@ rule papers_mtn_loss_curves:
 
 rule papers_aavg_curves:
     input:
-        logs=lambda wildcards: targets.figure_logs(config, wildcards.figure),
-        scores=lambda wildcards: targets.trained_as(
-            targets.figure_logs(config, wildcards.figure)
+        logs=lambda wildcards: aavg.figure_logs(config, wildcards.figure),
+        scores=lambda wildcards: aavg.trained_as(
+            aavg.figure_logs(config, wildcards.figure)
         ),
         code=step("papers aavg curves"),
     output:
@@ -121,8 +121,8 @@ rule papers_aavg_curves:
 
 rule papers_aavg_rates:
     input:
-        logs=targets.rate_logs(config),
-        scores=targets.trained_as(targets.rate_logs(config)),
+        logs=aavg.rate_logs(config),
+        scores=aavg.trained_as(aavg.rate_logs(config)),
         code=step("papers aavg rates"),
     output:
         tsv="results/papers/aavg/learning_rates.tsv",
@@ -142,7 +142,7 @@ rule papers_aavg_rates:
 
 rule papers_aavg_table:
     input:
-        scores=targets.variant_scores(config),
+        scores=aavg.variant_scores(config),
         code=step("papers aavg table"),
     output:
         tsv="results/papers/aavg/table1.tsv",
@@ -160,8 +160,8 @@ rule papers_aavg_table:
 
 rule papers_aavg_traffic:
     input:
-        logs=targets.compared_files(config, "log.tsv"),
-        scores=targets.compared_files(config, "scores.json")[0],
+        logs=aavg.compared_files(config, "log.tsv"),
+        scores=aavg.compared_files(config, "scores.json")[0],
         code=step("papers aavg traffic"),
     output:
         tsv="results/papers/aavg/traffic.tsv",
@@ -179,8 +179,8 @@ rule papers_aavg_traffic:
 
 rule papers_aavg_claims:
     input:
-        logs=targets.compared_files(config, "log.tsv"),
-        scores=targets.compared_files(config, "scores.json"),
+        logs=aavg.compared_files(config, "log.tsv"),
+        scores=aavg.compared_files(config, "scores.json"),
         code=step("papers aavg claims"),
     output:
         tsv="results/papers/aavg/claims.tsv",

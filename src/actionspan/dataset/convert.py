@@ -7,7 +7,7 @@ from pathlib import Path
 
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.registry import FORMAT_NAMES, FORMATS, read_annotation_file
-from actionspan.dataset.rejections import SHOWN
+from actionspan.dataset.formats.rejections import SHOWN
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from actionspan.dataset import matching, tables
+from actionspan.dataset.formats.rejections import Rejection, report, write_rejections
 from actionspan.dataset.matching import IndexSettings
-from actionspan.dataset.rejections import Rejection, report, write_rejections
 from actionspan.dataset.sharding import left_out
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError

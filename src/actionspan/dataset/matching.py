@@ -20,8 +20,8 @@ from actionspan.dataset.formats.records import (
     quoted,
 )
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
+from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
-from actionspan.dataset.rejections import OnBadInput, Rejection
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.dataset.tables import Annotation, Instance, Video
 from actionspan.settings import Checked, option

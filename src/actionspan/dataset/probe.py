@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from actionspan.dataset.rejections import OnBadInput, Rejection, report
+from actionspan.dataset.formats.rejections import OnBadInput, Rejection, report
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.running.progress import progress
 from actionspan.settings import add_settings, from_arguments, option

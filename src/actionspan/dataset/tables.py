@@ -7,7 +7,7 @@ from typing import Any
 from actionspan.dataset.formats import activitynet
 from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.rejections import Rejection
+from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError
 from actionspan.files.storage import read_json, read_tsv, write_text, write_tsv
 

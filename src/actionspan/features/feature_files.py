@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.names import other_names
+from actionspan.dataset.formats.names import other_names
 from actionspan.errors import InputError
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.text import read_utf8

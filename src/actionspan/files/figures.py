@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from actionspan.errors import InputError
@@ -59,6 +60,38 @@ def save_figure(figure: Figure, path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     with atomic_path(path) as partial:
         figure.savefig(partial, metadata=metadata)
+
+
+def name_line(
+    axes: Axes,
+    name: str,
+    end: tuple[float, float],
+    place: tuple[float, float],
+    colour: str,
+    gap: float = 2,
+    **look: Any,
+) -> None:
+    """Write the name of a line and join it to the line's end by a thin stroke.
+
+    Args:
+        axes: Of the line.
+        name: The text.
+        end: Where the line ends, in the units of the data.
+        place: Of the name, as fractions of the axes.
+        colour: Of the line.
+        gap: Between the line's end and the stroke, in points.
+        look: Of the text, if not bold and in the line's colour.
+    """
+    arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
+    axes.annotate(
+        name,
+        xy=end,
+        xytext=place,
+        textcoords="axes fraction",
+        va="center",
+        arrowprops={**arrow, "shrinkA": 1, "shrinkB": gap},
+        **{"color": colour, "weight": "bold", **look},
+    )
 
 
 def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:

@@ -20,26 +20,18 @@ Rule = Callable[[float, float, float | None, str], tuple[Verdict, str]]
 def judge(
     low: float, high: float, published: float | None, form: str = "+.2f"
 ) -> tuple[Verdict, str]:
-    """Return the verdict on a claim and one sentence why.
+    """Return the verdict on a claim, by the interval of the difference, and one sentence why.
 
-    A claim says which of two is better, not by how much: the verdict is on the sign alone.
-
-    Args:
-        low: Lower end of the interval of the difference; above 0 speaks for the claim.
-        high: Its upper end, at least `low`.
-        published: The paper's difference; None where it prints none.
-        form: How numbers are written in the sentence.
+    A claim says which of two is better, not by how much: the verdict is on the sign alone. The
+    paper's difference is only mentioned, in `form`.
     """
     if low > 0:
         return REPRODUCED, "The interval lies above 0."
     if high < 0:
         return NOT_REPRODUCED, "The interval lies below 0: here the order is the other way round."
-    if low == high:  # of 0: few videos, all missed or all found by both
-        return (
-            NOT_TESTABLE,
-            "Both are equal in every resample: these data cannot distinguish them.",
-        )
-    if published is None:
+    if low == high:  # both 0: few videos, all missed or all found by both
+        why = "Both are equal in every resample: these data cannot distinguish them."
+    elif published is None:
         why = "The interval holds 0."
     elif low <= published <= high:
         why = f"The interval holds both 0 and the published {published:{form}}."
@@ -67,11 +59,7 @@ class Claim:
     """How differences are written."""
 
     def judged(self, difference: Estimate | str) -> "Finding":
-        """Return the verdict.
-
-        Args:
-            difference: On our data, above 0 where it speaks for the claim; or why there is none.
-        """
+        """Return the verdict on our difference (above 0 for the claim), or on why there is none."""
         if isinstance(difference, str):
             return Finding(claim=self, verdict=NOT_TESTABLE, why=difference)
         # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
@@ -95,18 +83,15 @@ class Finding:
 
     def row(self) -> Row:
         """Return the cells of claims.tsv."""
-        claim = self.claim
-        published = "" if claim.published is None else f"{claim.published:{claim.form}}"
+        claim, form = self.claim, self.claim.form
         return {
             "claim": claim.text,
             "source": claim.source,
             "measure": claim.measure,
             "better": claim.better,
             "worse": claim.worse,
-            "difference": Estimate(
-                value=self.difference, low=self.low, high=self.high, form=claim.form
-            ),
-            "published_difference": published,
+            "difference": Estimate(value=self.difference, low=self.low, high=self.high, form=form),
+            "published_difference": "" if claim.published is None else f"{claim.published:{form}}",
             "verdict": self.verdict,
             "why": self.why,
         }
@@ -125,23 +110,15 @@ def no_runs(names: Sequence[str]) -> str:
 def write_claims(
     arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
 ) -> None:
-    """Write the findings as TSV and Markdown.
-
-    Args:
-        arguments: Those of `tables.add_outputs`.
-        findings: What was found.
-        paper: Its number.
-        caption: Lines on how they were measured, and how to read them.
-    """
+    """Write the findings on a paper, given by its number, to the files of `tables.add_outputs`."""
     counts = Counter(finding.verdict for finding in findings)
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    caption = [f"Claims of paper {paper} on our data: {numbers}.", *caption]
     rows = [finding.row() for finding in findings]
     shown = [
         {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
         for row in rows
     ]
     named = {"better": "better, worse", "published_difference": "published"}
-    columns = ("claim", "source", "measure", "better", "difference", "published_difference")
-    titles = {column: named.get(column, column) for column in (*columns, "verdict", "why")}
-    caption = [f"Claims of paper {paper} on our data: {numbers}.", *caption]
+    titles = {column: named.get(column, column) for column in rows[0] if column != "worse"}
     write_table(arguments, rows, caption, "llllrrll", titles, shown)

@@ -2,25 +2,40 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from actionspan.evaluation.resampling import Floats
+from actionspan.arrays import Float64
+from actionspan.papers.tables import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Band = tuple[Floats, Floats, Floats]
+Band = tuple[Float64, Float64, Float64]
 """(E,) mean, lowest and highest value of the seeds."""
 
 
-def band(values: Floats) -> Band:
+def band(values: Float64) -> Band:
     """Return mean, lowest and highest of the seeds of (S, E) values."""
     mean = np.array([float(epoch.mean()) for epoch in values.T])
     return mean, values.min(axis=0), values.max(axis=0)
+
+
+def epoch_rows(
+    named: Mapping[str, str], column: str, values: Float64, samples: Float64 | None = None
+) -> list[Row]:
+    """Return a row an epoch: mean and range of the seeds of (S, E) values.
+
+    It begins with the cells that name the curve; (E,) samples so far get a column of their own.
+    """
+    return [
+        {**named, "epoch": str(epoch + 1)}
+        | ({} if samples is None else {"samples": str(int(samples[epoch]))})
+        | {"seeds": str(len(values)), **range_cells(column, *numbers)}
+        for epoch, numbers in enumerate(zip(*band(values), strict=True))
+    ]
 
 
 def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, str]:
@@ -34,19 +49,12 @@ def write_figures(
     draw: "Callable[[Figure], None]",
     size: tuple[float, float] = (6.2, 3.7),
 ) -> None:
-    """Write a figure, as SVG or PNG by the suffix of each file.
-
-    Args:
-        arguments: Those of `tables.add_outputs`.
-        draw: Draws it; called once for each file.
-        size: Width and height in inches.
-    """
+    """Draw a figure of a size in inches into each file of `add_outputs`, once for each file."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from actionspan.files.figures import house_style, save_figure
 
-    path: Path
     for path in arguments.out_figures:
         with house_style():
             layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
@@ -55,33 +63,33 @@ def write_figures(
             save_figure(figure, path)
 
 
-def draw_curves(figure: "Figure", curves: Mapping[str, Band], title: str, missing: str) -> None:
-    """Draw the mean of each curve as a line named at its end, the range of seeds as a band.
+def write_curves(
+    arguments: argparse.Namespace, curves: Mapping[str, Float64], title: str, measure: str
+) -> None:
+    """Write figures of the mean of (S, E) values as a line, named at its end, in a band of seeds.
 
-    A curve with an epoch without a value is left out, and the figure says so.
-
-    Args:
-        figure: An empty one.
-        curves: By name.
-        title: Above the figure.
-        missing: What a curve that is left out has not in some epoch.
+    A curve with an epoch without a value is left out, and the figure says so: no `measure` there.
     """
-    drawn = {name: values for name, values in curves.items() if np.isfinite(values).all()}
+    drawn = {name: band(values) for name, values in curves.items() if np.isfinite(values).all()}
     without = [name for name in curves if name not in drawn]
-    axes = figure.subplots()
-    axes.set(title=title, xlabel="epoch")
-    if without:
-        axes.set_xlabel(f"epoch\nno {missing} in some epoch: {', '.join(without)}")
-    if drawn:
-        _draw(axes, drawn)
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        axes.set(title=title, xlabel="epoch")
+        if without:
+            axes.set_xlabel(f"epoch\nno {measure} in some epoch: {', '.join(without)}")
+        if drawn:
+            _draw_bands(axes, drawn)
+
+    write_figures(arguments, draw)
 
 
-def _draw(axes: "Axes", curves: Mapping[str, Band]) -> None:
-    """Draw the bands and lines of one curve or more, all of their values finite."""
+def _draw_bands(axes: "Axes", curves: Mapping[str, Band]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     from actionspan.files.figures import COLOURS, spread_labels
 
+    # axes that hold all bands
     last = float(max(len(mean) for mean, *_ in curves.values()))
     bottom = min(float(low.min()) for _, low, _ in curves.values())
     top = max(float(high.max()) for *_, high in curves.values())
@@ -89,32 +97,25 @@ def _draw(axes: "Axes", curves: Mapping[str, Band]) -> None:
     axes.set_xlim(1 if last > 1 else 0, last)
     axes.set_ylim(bottom - margin, top + margin)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # bands and lines
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(curves)}
     for name, (mean, low, high) in curves.items():
         epochs = np.arange(1.0, len(mean) + 1)
         axes.fill_between(epochs, low, high, color=colours[name], alpha=0.15, linewidth=0)
         axes.plot(epochs, mean, color=colours[name], linewidth=1.7, zorder=3)
-    # heights in parts of the axes, where `spread_labels` keeps them above the lower edge
+    # names; heights in parts of the axes, where `spread_labels` keeps them above the lower edge
     height = top - bottom + 2 * margin
-    ends = {
-        name: (float(mean[-1]) - bottom + margin) / height for name, (mean, *_) in curves.items()
-    }
+    lasts = {name: float(mean[-1]) for name, (mean, *_) in curves.items()}
+    ends = {name: (value - bottom + margin) / height for name, value in lasts.items()}
+    arrow = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 2}
     for name, place in spread_labels(ends, 0.068).items():
-        mean = curves[name][0]
         axes.annotate(
             name,
-            xy=(float(len(mean)), float(mean[-1])),
+            xy=(float(len(curves[name][0])), lasts[name]),
             xytext=(1.05, place),
             textcoords="axes fraction",
             va="center",
             color=colours[name],
             weight="bold",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colours[name],
-                "linewidth": 0.7,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 2,
-            },
+            arrowprops={**arrow, "color": colours[name]},
         )

@@ -4,18 +4,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from actionspan.evaluation.resampling import Floats, interval, seeds_half_width
-
-NONE = math.nan
+from actionspan.arrays import Float64
+from actionspan.papers.resampling import interval, seeds_half_width
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A mean, or a difference of two, and its interval; NaN where there is none."""
 
-    value: float = NONE
-    low: float = NONE
-    high: float = NONE
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     why_not: str = ""
     """Why there is no value, in a few words."""
     form: str = ".2f"
@@ -36,13 +35,13 @@ class Estimate:
 
 
 def over_seeds(
-    groups: Sequence[Floats], confidence: float, value: float = NONE, form: str = ".2f"
+    groups: Sequence[Float64], confidence: float, value: float = math.nan, form: str = ".2f"
 ) -> Estimate:
     """Return the mean over seeds with Student's t interval, which one seed does not have.
 
     Args:
         groups: As for `seeds_half_width`.
-        confidence: Of the interval, in (0, 1).
+        confidence: Level of the interval, in (0, 1).
         value: The difference of the means of two groups; by default the mean of the only group.
         form: How numbers are written.
     """
@@ -53,17 +52,20 @@ def over_seeds(
     return Estimate(value=value, low=value - half, high=value + half, form=form)
 
 
+def over_seeds_words(confidence: float) -> str:
+    """Return what the cells of `over_seeds` are."""
+    return (
+        f"Mean over seeds and, in brackets, the {100 * confidence:.4g} % interval over seeds "
+        "(Student's t); one seed has none."
+    )
+
+
 def over_samples_and_seeds(
-    value: float, groups: Sequence[Floats], drawn: Floats, samples: int, confidence: float
+    value: float, groups: Sequence[Float64], drawn: Float64, samples: int, confidence: float
 ) -> Estimate:
     """Return a value with its interval over samples (videos or clips) and seeds.
 
-    Args:
-        value: Of all samples; NaN where there is none.
-        groups: As for `seeds_half_width`.
-        drawn: (B,) the value of each resample of the samples.
-        samples: How many there are.
-        confidence: Of the interval, in (0, 1).
+    It is NaN where the value is; the arguments are those of `interval` and `seeds_half_width`.
     """
     if math.isnan(value):
         return Estimate()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
@@ -34,15 +34,10 @@ VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
 METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
 
 Key = TypeVar("Key", bound=Hashable)
-Floats = NDArray[np.float64]
 
 
 def split_seed(name: str) -> tuple[str, int]:
-    """Return a name without its seed, and the number of the seed: mtn and 2 of mtn-seed2.
-
-    Raises:
-        ValueError: The name is empty.
-    """
+    """Return the parts of a name, e.g. mtn and 2 of mtn-seed2; a ValueError if it is empty."""
     match = re.fullmatch(f"(.+?){_SEED}", name, re.DOTALL)
     if match is None:
         raise ValueError("an empty name")
@@ -61,23 +56,16 @@ def seeded(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Learning:
-    """How learners are joined in a run of recognition.
-
-    Attributes:
-        exchange: How they are joined.
-        interval: K, or -1 for an epoch; of averaging alone.
-        learners: How many there are.
-        variant: Which parts of AAVG are on; None: as configured.
-        learning_rate: None: as configured.
-        seed: 1 is the configured one, 2 the next, and so on.
-    """
+    """How learners are joined in a run of recognition; what is None is as configured."""
 
     exchange: ExchangeName
     interval: int
+    """K, the steps between two averages; -1: one average an epoch."""
     learners: int
     variant: Variant | None = None
     learning_rate: str | None = None
     seed: int = 1
+    """1 is the configured seed, 2 the next, and so on."""
 
     PATTERN: ClassVar[str] = (
         f"({'|'.join(METHODS)})-(k[1-9][0-9]*|epoch)-([1-9][0-9]*)"
@@ -86,11 +74,7 @@ class Learning:
 
     @classmethod
     def of_name(cls, name: str) -> "Learning":
-        """Return the run of a name.
-
-        Raises:
-            ValueError: It is none.
-        """
+        """Return the run of a name; a ValueError where it is none."""
         match = re.fullmatch(cls.PATTERN, name)
         if match is None:
             raise ValueError(f"{name!r}: not the name of a run like aavg3-k4-2-seed2")
@@ -123,16 +107,15 @@ class Learning:
         return with_seed(f"{self.way}-{self.learners}{rate}", self.seed)
 
     def trained_as(self, stream: str) -> "Learning":
-        """Return the run that trains this one's network of a stream.
+        """Return the run whose network of a stream this run uses.
 
         AAVG4 is AAVG3 but for where flow starts, so their RGB networks are the same to the bit.
         """
-        if stream == "rgb" and self.method == "aavg4":
-            return replace(self, variant="aavg3")
-        return self
+        shared = stream == "rgb" and self.method == "aavg4"
+        return replace(self, variant="aavg3") if shared else self
 
     def applied(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return settings of recognition as this run has them."""
+        """Return settings of recognition, changed to those of this run."""
         changed = {**settings, "averaging_steps": self.interval}
         changed["seed"] += self.seed - 1
         if self.variant is not None:
@@ -144,9 +127,6 @@ class Learning:
 
 def by_seed(runs: Iterable[tuple[Key, int, Path]]) -> dict[Key, dict[int, Path]]:
     """Return the file of each seed of each run, seeds rising, runs in the order given.
-
-    Args:
-        runs: The run, the number of the seed and the file of each.
 
     Raises:
         InputError: Two files are of one run and seed.
@@ -164,39 +144,31 @@ def by_seed(runs: Iterable[tuple[Key, int, Path]]) -> dict[Key, dict[int, Path]]
 def named_files(
     names: Iterable[str], paths: Iterable[Path], form: str
 ) -> dict[str, dict[int, Path]]:
-    """Return the file of each seed of each method or model.
+    """Return the file of each seed of each method or model, by names such as mtn-seed2.
 
-    Args:
-        names: The name of each file's method and seed, e.g. mtn-seed2.
-        paths: The files.
-        form: How their paths should look, for the message.
+    `form` says how their paths should look, for the message.
 
     Raises:
         InputError: A name is empty, or two files are of one method and seed.
     """
-    runs = []
-    for name, path in zip(names, paths, strict=True):
+    files = list(zip(names, paths, strict=True))
+    for name, path in files:
         if not name:
             raise InputError(f"{path}: its path names no method; the form is {form}")
-        runs.append((*split_seed(name), path))
-    return by_seed(runs)
+    return by_seed((*split_seed(name), path) for name, path in files)
 
 
 def read_logs(
     files: Mapping[Key, Mapping[int, Path]], columns: Sequence[str], *, all_alike: bool
-) -> dict[Key, Floats]:
+) -> dict[Key, Float64]:
     """Read logs of training: (columns, S, E) numbers of each run.
 
-    Args:
-        files: Of each seed of each run.
-        columns: Which to read.
-        all_alike: Whether all runs have as many epochs; else the seeds of a run have.
-
     Raises:
-        InputError: A file is no log, or has another number of epochs.
+        InputError: A file is no log, or has another number of epochs than the first file of the
+            run (or of all runs, if they must be `all_alike`).
     """
     logs = {}
-    first: tuple[Path, int] | None = None
+    first: tuple[Path, int] | None = None  # and its epochs
     for key, seeds in files.items():
         tables = []
         first = first if all_alike else None

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from actionspan.files.markdown import markdown_table
@@ -17,13 +18,11 @@ def add_outputs(parser: argparse.ArgumentParser, *, figure: bool = False) -> Non
     parser.add_argument("--out-tsv", type=Path, required=True, help="table to write")
     parser.add_argument("--out-markdown", type=Path, required=True, help="the same to read")
     if figure:
-        parser.add_argument(
-            "--out-figures", type=Path, nargs="+", required=True, help=".svg or .png"
-        )
+        add_files(parser, "--out-figures", ".svg or .png")
 
 
 def add_files(parser: argparse.ArgumentParser, flag: str, form: str) -> None:
-    """Add the flag of a list of files of runs, whose paths have this form."""
+    """Add the flag of a list of files, whose paths have this form."""
     parser.add_argument(flag, type=Path, nargs="+", required=True, help=form)
 
 
@@ -35,10 +34,10 @@ def write_table(
     titles: Mapping[str, str],
     shown: Sequence[Row] = (),
 ) -> None:
-    """Write rows as TSV, and some of their columns in Markdown.
+    """Write rows as TSV, and some of their columns in Markdown, to the files of `add_outputs`.
 
     Args:
-        arguments: Those of `add_outputs`.
+        arguments: The parsed ones.
         rows: An estimate becomes three columns of the TSV: X, X_low and X_high.
         caption: Lines above the table in Markdown.
         align: As for `markdown_table`.
@@ -53,17 +52,14 @@ def write_table(
 
 def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and the rows of the TSV; what is not known is empty."""
+    ends = ("", "_low", "_high")
     columns = [
         f"{name}{end}"
         for name, cell in rows[0].items()
-        for end in (("", "_low", "_high") if isinstance(cell, Estimate) else ("",))
+        for end in (ends if isinstance(cell, Estimate) else ends[:1])
     ]
-    cells = [
-        [
-            text
-            for cell in row.values()
-            for text in (cell.cells() if isinstance(cell, Estimate) else [cell])
-        ]
+    split = [
+        [cell.cells() if isinstance(cell, Estimate) else [cell] for cell in row.values()]
         for row in rows
     ]
-    return columns, cells
+    return columns, [list(chain.from_iterable(cells)) for cells in split]

@@ -10,9 +10,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from actionspan.cli import step_module
+from actionspan.plan.steps import file_of, step_module
 
-PACKAGE_FOLDER = Path(__file__).parents[1]
 _QUOTED_MODULE = re.compile(r"""["'](actionspan(?:\.\w+)+)["']""")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
@@ -35,18 +34,12 @@ def source_files(module: str) -> list[str]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        path = _module_path(name)
-        if name not in paths and path is not None:
+        path = file_of(name)
+        if name not in paths and path.is_file():
             paths[name] = path
             waiting += _imported(path)
     assert module in paths, f"no such module: {module}"
     return sorted(os.path.relpath(path) for path in paths.values())
-
-
-def _module_path(module: str) -> Path | None:
-    base = PACKAGE_FOLDER.parent / module.replace(".", "/")
-    paths = (base.with_suffix(".py"), base / "__init__.py")
-    return next((path for path in paths if path.is_file()), None)
 
 
 @cache  # the import graph is read once, whatever the number of rules
@@ -63,7 +56,7 @@ def _imported(path: Path) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             # in `from package import name` the name may itself be a module
             inner = [f"{node.module}.{name.name}" for name in node.names]
-            names += [name if _module_path(name) else node.module for name in inner]
+            names += [name if file_of(name).is_file() else node.module for name in inner]
         for block in _BLOCKS:
             waiting += getattr(node, block, [])
-    return tuple(name for name in names if name.split(".")[0] == PACKAGE_FOLDER.name)
+    return tuple(name for name in names if name.split(".")[0] == "actionspan")

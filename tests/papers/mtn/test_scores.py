@@ -8,15 +8,11 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.evaluation.resampling import seed_scores
 from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
 from actionspan.files.storage import write_tsv
-from actionspan.papers.mtn.scores import (
-    ACTIVITYNET_METRICS,
-    METRICS,
-    THUMOS14_METRICS,
-    read_video_scores,
-)
+from actionspan.papers.mtn.published import ACTIVITYNET, THUMOS14
+from actionspan.papers.mtn.scores import METRICS, read_video_scores
+from actionspan.papers.resampling import seed_scores
 from evaluation.scores import COLUMNS, write_scores
 
 
@@ -76,10 +72,10 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
     write_tsv(tmp_path / "mtn.tsv", VIDEO_COLUMNS, rows)
     scores = read_video_scores([tmp_path / "mtn.tsv"])["mtn"]
     means = dict(zip(METRICS, seed_scores(scores.values, scores.instances)[0], strict=True))
-    for metric in ACTIVITYNET_METRICS:
+    for metric in ACTIVITYNET:
         scale = 1 if metric == "AUC" else 100
         assert means[metric] == pytest.approx(scale * record[metric], abs=1e-9)
-    known = {metric for metric in THUMOS14_METRICS if not np.isnan(means[metric])}
+    known = {metric for metric in THUMOS14 if not np.isnan(means[metric])}
     assert known == {"thumos14_AR@50", "thumos14_AR@100"}
     for metric in known:
         expected = record["thumos14"][metric.removeprefix("thumos14_")]

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from actionspan.dataset.names import other_names
-from actionspan.dataset.rejections import Rejection
+from actionspan.dataset.formats.names import other_names
+from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError, printable
 
 Subset = Literal["training", "validation", "testing"]

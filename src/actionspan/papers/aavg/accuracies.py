@@ -1,36 +1,35 @@
 """Accuracies of trained classifiers over clips and seeds, and of both streams together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from actionspan.evaluation.resampling import Floats, draw_videos, resampled_scores
-from actionspan.papers.aavg.readers import RunKey, RunScores, by_way, shared_seeds
+from actionspan.arrays import Float64
+from actionspan.papers.aavg.comparisons import STREAMS
+from actionspan.papers.aavg.readers import RunKey, RunScores, Scores, by_way, shared_seeds
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds
+from actionspan.papers.resampling import draw_videos, resampled_scores
 from actionspan.papers.runs import Learning
 
 TWO_STREAM = "two-stream"
-KINDS = ("rgb", "flow", TWO_STREAM)
-DRAWING = 1
+KINDS = (*STREAMS, TWO_STREAM)
+_DRAWING = 1
 """The seed of the bootstrap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """Which validation clips a way of training classifies right.
-
-    Attributes:
-        seeds: The numbers of the S seeds.
-        correct: (S, V) 100 where the clip is classified right, else 0.
-    """
+    """Which validation clips a way of training classifies right."""
 
     seeds: tuple[int, ...]
-    correct: Floats
+    """The numbers of the S seeds."""
+    correct: Float64
+    """(S, V) 100 where the clip is classified right, else 0."""
 
 
-def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
+def accuracies(scores: Scores) -> dict[RunKey, Accuracy]:
     """Return the accuracy of each way of joining learners, by stream and of both (`two-stream`).
 
     RGB of AAVG4 is that of AAVG3.
@@ -46,7 +45,7 @@ def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
             runs.setdefault((learning.way, "rgb"), runs[shared])
     by_key = {key: _accuracy([run_scores]) for key, run_scores in runs.items()}
     for way in dict.fromkeys(way for way, _ in runs):
-        streams = [runs[way, stream] for stream in ("rgb", "flow") if (way, stream) in runs]
+        streams = [runs[way, stream] for stream in STREAMS if (way, stream) in runs]
         if len(streams) == 2 and set(streams[0].seeds) & set(streams[1].seeds):
             by_key[way, TWO_STREAM] = _accuracy(streams)
     return by_key
@@ -55,34 +54,26 @@ def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
 def _accuracy(streams: Sequence[RunScores]) -> Accuracy:
     from actionspan.recognition.evaluate import fused
 
-    places = shared_seeds(streams)
+    places = shared_seeds([scores.seeds for scores in streams])
     parts = [scores.probabilities[seeds] for scores, seeds in zip(streams, places, strict=True)]
     right = fused(parts).argmax(axis=2) == streams[0].labels  # (S, V)
     seeds = tuple(streams[0].seeds[place] for place in places[0])
     return Accuracy(seeds=seeds, correct=np.where(right, 100.0, 0.0))
 
 
-def estimate(values: Floats, settings: ExperimentSettings) -> Estimate:
-    """Return the mean of (S, V) values, with the interval over clips and seeds (resampling).
+def estimate(values: Float64, settings: ExperimentSettings) -> Estimate:
+    """Return the mean of (S, V) values, with the interval over clips and seeds.
 
     One seed has an interval over clips alone.
     """
     clips = values.shape[1]
-    draws = draw_videos(clips, settings.resamples, DRAWING)
+    draws = draw_videos(clips, settings.resamples, _DRAWING)
     drawn = resampled_scores(values[:, :, None], np.ones(clips, np.int64), draws)[:, 0]
     seeds = values.mean(axis=1)
     return over_samples_and_seeds(float(seeds.mean()), [seeds], drawn, clips, settings.confidence)
 
 
-def paired(better: Accuracy, worse: Accuracy) -> Floats:
-    """Return (S, V) differences on the same clips, of the seeds that both have."""
-    common = sorted(set(better.seeds) & set(worse.seeds))
-    parts = [way.correct[[way.seeds.index(seed) for seed in common]] for way in (better, worse)]
-    difference: Floats = parts[0] - parts[1]
-    return difference
-
-
-def scores_words(scores: Mapping[RunKey, RunScores]) -> str:
+def scores_words(scores: Scores) -> str:
     """Return on what accuracies were measured."""
     first = next(iter(scores.values()))
     return (

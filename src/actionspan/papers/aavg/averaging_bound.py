@@ -11,17 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-
-Array = np.ndarray[Any, Any]
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the bounds depend on beside K and the length of training.
-
-    Raises:
-        ValueError: A value is out of range.
-    """
+    """What the bounds depend on besides K and the length of training; checked (ValueError)."""
 
     gap: float
     """F(w₁) - F*: how far the loss at the start is above its least value."""
@@ -56,13 +51,7 @@ class Training:
 
 
 def first_bound(training: Training, interval: Any, averages: Any) -> Any:
-    """Return the bound of theorem 1.
-
-    Args:
-        training: The constants.
-        interval: K, a number or an array.
-        averages: N, how often models are averaged, likewise.
-    """
+    """Return the bound of theorem 1 for K (`interval`) and N (`averages`), numbers or arrays."""
     c, k = training, interval
     step = c.smoothness * c.step_size
     descent = 2 * c.gap / (averages * (k + 1) * c.step_size)
@@ -111,11 +100,7 @@ def noise_part(beta: float, a: float, k: Any) -> Any:
 
 
 def noise_minimum(a: float) -> float:
-    """Return K̂, where g is least if a > 1: a number below 2, and below 1 where a < 1.618.
-
-    Raises:
-        ValueError: a is 1 or less; g then grows from K = 0 on.
-    """
+    """Return K̂, where g is least if a > 1 (else a ValueError): below 2; below 1 if a < 1.618."""
     if a <= 1:
         raise ValueError(f"a = {a}: g has a minimum only above 1")
     return (a - 1 + math.sqrt(a * (a - 1))) / a
@@ -154,11 +139,8 @@ def suggest_interval(training: Training, steps: int) -> Suggestion:
     if steps < 1:
         raise ValueError(f"steps {steps}: at least 1")
     intervals = np.arange(1, steps + 1, dtype=np.float64)
-    bounds = np.where(
-        first_holds(training, intervals),
-        first_bound(training, intervals, steps / intervals),
-        np.inf,
-    )
+    bounds = first_bound(training, intervals, steps / intervals)
+    bounds = np.where(first_holds(training, intervals), bounds, np.inf)
     best = int(np.argmin(bounds))
     if not np.isfinite(bounds[best]):
         raise ValueError(
@@ -168,7 +150,7 @@ def suggest_interval(training: Training, steps: int) -> Suggestion:
     return Suggestion(best + 1, float(bounds[best]), training.product, training.product <= 1)
 
 
-def estimate_constants(points: Array, gradients: Array, batch: int) -> tuple[float, float]:
+def estimate_constants(points: ArrayLike, gradients: ArrayLike, batch: int) -> tuple[float, float]:
     """Return rough values of L and M from gradients along a path of training.
 
     L is the largest ‖∇F(w) - ∇F(w')‖ / ‖w - w'‖ of neighbouring points: a lower bound, since
@@ -180,9 +162,6 @@ def estimate_constants(points: Array, gradients: Array, batch: int) -> tuple[flo
         gradients: (n, b, d) gradients of the mean loss of b ≥ 2 batches, the same batches at every
             point, drawn independently.
         batch: How many samples a batch has.
-
-    Raises:
-        ValueError: The shapes do not fit, or neighbouring points are alike.
     """
     points, gradients = np.asarray(points, np.float64), np.asarray(gradients, np.float64)
     count, *_ = points.shape

@@ -1,4 +1,4 @@
-"""What paper 003 compares: which runs stand in which of its figures, by which names."""
+"""What paper 003 compares: which runs are in which of its figures, by which names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,77 +13,48 @@ STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
 RATE_METHODS = ("aavg1", "aavg3", "none")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Comparison:
-    """Ways of joining learners whose accuracy is drawn over epochs.
-
-    Attributes:
-        title: Of the figure.
-        labels: How each method is called in it.
-        numbers: Which figure of the paper shows this, by stream; a stream that is not in it is
-            not drawn.
-        every_interval: Whether the method is drawn for all K; else each as it is by default.
-    """
+    """Ways of joining learners whose accuracy is drawn over epochs."""
 
     title: str
     labels: Mapping[str, str]
+    """How each method is called in the figure."""
     numbers: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(STREAMS, ""))
+    """The paper's figure of each stream; a stream that is not in it is not drawn."""
     every_interval: bool = False
+    """Whether the method is drawn for all K; else each as it is by default."""
 
     def runs(self, settings: ExperimentSettings, learners: int) -> list[Learning]:
         """Return the runs of the first seed."""
-        if not self.every_interval:
-            return [run_of(method, learners) for method in self.labels]
-        return [
-            run_of(method, learners, interval)
-            for method in self.labels
-            for interval in (*settings.intervals, -1)
-        ]
+        intervals = (*settings.intervals, -1) if self.every_interval else (None,)
+        return [run_of(method, learners, k) for method in self.labels for k in intervals]
 
     def label(self, run: Learning) -> str | None:
         """Return how a run is called; None where it is not compared here."""
-        name = self.labels.get(run.method)
-        if name is None or not self.every_interval:
-            return name
-        return f"K = {run.interval}"
+        if self.every_interval and run.method in self.labels:
+            return f"K = {run.interval}"
+        return self.labels.get(run.method)
 
+
+def _figures(rgb: int, flow: int) -> dict[str, str]:
+    return {"rgb": f"figure {rgb}", "flow": f"figure {flow}"}
+
+
+_STEPS, _STATE = "Steps between two averages", "The optimiser's state averaged or not"
+_BATCHES = {"aavg1": "constant", "aavg2": "adaptive"}
+_STATES = {"aavg2": "parameters alone", "aavg3": "and state"}
+_TRANSFER = {"aavg3": "without", "aavg4": "with transfer"}
+_ALONE = {"aavg3": "AAVG3", "none": "one learner"}
+_PEERS = {"ring": "gradients, ring", "periodic": "torch's averages", "ps_async": "async. server"}
 
 COMPARISONS: Mapping[str, Comparison] = {
-    "interval": Comparison(
-        title="Steps between two averages",
-        labels={"aavg1": "AAVG1"},
-        numbers={"rgb": "figure 2", "flow": "figure 3"},
-        every_interval=True,
-    ),
-    "batch": Comparison(
-        title="Constant and adaptive batch",
-        labels={"aavg1": "constant", "aavg2": "adaptive"},
-        numbers={"rgb": "figure 4", "flow": "figure 5"},
-    ),
-    "optimiser": Comparison(
-        title="The optimiser's state averaged or not",
-        labels={"aavg2": "parameters alone", "aavg3": "and state"},
-        numbers={"rgb": "figure 6", "flow": "figure 7"},
-    ),
-    "transfer": Comparison(
-        title="Transfer from the RGB network",
-        labels={"aavg3": "without", "aavg4": "with transfer"},
-        numbers={"flow": "figure 8"},
-    ),
-    "adam": Comparison(
-        title="Averaged learners and one alone",
-        labels={"aavg3": "AAVG3", "none": "one learner"},
-        numbers={"rgb": "figure 9", "flow": "figure 9"},
-    ),
-    "peers": Comparison(
-        title="AAVG and its peers",
-        labels={
-            "aavg3": "AAVG3",
-            "ring": "gradients, ring",
-            "periodic": "torch's averages",
-            "ps_async": "async. server",
-        },
-    ),
+    "interval": Comparison(_STEPS, {"aavg1": "AAVG1"}, _figures(2, 3), every_interval=True),
+    "batch": Comparison("Constant and adaptive batch", _BATCHES, _figures(4, 5)),
+    "optimiser": Comparison(_STATE, _STATES, _figures(6, 7)),
+    "transfer": Comparison("Transfer from the RGB network", _TRANSFER, {"flow": "figure 8"}),
+    "adam": Comparison("Averaged learners and one alone", _ALONE, _figures(9, 9)),
+    "peers": Comparison("AAVG and its peers", {"aavg3": "AAVG3", **_PEERS}),
 }
 
 
@@ -93,13 +64,9 @@ def curve_figures() -> list[str]:
 
 
 def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
-    """Return a method's run of the first seed.
+    """Return the first seed's run of a variant of AAVG or an exchange; `none` has one learner.
 
-    Args:
-        method: A variant of AAVG or the name of an exchange.
-        learners: How many train together; `none` has one.
-        interval: K; None: as the paper has it, an average an epoch, or each step where gradients
-            are exchanged.
+    Without an `interval` it is the paper's: an average an epoch, or every step for gradients.
     """
     averages = method in VARIANTS
     if interval is None:
@@ -119,12 +86,9 @@ def compared_runs(settings: ExperimentSettings, learners: int) -> list[Learning]
 
 
 def rate_runs(settings: ExperimentSettings, learners: int, configured: float) -> list[Learning]:
-    """Return the runs that sweep the learning rate, of the first seed.
+    """Return the first seed's runs that sweep the learning rate.
 
-    Args:
-        settings: Which rates.
-        learners: How many train together.
-        configured: The rate of all other runs, which are this sweep's too.
+    The runs of the other comparisons are those of the `configured` rate.
     """
     return [
         replace(run_of(method, learners), learning_rate=None if float(rate) == configured else rate)
@@ -138,11 +102,10 @@ def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file
 
     RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
     """
-    names = (
-        (replace(run, seed=seed).trained_as(stream).name, stream)
+    folders = (
+        f"{replace(run, seed=seed).trained_as(stream).name}/{stream}"
         for run in runs
         for stream in streams
         for seed in range(1, seeds + 1)
     )
-    paths = [f"results/recognition/runs/{name}/{stream}/{file}" for name, stream in names]
-    return list(dict.fromkeys(paths))
+    return [f"results/recognition/runs/{folder}/{file}" for folder in dict.fromkeys(folders)]

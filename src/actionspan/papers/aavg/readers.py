@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.evaluation.resampling import Floats, Integers
 from actionspan.papers.aavg.comparisons import STREAMS
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.runs import Learning, by_seed, read_logs
@@ -17,15 +17,8 @@ from actionspan.papers.tables import add_files, add_outputs
 from actionspan.recognition.scores import read_classifier_scores
 from actionspan.settings import add_settings, from_arguments
 
-LOG_NUMBERS = (
-    "learning_rate",
-    "samples",
-    "validation_accuracy",
-    "averages",
-    "sent_bytes",
-    "seconds",
-    "communication_seconds",
-)
+_COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
+LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
 # The settings that say which runs there are: the rules' business, not that of a step.
 _PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
 
@@ -35,45 +28,53 @@ RunKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class RunLogs:
-    """What was logged of all seeds of a run.
-
-    Attributes:
-        learning: The run of the first seed.
-        seeds: The numbers of the S seeds.
-        columns: (S, E) by the names `LOG_NUMBERS`.
-    """
+    """What was logged of all seeds of a run."""
 
     learning: Learning
+    """The run of the first seed."""
     seeds: tuple[int, ...]
-    columns: Mapping[str, Floats]
+    """The numbers of the S seeds."""
+    columns: Mapping[str, Float64]
+    """(S, E) by the names `LOG_NUMBERS`."""
 
     @property
-    def accuracy(self) -> Floats:
+    def accuracy(self) -> Float64:
         """Return (S, E) validation accuracies in percent; NaN where nothing was validated."""
         return 100 * self.columns["validation_accuracy"]
+
+    @property
+    def shares(self) -> Float64:
+        """Return (S,) the share of exchanges in the time of training, in percent."""
+        seconds, exchanged = self.columns["seconds"], self.columns["communication_seconds"]
+        shares: Float64 = 100 * exchanged.sum(axis=1) / seconds.sum(axis=1)
+        return shares
+
+    @property
+    def counted(self) -> bool:
+        """Return whether the bytes sent were counted; a library or one process does not."""
+        return bool(self.columns["sent_bytes"].any()) or self.learning.learners == 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunScores:
-    """The probabilities of the validation clips, of all seeds of a run.
-
-    Attributes:
-        seeds: The numbers of the S seeds.
-        samples: Positions of a clip.
-        classes: C names.
-        clips: V ids.
-        labels: (V,) places in `classes`.
-        probabilities: (S, V, C).
-    """
+    """The probabilities of the validation clips, of all seeds of a run."""
 
     seeds: tuple[int, ...]
+    """The numbers of the S seeds."""
     samples: int
+    """Positions of a clip."""
     classes: tuple[str, ...]
+    """C names."""
     clips: tuple[str, ...]
-    labels: Integers
-    probabilities: Floats
+    """V ids."""
+    labels: Int64
+    """(V,) places in `classes`."""
+    probabilities: Float64
+    """(S, V, C)."""
 
 
+Logs = Mapping[RunKey, RunLogs]
+Scores = Mapping[RunKey, RunScores]
 Read = TypeVar("Read", RunLogs, RunScores)
 
 
@@ -88,7 +89,7 @@ def add_runs(parser: argparse.ArgumentParser, *, logs: bool = True, figure: bool
 
 
 def training_of(scores: Iterable[Path]) -> str:
-    """Return how runs were trained, as the one with the most learners says."""
+    """Return how runs were trained, by the scores of the run with the most learners."""
     files = _by_run(scores, "scores.json")
     most = max(files, key=lambda key: Learning.of_name(key[0]).learners)
     content = read_classifier_scores(next(iter(files[most].values())))
@@ -129,7 +130,7 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
     scores = {}
     first: tuple[Path, Mapping[str, Any]] | None = None
     for key, files in _by_run(paths, "scores.json").items():
-        planes = []
+        probabilities = []
         for path in files.values():
             content = read_classifier_scores(path)
             first = first or (path, content)
@@ -139,14 +140,14 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
                         f"{path}: {name} are not those of {first[0]}; only scores of the same "
                         "clips can be compared"
                     )
-            planes.append(content["probabilities"])
+            probabilities.append(content["probabilities"])
         scores[key] = RunScores(
             seeds=tuple(files),
             samples=content["samples"],
             classes=tuple(content["classes"]),
             clips=tuple(content["clips"]),
             labels=np.array(content["labels"], np.int64),
-            probabilities=np.array(planes),
+            probabilities=np.array(probabilities),
         )
     return scores
 
@@ -156,17 +157,15 @@ def _by_run(paths: Iterable[Path], file: str) -> dict[RunKey, dict[int, Path]]:
     runs = []
     for path in paths:
         folder = path.resolve().parent
+        name, stream = folder.parent.name, folder.name
         try:
-            learning = Learning.of_name(folder.parent.name)
-            if folder.name not in STREAMS:
-                raise ValueError
+            learning = Learning.of_name(name if stream in STREAMS else "")
         except ValueError:
             raise InputError(
                 f"{path}: its path names no run; the form is results/recognition/runs/"
                 f"aavg3-k4-2-seed2/rgb/{file}"
             ) from None
-        key = replace(learning, seed=1).name, folder.name
-        runs.append((key, learning.seed, path))
+        runs.append(((replace(learning, seed=1).name, stream), learning.seed, path))
     return by_seed(runs)
 
 
@@ -176,17 +175,16 @@ def by_way(runs: Mapping[RunKey, Read]) -> dict[RunKey, Read]:
     Raises:
         InputError: Two runs are of one way.
     """
-    ways: dict[RunKey, Read] = {}
     names: dict[RunKey, str] = {}
-    for (run, stream), content in runs.items():
+    for run, stream in runs:
         key = (Learning.of_name(run).way, stream)
-        if key in ways:
+        if key in names:
             raise InputError(f"{run} and {names[key]} are of one way, {key[0]}; give one of them")
-        ways[key], names[key] = content, run
-    return ways
+        names[key] = run
+    return {key: runs[run, key[1]] for key, run in names.items()}
 
 
-def shared_seeds(runs: Sequence[RunLogs | RunScores]) -> list[list[int]]:
-    """Return for each run the places of the seeds that all of them have."""
-    common = set.intersection(*(set(run.seeds) for run in runs))
-    return [[place for place, seed in enumerate(run.seeds) if seed in common] for run in runs]
+def shared_seeds(runs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for the seeds of each run the places of those that all runs have."""
+    common = set(runs[0]).intersection(*runs)
+    return [[place for place, seed in enumerate(seeds) if seed in common] for seeds in runs]

@@ -30,5 +30,5 @@ class ExperimentSettings(Checked):
     resamples: int = option(1000, "bootstrap resamples of the validation clips", least=1)
 
     def rates(self) -> list[str]:
-        """Return the learning rates as they stand in the names of runs."""
+        """Return the learning rates as they are in the names of runs."""
         return [f"{Decimal(repr(rate)):f}" for rate in self.learning_rates]

@@ -3,16 +3,17 @@
 import argparse
 import math
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 
+from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.evaluation.resampling import Floats
 from actionspan.papers.claims import Claim, Finding, no_runs, one_seed, write_claims
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds, over_seeds
 from actionspan.papers.mtn.loss_curves import add_logs, read_losses
-from actionspan.papers.mtn.published import ACTIVITYNET, THUMOS14, TableName, published_value
-from actionspan.papers.mtn.scores import VideoScores, read_video_scores
+from actionspan.papers.mtn.published import THUMOS14, TableName, published_value
+from actionspan.papers.mtn.scores import METRICS, VideoScores, read_video_scores
 from actionspan.papers.mtn.table import (
     add_scores,
     heading,
@@ -24,8 +25,9 @@ from actionspan.papers.mtn.table import (
 from actionspan.settings import from_arguments
 
 LOSS = "lowest validation loss"
+_FIGURE = "figure 10"
 # tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
-SAME_TRAININGS = frozenset({"tag", "origin"})
+_SAME_TRAININGS = {"tag", "origin"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,80 +52,63 @@ def run(arguments: argparse.Namespace) -> None:
     write_claims(arguments, findings, "001", caption)
 
 
-def _table(table: TableName, better: str, worse: str, text: str, *metrics: str) -> list[Claim]:
-    """Return a claim for each measure whose numbers a table prints."""
+def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
+    """Return a claim for each measure of a table, or on the losses that figure 10 draws."""
     claims = []
-    for metric in metrics:
-        printed = [published_value(table, method, metric) for method in (better, worse)]
+    for key in keys:
+        published = None
+        if key != LOSS:
+            table = cast(TableName, place.replace(" ", ""))
+            high, low = (published_value(table, method, key) for method in (better, worse))
+            published = None if high is None or low is None else high - low
         claims.append(
             Claim(
                 text=text,
-                source=f"001, table {table.removeprefix('table')}",
+                source=f"001, {place}",
                 better=better,
                 worse=worse,
-                measure=metric.replace("thumos14_", "THUMOS14 "),
-                key=metric,
-                published=None if None in printed else printed[0] - printed[1],  # type: ignore[operator]
+                measure=key.replace("thumos14_", "THUMOS14 "),
+                key=key,
+                published=published,
+                form="+.4f" if key == LOSS else "+.2f",
             )
         )
     return claims
 
 
-def _figure(better: str, worse: str, text: str) -> Claim:
-    """Return a claim about losses, which figure 10 draws and no table prints."""
-    return Claim(
-        text=text,
-        source="001, figure 10",
-        better=better,
-        worse=worse,
-        measure=LOSS,
-        key=LOSS,
-        form="+.4f",
-    )
-
-
 _ABLATION = ("AR@1", "AR@100", "AUC")
 
 CLAIMS = (
-    *_table("table1", "mtn", "origin", "MTN finds more than BSN", "AR@100", "AUC"),
-    *_table("table2", "mtn", "origin", "MTN finds more than BSN", *THUMOS14),
-    *_table("table1", "origin", "tag", "BSN finds more than TAG", "AR@100", "AUC"),
-    *_table("table3", "se", "origin", "squeeze-excitation helps", *_ABLATION),
-    *_table("table3", "dense", "origin", "the Multipath DenseNet helps", *_ABLATION),
-    *_table("table3", "mtn", "se", "both together help more than SE alone", *_ABLATION),
-    *_table("table3", "mtn", "dense", "both together help more than DenseNet alone", *_ABLATION),
-    *_table("table3", "dense", "se", "the DenseNet helps more than SE", *_ABLATION),
-    _figure("origin", "cnn2", "2 convolutions have a worse validation loss than 3"),
-    _figure("origin", "cnn4", "4 convolutions have a worse validation loss than 3"),
-    _figure("mtn", "origin", "MTN's validation loss is lower than BSN's"),
+    *_claims("table 1", "mtn", "origin", "MTN finds more than BSN", "AR@100", "AUC"),
+    *_claims("table 2", "mtn", "origin", "MTN finds more than BSN", *THUMOS14),
+    *_claims("table 1", "origin", "tag", "BSN finds more than TAG", "AR@100", "AUC"),
+    *_claims("table 3", "se", "origin", "squeeze-excitation helps", *_ABLATION),
+    *_claims("table 3", "dense", "origin", "the Multipath DenseNet helps", *_ABLATION),
+    *_claims("table 3", "mtn", "se", "both together help more than SE alone", *_ABLATION),
+    *_claims("table 3", "mtn", "dense", "both together help more than DenseNet alone", *_ABLATION),
+    *_claims("table 3", "dense", "se", "the DenseNet helps more than SE", *_ABLATION),
+    *_claims(_FIGURE, "origin", "cnn2", "2 convolutions have a worse validation loss than 3", LOSS),
+    *_claims(_FIGURE, "origin", "cnn4", "4 convolutions have a worse validation loss than 3", LOSS),
+    *_claims(_FIGURE, "mtn", "origin", "MTN's validation loss is lower than BSN's", LOSS),
 )
 
 
 def judge_claims(
-    scores: Mapping[str, VideoScores], losses: Mapping[str, Floats], settings: EvaluationSettings
+    scores: Mapping[str, VideoScores], losses: Mapping[str, Float64], settings: EvaluationSettings
 ) -> list[Finding]:
     """Return a finding for each claim, in percent (points) or of the loss.
 
-    Args:
-        scores: The scores by video of each method; at least one.
-        losses: (S, E) validation losses of each model; NaN where there are none.
-        settings: How the intervals are made.
+    The scores are of at least one method; losses are (S, E), NaN where there are none.
     """
-    metrics = (*ACTIVITYNET, *THUMOS14)
-    means = resample(scores, metrics, settings)
+    means = resample(scores, METRICS, settings)
     findings = []
     for claim in CLAIMS:
-        measured: Mapping[str, VideoScores | Floats] = losses if claim.key == LOSS else scores
+        measured: Mapping[str, VideoScores | Float64] = losses if claim.key == LOSS else scores
         difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - measured.keys()))
         if not difference and claim.key == LOSS:
             difference = _of_losses(claim, losses, settings)
         elif not difference:
-            column = metrics.index(claim.key)
-            columns = {
-                method: (means[method][0][:, column], means[method][1][:, column])
-                for method in (claim.better, claim.worse)
-            }
-            difference = _of_scores(claim, scores, columns, settings)
+            difference = _of_scores(claim, scores, means, settings)
         findings.append(claim.judged(difference))
     return findings
 
@@ -131,17 +116,20 @@ def judge_claims(
 def _of_scores(
     claim: Claim,
     scores: Mapping[str, VideoScores],
-    means: Mapping[str, tuple[Floats, Floats]],
+    means: Mapping[str, tuple[Float64, Float64]],
     settings: EvaluationSettings,
 ) -> Estimate | str:
-    """Return the difference of two methods by (S,) means and (B,) resampled ones, or why not."""
+    """Return the difference of two methods by what `resample` returned, or why there is none."""
     both = [scores[method] for method in (claim.better, claim.worse)]
     videos = len(both[0].video_ids)
     if videos < 2:
         return "One video has no interval over videos."
     if alone := one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
         return alone
-    (better, drawn_better), (worse, drawn_worse) = (means[scored.method] for scored in both)
+    # (S,) means and (B,) resampled ones of each
+    column = METRICS.index(claim.key)
+    better, worse = (means[scored.method][0][:, column] for scored in both)
+    drawn_better, drawn_worse = (means[scored.method][1][:, column] for scored in both)
     difference = float(better.mean() - worse.mean())
     if math.isnan(difference):
         reasons = [
@@ -150,14 +138,14 @@ def _of_scores(
             if np.isnan(values).any()
         ]
         return "; ".join(reasons) + "."
-    paired = {claim.better, claim.worse} == SAME_TRAININGS and both[0].seeds == both[1].seeds
+    paired = {claim.better, claim.worse} == _SAME_TRAININGS and both[0].seeds == both[1].seeds
     groups = [better - worse] if paired else [better, worse]
     drawn = drawn_better - drawn_worse
     return over_samples_and_seeds(difference, groups, drawn, videos, settings.confidence)
 
 
 def _of_losses(
-    claim: Claim, losses: Mapping[str, Floats], settings: EvaluationSettings
+    claim: Claim, losses: Mapping[str, Float64], settings: EvaluationSettings
 ) -> Estimate | str:
     """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
     compared = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each

@@ -1,13 +1,11 @@
 """The published numbers of paper 001's tables, each with its source, in percent.
 
 The values are written as they are printed there; fractions (0.756) are written in percent (75.6).
-Published numbers were measured with the features of each paper, on the whole of ActivityNet-1.3
-or THUMOS14.
+They were measured with the features of each paper, on all of ActivityNet-1.3 or THUMOS14.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 TableName = Literal["table1", "table2", "table3"]
 
@@ -15,33 +13,32 @@ THUMOS14 = ("thumos14_AR@50", "thumos14_AR@100", "thumos14_AR@200", "thumos14_AR
 ACTIVITYNET = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedRow:
-    """One method's numbers as they are printed."""
+class PublishedRow(NamedTuple):
+    """The numbers of a method as they are printed."""
 
     method: str
     """Our name of the method; where we do not build it, the paper's."""
-    name: str
-    """How the paper calls it."""
-    values: Mapping[str, str]
-    source: str
+    name: str = ""
+    """The paper's name of it."""
+    values: Mapping[str, str] = {}
+    """By measure."""
+    source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table of the paper: its measures, and its rows in the order in which we show them."""
+class Table(NamedTuple):
+    """A table of the paper: its measures, and its rows in the order in which we show them."""
 
     title: str
     metrics: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
     others_below: bool = False
-    """Whether our methods that it does not name stand below its rows; else above them."""
+    """Whether our methods that it does not name are below its rows; else above them."""
 
 
 def _rows(number: int, metrics: tuple[str, ...], text: str) -> tuple[PublishedRow, ...]:
-    """Return rows of `method | name | numbers | source`; a dash stands for no number.
+    """Return rows of `method | name | numbers | source`; a dash is no number.
 
-    A source that begins with a bracket is a remark on the table itself, as is none.
+    A source that begins with a bracket is a remark on the table itself, as is an empty source.
     """
     rows = []
     for line in text.strip().splitlines():
@@ -50,7 +47,7 @@ def _rows(number: int, metrics: tuple[str, ...], text: str) -> tuple[PublishedRo
         values = {metric: cell for metric, cell in cells if cell != "-"}
         if not source.startswith("001"):
             source = f"001, table {number} {source}".strip()
-        rows.append(PublishedRow(method=method, name=name, values=values, source=source))
+        rows.append(PublishedRow(method, name, values, source))
     return tuple(rows)
 
 
@@ -78,30 +75,19 @@ se     | SE-ConvNet   | 30.3 47.6 55.3 69.9 75.0 66.57 |
 dense  | Mul-DenseNet | 31.7 48.2 55.6 70.2 75.1 66.85 |
 mtn    | MTN          | 33.2 49.0 56.2 70.6 75.6 67.26 |
 """
+_TITLE1 = "proposals on ActivityNet-1.3 (validation), ActivityNet's protocol"
+_TITLE2 = "proposals on THUMOS14 (test), THUMOS14's protocol"
+_TITLE3 = "ablation of MTN on ActivityNet-1.3, ActivityNet's protocol"
+_FEW = ("AR@100", "AUC")
 
 TABLES: Mapping[TableName, Table] = {
-    "table1": Table(
-        title="proposals on ActivityNet-1.3 (validation), ActivityNet's protocol",
-        metrics=("AR@100", "AUC"),
-        rows=_rows(1, ("AR@100", "AUC"), _TABLE1),
-    ),
-    "table2": Table(
-        title="proposals on THUMOS14 (test), THUMOS14's protocol",
-        metrics=THUMOS14,
-        rows=_rows(2, THUMOS14, _TABLE2),
-    ),
-    "table3": Table(
-        title="ablation of MTN on ActivityNet-1.3, ActivityNet's protocol",
-        metrics=ACTIVITYNET,
-        rows=_rows(3, ACTIVITYNET, _TABLE3),
-        others_below=True,
-    ),
+    "table1": Table(_TITLE1, _FEW, _rows(1, _FEW, _TABLE1)),
+    "table2": Table(_TITLE2, THUMOS14, _rows(2, THUMOS14, _TABLE2)),
+    "table3": Table(_TITLE3, ACTIVITYNET, _rows(3, ACTIVITYNET, _TABLE3), others_below=True),
 }
 
 
 def published_value(table: TableName, method: str, metric: str) -> float | None:
     """Return a printed number in percent; None where the table has none."""
-    for row in TABLES[table].rows:
-        if row.method == method and metric in row.values:
-            return float(row.values[metric])
-    return None
+    rows = (row for row in TABLES[table].rows if row.method == method and metric in row.values)
+    return next((float(row.values[metric]) for row in rows), None)

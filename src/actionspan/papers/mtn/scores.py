@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.evaluation.activitynet import Floats, Integers
 from actionspan.files.storage import read_tsv
+from actionspan.papers.mtn.published import ACTIVITYNET, THUMOS14
 from actionspan.papers.runs import named_files
 
-ACTIVITYNET_METRICS = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
-THUMOS14_METRICS = tuple(f"thumos14_AR@{number}" for number in (50, 100, 200, 500))
-METRICS = ACTIVITYNET_METRICS + THUMOS14_METRICS
+METRICS = ACTIVITYNET + THUMOS14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +22,16 @@ class VideoScores:
     method: str
     video_ids: tuple[str, ...]
     """The V ground-truth videos with instances, sorted."""
-    instances: Integers
+    instances: Int64
     """(V,) how many instances each has."""
-    values: Floats
+    values: Float64
     """(S, V, K) the measures `METRICS` in percent; NaN where there is none."""
     seeds: tuple[int, ...]
     """The S numbers of the seeds: 1, 2 and 3 of mtn, mtn-seed2 and mtn-seed3."""
-    proposals: Integers
+    proposals: Int64
     """(S, V) how many proposals each video has."""
 
-    def of(self, metrics: Sequence[str]) -> Floats:
+    def of(self, metrics: Sequence[str]) -> Float64:
         """Return (S, V, M) the values of some measures."""
         return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
 
@@ -48,35 +47,33 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
     first: tuple[Path, dict[str, int]] | None = None
     form = "results/evaluation/videos/{method}.tsv"
     for method, files in named_files([path.stem for path in paths], paths, form).items():
-        planes, counts = [], []
+        values, counts = [], []
         for path in files.values():
-            instances, proposals, values = _read(path)
-            if first is None:
-                first = path, instances
-            elif instances != first[1]:
-                different = sorted(instances.items() ^ first[1].items())[0][0]
+            table = _read(path)
+            instances = {video_id: row[0] for video_id, row in table.items()}
+            first = first or (path, instances)
+            if instances != first[1]:
+                different = min(instances.items() ^ first[1].items())[0]
                 raise InputError(
                     f"{path}: video {different!r} is not as in {first[0]}; "
                     "only scores on the same ground truth stand in one table"
                 )
-            planes.append([values[video_id] for video_id in sorted(values)])
-            counts.append([proposals[video_id] for video_id in sorted(values)])
+            values.append([table[video_id][2] for video_id in sorted(table)])
+            counts.append([table[video_id][1] for video_id in sorted(table)])
         scores[method] = VideoScores(
             method=method,
             video_ids=tuple(sorted(instances)),
             instances=np.array([instances[name] for name in sorted(instances)], dtype=np.int64),
-            values=np.array(planes, dtype=np.float64),
+            values=np.array(values, dtype=np.float64),
             seeds=tuple(files),
             proposals=np.array(counts, dtype=np.int64),
         )
     return scores
 
 
-def _read(path: Path) -> tuple[dict[str, int], dict[str, int], dict[str, list[float]]]:
-    """Return the instances, the proposals and the values of each video of one table."""
-    instances: dict[str, int] = {}
-    proposals: dict[str, int] = {}
-    values: dict[str, list[float]] = {}
+def _read(path: Path) -> dict[str, tuple[int, int, list[float]]]:
+    """Return the instances, the proposals and the values of each video of a table."""
+    table: dict[str, tuple[int, int, list[float]]] = {}
     rows = read_tsv(path)
     if not rows:
         raise InputError(f"{path}: no video")
@@ -84,23 +81,22 @@ def _read(path: Path) -> tuple[dict[str, int], dict[str, int], dict[str, list[fl
         if column not in rows[0]:
             raise InputError(f"{path}: no column {column!r}")
     for number, row in enumerate(rows, start=2):
-        video_id = row["video_id"]
-        if video_id in values:
-            raise InputError(f"{path}: row {number}: video {video_id!r} a second time")
         try:
-            instances[video_id] = int(row["instances"])
-            proposals[video_id] = int(row["proposals"])
-            values[video_id] = [_percent(row, metric) for metric in METRICS]
+            if row["video_id"] in table:
+                raise ValueError(f"video {row['video_id']!r} a second time")
+            values = [_percent(row, metric) for metric in METRICS]
+            instances, proposals = int(row["instances"]), int(row["proposals"])
+            if instances < 1:
+                raise ValueError(f"{instances} instances")
         except ValueError as error:
             raise InputError(f"{path}: row {number}: {error}") from None
-        if instances[video_id] < 1:
-            raise InputError(f"{path}: row {number}: {instances[video_id]} instances")
-    return instances, proposals, values
+        table[row["video_id"]] = instances, proposals, values
+    return table
 
 
 def _percent(row: dict[str, str], metric: str) -> float:
     cell = row[metric]
-    if not cell and metric in THUMOS14_METRICS:
+    if not cell and metric in THUMOS14:
         return float("nan")
     value = float(cell) * (1 if metric == "AUC" else 100)
     if not np.isfinite(value):

@@ -2,28 +2,27 @@
 
 import argparse
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.evaluation.resampling import Floats, draw_videos, resampled_scores, seed_scores
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds
 from actionspan.papers.mtn.published import TABLES, PublishedRow, TableName
 from actionspan.papers.mtn.scores import VideoScores, read_video_scores
+from actionspan.papers.resampling import draw_videos, resampled_scores, seed_scores
 from actionspan.papers.tables import Row, add_files, add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
-TOO_FEW = "too few proposals"
-TOO_MANY = "too many proposals"
-NO_FRAMES = "no frame rates"
 _WHY_NOT = {
-    TOO_FEW: "the lists are shorter than that AN (proposals.suppression.keep and "
+    "too few proposals": "the lists are shorter than that AN (proposals.suppression.keep and "
     "evaluation.baseline.proposals set their length)",
-    TOO_MANY: "one percent of the lists is more than that AN",
-    NO_FRAMES: "THUMOS14's protocol needs the frame rate of each video",
+    "too many proposals": "one percent of the lists is more than that AN",
+    "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
 
 
@@ -45,9 +44,8 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
 
 def add_features(parser: argparse.ArgumentParser) -> None:
     """Add the flag of the file that says what was measured."""
-    parser.add_argument(
-        "--features", type=Path, required=True, help="features.h5, whose attributes describe it"
-    )
+    text = "features.h5, whose attributes describe it"
+    parser.add_argument("--features", type=Path, required=True, help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -77,20 +75,15 @@ def table_rows(
 ) -> list[Row]:
     """Return the rows: the paper's in its order; ours without a published number above or below.
 
-    Args:
-        name: Which table.
-        scores: By method; at least one.
-        settings: How the intervals are made.
+    The scores are of at least one method.
     """
     table = TABLES[name]
     means = resample(scores, table.metrics, settings)
     published = {row.method: row for row in table.rows}
-    rows: list[Row] = []
     others = [name for name in scores if name not in published]
+    rows: list[Row] = []
     for method in [*published, *others] if table.others_below else [*others, *published]:
-        none = PublishedRow(method=method, name="", values={}, source="")
-        printed = published.get(method, none)
-        scored = scores.get(method)
+        printed, scored = published.get(method, PublishedRow(method)), scores.get(method)
         row: dict[str, str | Estimate] = {"method": method, "published_as": printed.name}
         row["seeds"] = "" if scored is None else str(len(scored.values))
         for column, metric in enumerate(table.metrics):
@@ -110,17 +103,14 @@ def table_rows(
 
 def resample(
     scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
-) -> dict[str, tuple[Floats, Floats]]:
+) -> dict[str, tuple[Float64, Float64]]:
     """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
     means = {}
     for method, scored in scores.items():
-        values = scored.of(metrics)
-        means[method] = (
-            seed_scores(values, scored.instances),
-            resampled_scores(values, scored.instances, drawn),
-        )
+        values, instances = scored.of(metrics), scored.instances
+        means[method] = seed_scores(values, instances), resampled_scores(values, instances, drawn)
     return means
 
 
@@ -129,9 +119,10 @@ def why_not(scores: VideoScores, metric: str) -> str:
     number = int(metric.rpartition("@")[2])
     with_any = np.maximum((scores.proposals > 0).sum(axis=1), 1)  # (S,) videos that take part
     lengths = scores.proposals.sum(axis=1) / with_any  # (S,) AN at 100 percent of the lists
+    too_few, too_many, no_rates = _WHY_NOT
     if (lengths < number).any():
-        return TOO_FEW
-    return TOO_MANY if (lengths / 100 > number).any() else NO_FRAMES
+        return too_few
+    return too_many if (lengths / 100 > number).any() else no_rates
 
 
 def heading(metric: str) -> str:
@@ -163,22 +154,20 @@ def measured_words(
 ) -> str:
     """Return on what our scores were measured, and what their interval is, as two sentences."""
     first = next(iter(scores.values()))
-    counts: dict[int, list[str]] = {}
+    by_count = defaultdict(list)
     for method, scored in scores.items():
-        counts.setdefault(len(scored.values), []).append(method)
-    most = max(counts)
-    fewer = [f"{', '.join(counts[count])}: {count}" for count in sorted(counts) if count < most]
+        by_count[len(scored.values)].append(method)
+    *fewer, most = sorted(by_count)
+    exceptions = "; ".join(f"{', '.join(by_count[count])}: {count}" for count in fewer)
     bootstrap = f"bootstrap, {settings.resamples:,} resamples"
     if most == 1:
         over = f"over videos only ({bootstrap}), which says nothing about another training"
     else:
         over = f"over videos ({bootstrap}) and seeds (Student's t)"
-        if 1 in counts:
-            over += ", of one seed over videos only"
+        over += ", of one seed over videos only" if 1 in fewer else ""
     return (
-        f"{measured} "
-        f"({len(first.video_ids):,} videos with instances, {int(np.sum(first.instances)):,} "
-        f"instances). Mean over {most} seed{'s' if most > 1 else ''}"
-        f"{' (' + '; '.join(fewer) + ')' if fewer else ''} and, in brackets, the "
+        f"{measured} ({len(first.video_ids):,} videos with instances, "
+        f"{int(first.instances.sum()):,} instances). Mean over {most} seed{'s' * (most > 1)}"
+        f"{f' ({exceptions})' if exceptions else ''} and, in brackets, the "
         f"{100 * settings.confidence:.4g} % interval {over}."
     )
