@@ -49,14 +49,11 @@ class IndexSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """The data set: good videos sorted by id, an annotation for each, and what was left out.
-
-    `annotated` counts the videos that a record of the annotations names.
-    """
+    """The data set: good videos sorted by id, an annotation for each, and what was left out."""
 
     videos: list[Video]
     annotations: list[Annotation]
-    annotated: int
+    annotated: int  # videos that a record of the annotations names
     rejections: list[Rejection]
 
 

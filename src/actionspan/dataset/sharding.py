@@ -25,7 +25,7 @@ AUTO_MAX_SHARDS = 1024
 def find_videos(folder: Path) -> dict[str, Path]:
     """Return the videos of a folder by id, the file's stem, sorted by id.
 
-    The suffix, in any case, makes a file a video; sub-folders are not searched. Of files with the
+    A file is a video by its suffix, in any case; sub-folders are not searched. Of files with the
     same stem the first by name counts; `left_out` names the others.
 
     Raises:

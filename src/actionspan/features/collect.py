@@ -15,16 +15,9 @@ from actionspan.dataset.tables import Video, read_annotations, read_name, read_v
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
-from actionspan.features.transform import (
-    Moments,
-    Transform,
-    fit_stream,
-    transform_features,
-    video_steps,
-)
+from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
 from actionspan.features.windows import cut_windows
 from actionspan.files.storage import create_h5, digest, open_h5
-from actionspan.running.parts import shard_videos
 from actionspan.running.progress import progress
 
 STREAMS = ("rgb", "flow", "external")
@@ -88,7 +81,7 @@ def _find_features(
     where: dict[str, Path] = {}
     for shard in shards:
         with open_h5(shard) as file:
-            for name in shard_videos(file):
+            for name in file:
                 if name in where:
                     raise InputError(f"{shard}: video {name} is in {where[name]} too")
                 where[name] = shard
@@ -182,26 +175,24 @@ def _fit(videos: list[Video], opened: _Shards, settings: RescaleSettings) -> Tra
             "no video of the subset training has features to fit components and scales on; "
             "give --standardise none --components 0, or annotations with a training subset"
         )
-    method = settings.method if settings.grid == "video" else "nearest"
+    windows = settings.grid == "windows"
+    unfitted = Transform(
+        steps=settings.steps,
+        method="nearest" if windows else settings.method,
+        grid=settings.grid,
+        stride=settings.stride if windows else 0,
+        rest=settings.rest if windows else 0,
+        streams={},
+    )
     opened.read(videos[0])
     moments = {stream: Moments(width) for stream, width in opened.widths.items()}
     for video in progress(chosen, "fitting", len(chosen)):
         raw, duration = opened.read(video), video.duration_seconds
-        length = video_steps(raw.times, duration, settings.steps, settings.grid)
+        length = unfitted.length(raw.times, duration)
         for stream, rows in raw.streams.items():
-            moments[stream].add(rescale(rows, raw.times, duration, length, method))
-    windows = settings.grid == "windows"
-    return Transform(
-        steps=settings.steps,
-        method=method,
-        grid=settings.grid,
-        stride=settings.stride if windows else 0,
-        rest=settings.rest if windows else 0,
-        streams={
-            stream: fit_stream(seen, settings.components, settings.standardise)
-            for stream, seen in moments.items()
-        },
-    )
+            moments[stream].add(rescale(rows, raw.times, duration, length, unfitted.method))
+    kept = (settings.components, settings.standardise)
+    return replace(unfitted, streams={key: fit_stream(m, *kept) for key, m in moments.items()})
 
 
 def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Transform) -> None:

@@ -14,7 +14,7 @@ from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
-from actionspan.running.parts import map_videos, shard_videos
+from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
@@ -74,7 +74,7 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
     """
     with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
         # the videos, and what their features depend on
-        names = shard_videos(flow_file)
+        names = list(flow_file)
         missing = [name for name in names if name not in frame_file]
         if missing:
             raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")

@@ -25,14 +25,14 @@ class EncoderSettings(Checked):
     rgb_weights: Path | None = option(
         None,
         "a checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as IMAGENET1K_V1; "
-        "without one, the weights packaged with efficientnet_lite0 and i3d",
+        "by default the weights packaged with efficientnet_lite0 and i3d",
     )
     flow_encoder: Literal[ImageNetwork, "flow_histogram"] = option(
         "efficientnet_lite0", "network that sees the flow planes, or their histogram"
     )
     flow_weights: Path | None = option(
         None,
-        "a checkpoint, of RGB (its first convolution is widened) or of flow; without one, the RGB "
+        "a checkpoint, of RGB (its first convolution is widened) or of flow; by default the RGB "
         "stream's if both encoders are the same, else the packaged weights",
     )
     flow_histogram: bool = option(
@@ -47,7 +47,7 @@ class EncoderSettings(Checked):
     batch_size: int = option(16, "snippets of one video in a batch", least=1)
     precision: Precision = option("float32", "arithmetic of the networks")
     device: Literal["auto", "cpu", "cuda"] = option(
-        "auto", "auto, cpu or cuda; auto takes cuda where there is one"
+        "auto", "auto, cpu or cuda; auto takes cuda if it is available"
     )
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class RescaleSettings(Checked):
     )
     standardise: Literal["none", "stream", "dimension"] = option(
         "stream",
-        "centre the features and divide them by one scale a stream, by one a dimension, or none",
+        "centre the features and divide each stream or each dimension by its scale, or none",
     )
 
     def __post_init__(self) -> None:

@@ -64,8 +64,14 @@ class Transform:
     rest: int = 0
 
     def length(self, times: Float64, duration: float) -> int:
-        """Return how many equal steps a video has, see `video_steps`."""
-        return video_steps(times, duration, self.steps, self.grid)
+        """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
+
+        `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
+        """
+        if self.grid == "video":
+            return self.steps
+        interval = float(np.median(np.diff(times))) if len(times) > 1 else duration
+        return max(1, round(duration / interval))
 
     def starts(self, length: int) -> Int64:
         """Return the first step of each row of a video of `length` steps."""
@@ -136,17 +142,6 @@ def transform_features(
         for name, stream in transform.streams.items()
     ]
     return np.concatenate(parts, axis=1)
-
-
-def video_steps(times: Float64, duration: float, steps: int, grid: Grid) -> int:
-    """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
-
-    `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
-    """
-    if grid == "video":
-        return steps
-    interval = float(np.median(np.diff(times))) if len(times) > 1 else duration
-    return max(1, round(duration / interval))
 
 
 class Moments:

@@ -100,7 +100,7 @@ class TemporalKnobs(Checked):
         choices=ON_CPUS,
     )
     ranks: int = option(
-        1, "ranks that train together; ps and ps_async take one process more, the server", least=1
+        1, "ranks that train together; ps and ps_async add a process, the server", least=1
     )
     threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1)
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actionspan.errors import InputError
 from actionspan.running.progress import progress
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
+    from actionspan.dataset.tables import read_instances
     from actionspan.evaluation.timeline_figure import draw_timeline
     from actionspan.proposals.settings import ChapterSettings
     from actionspan.proposals.webvtt import write_chapters
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None:
         raise InputError(_NO_MODEL)
     proposer = _proposer(arguments.model, arguments.threads)
-    truth = _truth(arguments.annotations)
+    truth = dict(read_instances(arguments.annotations)) if arguments.annotations else {}
     results: dict[str, Sequence[Row]] = {}
     broken = 0
     for path in progress(arguments.videos, "proposing", len(arguments.videos)):
@@ -74,14 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
     write_proposals(results.items(), *tables)
     print(f"{arguments.out}: proposals of {len(results)} videos, {broken} could not be read")
     return 1 if broken else 0
-
-
-def _truth(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    from actionspan.dataset.tables import read_instances
-
-    return dict(read_instances(path))
 
 
 def _proposer(model: str, threads: int) -> "Proposer | MotionProposer":

@@ -21,7 +21,7 @@ from actionspan.recognition.stretches import (
     typical_seconds,
     video_segments,
 )
-from actionspan.running.parts import map_videos, shard_videos
+from actionspan.running.parts import map_videos
 
 
 class _Source(NamedTuple):
@@ -72,7 +72,7 @@ def segments_of_shard(
     sources: dict[str, _Source] = {}
     with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
         made_of = digest(str(frame_file.attrs["digest"]), str(flow_file.attrs["digest"]))
-        for name in shard_videos(flow_file):
+        for name in flow_file:
             if name not in frame_file:
                 raise InputError(f"{frames}: lacks {name}, which {flow} holds")
             if name not in subsets:

@@ -22,8 +22,9 @@ from actionspan.running.progress import progress
 Work = Callable[[Any, h5py.Group], None]
 
 
-def _make_part(work: Work, folder: Path, name: str, source: Any, part_digest: str) -> str:
+def _make_part(task: tuple[Work, Path, str, Any, str]) -> str:
     """Make a video's part unless it is there; return the reason if the input is bad, else ''."""
+    work, folder, name, source, part_digest = task
     part = folder / f"{name}.h5"
     if part.exists():
         with h5py.File(part, "r") as file:
@@ -37,10 +38,6 @@ def _make_part(work: Work, folder: Path, name: str, source: Any, part_digest: st
             file.attrs["error"] = str(error)
         return str(error)
     return ""
-
-
-def _call(task: tuple[Any, ...]) -> str:
-    return _make_part(*task)
 
 
 def map_videos(
@@ -84,7 +81,7 @@ def map_videos(
     workers = min(processes, len(tasks))
     pool = worker_pool(workers) if workers > 1 else None
     try:
-        done = pool.map(_call, tasks) if pool else map(_call, tasks)
+        done = pool.map(_make_part, tasks) if pool else map(_make_part, tasks)
         for name, error in zip(names, progress(done, title, len(tasks)), strict=True):
             if error:
                 errors[name] = error
@@ -101,8 +98,3 @@ def map_videos(
                     part.copy(name, merged)
     shutil.rmtree(folder)
     return errors
-
-
-def shard_videos(file: h5py.File) -> list[str]:
-    """Return the ids of the videos a shard file holds, sorted."""
-    return list(file)

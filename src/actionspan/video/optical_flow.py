@@ -19,7 +19,7 @@ from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
-from actionspan.running.parts import map_videos, shard_videos
+from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings
 
@@ -133,7 +133,7 @@ def flow_of_shard(
         InputError: The frames are missing, or the algorithm cannot run here.
     """
     with open_h5(frames) as file:
-        names = shard_videos(file)
+        names = list(file)
         made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
         hashes = [file[name].attrs["sha256"] for name in names]
     weights = weights_digest(settings)
