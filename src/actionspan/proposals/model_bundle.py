@@ -1,10 +1,10 @@
 """A complete trained model in one file: settings, feature transform, network and evaluator."""
 
-import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ FORMAT = "actionspan model 1"
 _LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Bundle:
     """Everything that turns a new video into proposals."""
 
@@ -45,29 +45,20 @@ class Bundle:
     transform: Transform
     temporal: TemporalNetwork
     evaluator: ProposalEvaluator
-    model: str
 
 
-# The sections of the configuration that a bundle holds.
 _SECTIONS = {
-    field.name: field.type
-    for field in dataclasses.fields(Bundle)
-    if isinstance(field.type, type) and issubclass(field.type, Checked)
-}
+    name: kind for name, kind in get_type_hints(Bundle).items() if issubclass(kind, Checked)
+}  # of the configuration
 
 
 def write_bundle(
     features: Path, temporal: Path, evaluator: Path, settings: Mapping[str, Any], out: Path
 ) -> None:
-    """Collect one trained model from the files of a run.
+    """Collect one trained model from features.h5, the network's model.pt and pem.pt of a run.
 
-    Args:
-        features: features.h5, for the transform fitted on its training subset.
-        temporal: The temporal network's model.pt.
-        evaluator: pem.pt.
-        settings: The sections `frames`, `flow`, `encoders`, `candidates`, `ranking` and
-            `suppression`.
-        out: The file to write.
+    `settings` has the sections of a `Bundle`; features.h5 gives the transform fitted on its
+    training subset.
 
     Raises:
         InputError: A section is missing or holds a wrong value.
@@ -116,7 +107,6 @@ def load_bundle(path: Path) -> Bundle:
         transform=Transform.from_arrays(arrays),
         temporal=load_model(content["temporal"]),
         evaluator=evaluator_from_state(content["evaluator"]),
-        model=content["temporal"]["model"],
     )
 
 
