@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.writing import result_rows
@@ -93,18 +96,10 @@ def trained(tmp_path_factory) -> Trained:
         "--out-json @proposals.json --out-csv @proposals.csv",
         *flags(RANKING | SUPPRESSION),
     )
-    settings = {
-        "frames": FRAMES,
-        "flow": FLOW,
-        "encoders": ENCODERS,
-        "candidates": CANDIDATES,
-        "ranking": RANKING,
-        "suppression": SUPPRESSION,
-    }
     stage(
         "proposals bundle --features @features.h5 --temporal @temporal/model.pt "
-        "--evaluator @pem.pt --out @mtn/model.pt --settings",
-        json.dumps(settings),
+        "--evaluator @pem.pt --out @mtn/model.pt",
+        *flags(CANDIDATES | RANKING | SUPPRESSION),
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")
 
@@ -222,7 +217,7 @@ def test_only_broken_files_is_exit_2_and_no_output(trained, tmp_path, capsys):
     broken.write_bytes(trained.videos[0].read_bytes()[:3000])
     assert propose(tmp_path / "out", broken, "--model", trained.model) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "actionspan propose: no proposals: none of the 1 videos could be read"
+        "actionspan propose: no proposals: not one of the 1 videos could be read"
     )
     assert not (tmp_path / "out").exists()
 
@@ -264,7 +259,7 @@ def test_motion_grouping_needs_no_model(trained, tmp_path):
     [
         (lambda folder: folder.mkdir(), "no model.pt in this folder"),
         (lambda folder: None, "no such file"),
-        (lambda folder: folder.write_text("model"), "not a whole file of torch.save"),
+        (lambda folder: folder.write_text("model"), "not a complete torch.save file"),
     ],
     ids=["empty folder", "missing", "text"],
 )
@@ -285,15 +280,15 @@ def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
 
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     """Its features come from files: a video alone gives none."""
-    settings = {"frames": {}, "flow": {}, "encoders": {"source": "external"}}
-    settings |= {"candidates": {}, "ranking": {}, "suppression": {}}
-    words = ["proposals", "bundle", "--settings", json.dumps(settings)]
-    words += ["--features", str(trained.folder / "features.h5")]
+    shutil.copy(trained.folder / "features.h5", tmp_path)
+    with h5py.File(tmp_path / "features.h5", "a") as file:
+        del file.attrs["settings"]  # as features have that no encoder of ours made
+    words = ["proposals", "bundle", "--features", str(tmp_path / "features.h5")]
     words += ["--temporal", str(trained.folder / "temporal/model.pt")]
     words += ["--evaluator", str(trained.folder / "pem.pt"), "--out", str(tmp_path / "model.pt")]
     assert main(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "encoders.source: external" in line
+    assert "features.h5: no settings of encoders" in line
     assert not (tmp_path / "model.pt").exists()
 
 

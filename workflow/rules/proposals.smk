@@ -105,7 +105,7 @@ rule proposals_chapters:
 
 
 rule proposals_bundle:
-    # One file that holds all `actionspan propose` needs, so that a model can be passed on.
+    # A file with all that `actionspan propose` needs, so that a model can be passed on.
     input:
         features="results/features/features.h5",
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
@@ -118,8 +118,8 @@ rule proposals_bundle:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=json.dumps(plan.outcomes.bundle_settings, sort_keys=True),
+        settings=plan.outcomes.bundle_flags,
     shell:
         "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
-        " --evaluator {input.evaluator} --settings {params.settings:q} --out {output}"
+        " --evaluator {input.evaluator} {params.settings} --out {output}"
         " > {log} 2>&1"

@@ -1,10 +1,10 @@
 """One file with all that `actionspan propose` needs."""
 
 import argparse
-import json
 from pathlib import Path
 
-from actionspan.errors import InputError
+from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
+from actionspan.settings import add_settings, from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,20 +12,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, required=True, help="features.h5")
     parser.add_argument("--temporal", type=Path, required=True, help="the network's model.pt")
     parser.add_argument("--evaluator", type=Path, required=True, help="pem.pt")
-    parser.add_argument(
-        "--settings", required=True, help="JSON object of the sections frames, flow, encoders, …"
-    )
     parser.add_argument("--out", type=Path, required=True, help="model.pt to write")
+    for settings in (CandidateSettings, RankingSettings, SuppressionSettings):
+        add_settings(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect a trained model into one file."""
     from actionspan.proposals.model_bundle import write_bundle
 
-    try:
-        settings = json.loads(arguments.settings)
-    except json.JSONDecodeError as error:
-        raise InputError(f"--settings: not JSON: {error.msg}") from None
     write_bundle(
-        arguments.features, arguments.temporal, arguments.evaluator, settings, arguments.out
+        arguments.features,
+        arguments.temporal,
+        arguments.evaluator,
+        arguments.out,
+        candidates=from_arguments(CandidateSettings, arguments),
+        ranking=from_arguments(RankingSettings, arguments),
+        suppression=from_arguments(SuppressionSettings, arguments),
     )

@@ -12,7 +12,7 @@ import torch
 from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.store import read_transform
+from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.evaluator import (
@@ -22,7 +22,7 @@ from actionspan.proposals.evaluator import (
     load_evaluator,
 )
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
-from actionspan.settings import Checked, from_mapping
+from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -53,29 +53,27 @@ _SECTIONS = {
 
 
 def write_bundle(
-    features: Path, temporal: Path, evaluator: Path, settings: Mapping[str, Any], out: Path
+    features: Path, temporal: Path, evaluator: Path, out: Path, **sections: Checked
 ) -> None:
     """Collect one trained model from features.h5, the network's model.pt and pem.pt of a run.
 
-    `settings` has the sections of a `Bundle`; features.h5 gives the transform fitted on its
-    training subset.
+    features.h5 gives the transform and the settings of frames, flow and encoders; `sections` are
+    those of candidates, ranking and suppression.
 
     Raises:
-        InputError: A section is missing or holds a wrong value.
+        InputError: The features were made elsewhere, or a file cannot be read.
     """
-    missing = sorted(set(_SECTIONS) - set(settings))
-    if missing:
-        raise InputError(f"--settings: no section {missing[0]}; {', '.join(_SECTIONS)} are needed")
-    if settings["encoders"].get("source") == "external":
+    earlier = read_settings(features)
+    if "encoders" not in earlier:
         raise InputError(
-            "--settings: encoders.source: external: a model of features made elsewhere cannot take "
+            f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
             "videos, so it has no bundle"
         )
     arrays = read_transform(features).to_arrays()
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
-        "settings": json.dumps({name: settings[name] for name in _SECTIONS}),
+        "settings": to_json(json.dumps(earlier), **sections),
         "transform": {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()},
         "temporal": read_torch(temporal),
         "evaluator": evaluator_state(load_evaluator(evaluator)),
