@@ -17,7 +17,7 @@ with bins of zero, so that it falls linearly to zero over the bin beyond each en
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.arrays import Float32, Float64
+from actionspan.arrays import Float32
 
 _CENTRE = 16  # samples
 _BOUNDARY = 8
@@ -26,33 +26,18 @@ _FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
 FEATURES = _CENTRE + 2 * _BOUNDARY
 
 
-def _places() -> Float64:
-    """Return where the finer samples lie, as a multiple of the length after the start: (4, 32)."""
-    regions = (
-        (0.0, 1.0, _CENTRE),
-        (-_REACH, _REACH, _BOUNDARY),
-        (1 - _REACH, 1 + _REACH, _BOUNDARY),
-    )
-    places = []
-    for low, high, samples in regions:
-        step = (high - low) / (samples - 1)
-        places.append(low + step * (np.arange(samples) + _FINER[:, None]))  # (4, samples)
-    return np.concatenate(places, axis=1)
-
-
-PLACES = _places()
+_BEFORE, _AFTER = (-_REACH, _REACH, _BOUNDARY), (1 - _REACH, 1 + _REACH, _BOUNDARY)
+PLACES = np.concatenate(  # (4, 32): the finer samples, as a multiple of the length after the start
+    [
+        low + (high - low) / (samples - 1) * (np.arange(samples) + _FINER[:, None])
+        for low, high, samples in ((0.0, 1.0, _CENTRE), _BEFORE, _AFTER)
+    ],
+    axis=1,
+)
 
 
 def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
-    """Sample actionness in and round each segment.
-
-    Args:
-        actionness: (T,) actionness of the bins of one video.
-        segments: (M, 2) starts and ends in 0…1 of the video.
-
-    Returns:
-        (M, 32): 16 of the centre, 8 of the start region, 8 of the end region.
-    """
+    """Return (M, 32) samples of a video's actionness (T,) in and round segments (M, 2) in 0…1."""
     bins = np.asarray(actionness, np.float64)
     padded = np.concatenate([[0.0], bins, [0.0, 0.0]])  # the last for the point on the right end
     rise = np.diff(padded)

@@ -25,8 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.features,
         arguments.temporal,
         arguments.evaluator,
-        from_arguments(CandidateSettings, arguments),
-        from_arguments(RankingSettings, arguments),
-        from_arguments(SuppressionSettings, arguments),
         arguments.out,
+        candidates=from_arguments(CandidateSettings, arguments),
+        ranking=from_arguments(RankingSettings, arguments),
+        suppression=from_arguments(SuppressionSettings, arguments),
     )

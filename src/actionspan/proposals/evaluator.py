@@ -23,11 +23,8 @@ def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
     """Return p_start, p_end and the length of each candidate, (M, 3) in 0…1.
 
     BSN's features are samples of actionness at places that scale with the candidate: they say
-    neither how sure its boundaries are nor how long it is.
-
-    Args:
-        scores: (M, 2) p_start and p_end.
-        segments: (M, 2) starts and ends in 0…1 of the video.
+    neither how sure its boundaries are nor how long it is. `scores` are (M, 2), `segments` (M, 2)
+    in 0…1 of the video.
     """
     both = np.asarray(scores, np.float32).reshape(-1, 2)
     ends = np.asarray(segments, np.float32).reshape(-1, 2)

@@ -55,14 +55,10 @@ def examples_of(
     limit: int,
     boundary_scores: bool = False,
 ) -> Examples:
-    """Return the best candidates of each video of a subset with their targets.
+    """Return the best candidates, at most `limit`, of each video of a subset with their targets.
 
-    Args:
-        table: Candidates of all videos.
-        annotations: The truth; a video without an entry is left out.
-        subset: Which videos.
-        limit: At most this many candidates of each video.
-        boundary_scores: Add p_start, p_end and the length to the inputs.
+    A video without annotations is left out. With `boundary_scores`, p_start, p_end and the length
+    are further inputs.
     """
     truth = {annotation.video_id: annotation.instances for annotation in annotations}
     rows, targets = [np.zeros(0, np.int64)], [np.zeros(0)]

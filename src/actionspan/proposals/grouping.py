@@ -13,8 +13,7 @@ def group_actionness(signal: ArrayLike, thresholds: ArrayLike, tolerances: Array
 
     At each level the basins are the longest runs of bins at or above it. From each basin on, the
     basins that follow are absorbed in turn while at least the share `tolerance` of the bins from
-    the first basin's start to the last basin's end lies in basins. What was absorbed is a segment;
-    the result is the union over all levels and tolerances.
+    the first basin's start to the last basin's end lies in basins. What was absorbed is a segment.
 
     Args:
         signal: (N,) values, e.g. actionness or motion.
@@ -22,7 +21,8 @@ def group_actionness(signal: ArrayLike, thresholds: ArrayLike, tolerances: Array
         tolerances: Shares in 0…1.
 
     Returns:
-        (K, 2) segments without repetition, sorted: first bin, and the bin after the last.
+        (K, 2) the segments of all levels and tolerances, sorted, none twice: the first bin, and the
+        bin after the last.
 
     Raises:
         ValueError: The signal is not finite.
@@ -60,18 +60,18 @@ def group_proposals(
 
     A segment's score is the mean of the signal inside. Motion is first stretched to 0…1 over the
     video, since its scale depends on the camera; a constant signal, in which nothing stands out,
-    then gives no proposals. Actionness is taken as it is: it means the same in every video.
+    then gives no proposals. Actionness is taken as it is (`stretch=False`, values in 0…1): it means
+    the same in every video.
 
     Args:
         signal: (N,) values of equal bins that cover the video.
         duration_seconds: The video's length.
         settings: The grid of levels and tolerances.
         suppression_settings: How to suppress overlapping proposals.
-        stretch: Whether the signal is stretched; if not, it lies in 0…1.
+        stretch: Whether the signal is stretched.
 
     Returns:
-        segments: (K, 2) starts and ends in seconds, best first.
-        scores: (K,) scores, descending.
+        (K, 2) segments in seconds, best first, and their (K,) scores.
 
     Raises:
         ValueError: The signal is not finite.

@@ -28,13 +28,12 @@ def propose_video(
         probabilities: (T, 3) start, actionness and end probabilities, in 0…1.
         duration_seconds: The video's length.
         evaluator: A trained evaluator.
-        candidate_settings: How to make candidates.
-        suppression_settings: How to suppress overlapping candidates.
+        candidate_settings: How candidates are made.
+        suppression_settings: How overlapping candidates are suppressed.
         ranking_settings: How scores are made.
 
     Returns:
-        segments: (K, 2) starts and ends in seconds, best first.
-        scores: (K,) scores, descending.
+        (K, 2) segments in seconds, best first, and their (K,) scores.
     """
     # The workflow writes probabilities as float32.
     probabilities = np.asarray(probabilities, np.float32)

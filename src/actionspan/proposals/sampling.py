@@ -14,14 +14,8 @@ def sampling_rates(targets: Float64, settings: EvaluatorSettings) -> Float64:
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
     (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
     there are. Where no candidate is high the middle ones replace them, and where none is middle
-    either, all low ones are taken.
-
-    Args:
-        targets: (M,) best tIoU of each candidate with the truth.
-        settings: Thresholds and ratios.
-
-    Returns:
-        (M,) rates in 0…1; not all 0 unless M is 0.
+    either, all low ones are taken. Targets are the (M,) best tIoUs with the truth; rates (M,) are
+    in 0…1, and not all 0 unless M is 0.
     """
     rates = np.zeros(len(targets))
     unit = 0.0  # how many candidates a ratio of 1 means
@@ -38,8 +32,7 @@ def balanced_sample(
 ) -> Int64:
     """Draw high, middle and low candidates at their rates, as many of each every time.
 
-    Returns:
-        Indexes of the drawn candidates, in random order, none twice.
+    The result is their indexes in random order, none twice.
     """
     rates = sampling_rates(targets, settings)
     drawn = [

@@ -63,7 +63,7 @@ class RankingSettings(Checked):
     """How a candidate's score is made."""
 
     boundary_power: float = option(
-        0.5, "a score is (p_start · p_end)^boundary_power · expected tIoU (BSN: 1)", least=0
+        0.5, "score = (p_start · p_end)^this · expected tIoU (BSN: 1; 0: tIoU alone)", least=0
     )
 
 

@@ -21,7 +21,7 @@ def soft_nms(
     """Choose proposals best first, each decaying the rest that overlap it much (BSN, 2018).
 
     The best remaining proposal is taken. Every other whose tIoU with it exceeds
-    low_threshold + slope · width, where width is the best one's length as a share of the full
+    low_threshold + slope · width, where width is the length of the best as a share of the full
     width, has its score multiplied by exp(−tIoU² / epsilon). Then the next best is taken, until
     `keep` are. Proposals of equal score are in order of their start, then of their end, so that the
     order of the input does not matter.
@@ -39,8 +39,8 @@ def soft_nms(
         scores: (K,) their new scores.
 
     Raises:
-        ValueError: A segment is reversed or not finite, or a score is negative or not
-            finite; the message names the first such row, counted from 0.
+        ValueError: A segment is reversed or not finite, or a score negative or not finite; the
+            message names the first such row, counted from 0.
     """
     # check and sort the input
     settings = settings or SuppressionSettings()
@@ -73,20 +73,16 @@ def soft_nms(
 def suppress_rows(
     rows: Sequence[Row], duration: float | None, settings: SuppressionSettings
 ) -> list[Row]:
-    """Apply Soft-NMS to one video's proposals in ActivityNet result form.
+    """Apply Soft-NMS to one video's proposals, checked by `read_proposals`; other keys are kept.
 
-    Args:
-        rows: Proposals, checked by `read_proposals`; keys besides score and segment are kept.
-        duration: The video's length in seconds; None takes the end of its last proposal.
-        settings: Thresholds and how many to keep.
+    `duration` is the video's length in seconds; None takes the end of its last proposal.
     """
     if not rows:
         return []
-    segments = np.array([row["segment"] for row in rows], np.float64)
+    segments, given = [row["segment"] for row in rows], [row["score"] for row in rows]
     if duration is None:
-        latest = float(segments[:, 1].max())
+        latest = float(max(end for _, end in segments))
         duration = latest if latest > 0 else 1.0
-    given = [row["score"] for row in rows]
     kept, scores = soft_nms(segments, given, settings, duration=duration)
     pairs = zip(kept.tolist(), scores.tolist(), strict=True)
     return [{**rows[row], "score": score} for row, score in pairs]

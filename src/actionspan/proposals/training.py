@@ -1,7 +1,6 @@
 """Training the evaluator of candidates (PEM): a weighted smooth-L1 loss on balanced samples."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +43,8 @@ def train_pem(
         candidates_path: candidates.h5.
         annotations_path: The canonical annotations.json.
         settings: Network, optimiser and sampling.
-        out: The evaluator to write, pem.pt; the checkpoint is a hidden file next to it.
-        log: The table of losses to write, one row an epoch; None: none.
+        out: pem.pt to write; the checkpoint is a hidden file next to it.
+        log: The table of losses to write; None: none.
 
     Raises:
         InputError: A file cannot be used, there is no room, or the loss is no longer a number.
@@ -64,19 +63,10 @@ def train_pem(
             "0.5 everywhere and proposals are ranked by p_start * p_end",
             file=sys.stderr,
         )
-
-    def report(row: Row) -> None:
-        print(
-            f"epoch {row['epoch']}/{settings.epochs}: {row['sampled']} candidates, "
-            f"training loss {row['training_loss']:.5f}, "
-            f"validation loss {row['validation_loss']:.5f}",
-            file=sys.stderr,
-        )
-
     # train and write
     checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
     evaluator, rows = train_evaluator(
-        training, validation, settings, report, checkpoint=checkpoint, source=table.digest
+        training, validation, settings, checkpoint=checkpoint, source=table.digest
     )
     save_evaluator(out, evaluator, digest(settings, table.digest))
     if log is not None:
@@ -88,7 +78,6 @@ def train_evaluator(
     training: Examples,
     validation: Examples | None,
     settings: EvaluatorSettings,
-    report: Callable[[Row], None] = lambda row: None,
     *,
     checkpoint: Path | None = None,
     source: str = "",
@@ -103,7 +92,6 @@ def train_evaluator(
         training: Candidates to learn from.
         validation: Candidates to choose the epoch by.
         settings: Network, optimiser and sampling.
-        report: Called with a row of the log after each epoch.
         checkpoint: Where to continue from and what to write after each epoch; the caller deletes
             it when the evaluator is written. None: no checkpoint.
         source: Digest of the features, which the checkpoint belongs to.
@@ -148,10 +136,17 @@ def train_evaluator(
             learning_rate=lambda epoch: rate_every(rate, _FALL, every, epoch),
             score=lambda row: -row["validation_loss"],
             checkpoint=checkpoint,
-            report=report,
+            report=lambda row: print(_line(row, settings.epochs), file=sys.stderr),
         )
         evaluator.load_state_dict(run.weights())
     return evaluator.eval(), run.rows
+
+
+def _line(row: Row, epochs: int) -> str:
+    losses = (
+        f"training loss {row['training_loss']:.5f}, validation loss {row['validation_loss']:.5f}"
+    )
+    return f"epoch {row['epoch']}/{epochs}: {row['sampled']} candidates, {losses}"
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:

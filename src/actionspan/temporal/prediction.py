@@ -41,19 +41,10 @@ def predict_probabilities(model: TemporalNetwork, features: Float32) -> Float32:
 def predict_windows(
     model: TemporalNetwork, windows: Float32, starts: Int64, length: int
 ) -> Float32:
-    """Return the probabilities of one video, the mean of its windows' where they overlap.
+    """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
-    Args:
-        model: From `load_model`.
-        windows: (N, T, C): the full video where N is 1 and T its length.
-        starts: (N,) the first step of each window.
-        length: Steps of the video.
-
-    Returns:
-        (length, 3): start, action, end.
-
-    Raises:
-        ValueError: See `predict_probabilities`.
+    `windows` are (N, T, C), the first step of each in `starts` (N,); a single window may be the
+    full video. See `predict_probabilities`.
     """
     parts = np.stack([predict_probabilities(model, window) for window in windows])  # (N, T, 3)
     return merge_windows(parts, starts, length)
@@ -65,11 +56,9 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     Raises:
         InputError: A file is missing, or the model was trained on different features.
     """
-    content = read_torch(model_path)
-    model = load_model(model_path)
+    model, made_by = load_model(model_path), read_torch(model_path)["digest"]
     features = open_features(features_path)
-    channels = features.array.shape[2]
-    if channels != model.channels:
+    if (channels := features.array.shape[2]) != model.channels:
         raise InputError(
             f"{features_path}: {channels} channels, but {model_path} was trained on "
             f"{model.channels}; train it on these features"
@@ -88,7 +77,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
 
     write_probabilities(
         out,
-        digest(content["digest"]),
+        digest(made_by),
         [features.video_id[row] for row in first],
         features.duration_seconds[first].tolist(),
         [features.subset[row] for row in first],

@@ -129,14 +129,8 @@ def read_samples(
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Annotated videos that have no features are left out, with a line that says so.
-
-    Args:
-        features_path: features.h5.
-        annotations_path: The canonical annotations.json.
-        settings: How labels are made.
-        check: Look at every feature, and say what is left out. Without, the fingerprint is empty:
-            for ranks after the first.
+    Annotated videos that have no features are left out, with a line that says so. Without `check`
+    (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
 
     Raises:
         InputError: A file is missing, there is no training video, a video has no annotation
@@ -149,7 +143,7 @@ def read_samples(
     if not len(training):
         raise InputError(
             f"{features_path}: no video of subset 'training' among {len(features.video_id)}; "
-            "the temporal network needs one at least"
+            "the temporal network needs at least one"
         )
     present = set(features.video_id)
     missing = [
@@ -183,7 +177,7 @@ def read_samples(
 
 
 def epoch_order(rows: Int64, seed: int, epoch: int) -> Int64:
-    """Return the rows in the random order of an epoch, which (seed, epoch) alone decide."""
+    """Return the rows in the random order of an epoch."""
     return np.random.default_rng([seed, epoch]).permutation(rows)
 
 
@@ -195,11 +189,7 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor, slice]]:
     """Yield batches of `rows` in their order, or a rank's shares of them.
 
-    Args:
-        samples: Of all videos.
-        rows: Row numbers.
-        batch_size: Rows in a full batch; the last may be smaller.
-        share: Says which part of a batch of so many rows is read.
+    `share` says which part of a batch of so many rows is read; the last batch may be smaller.
 
     Yields:
         Features (S, T, C) of the share and labels (B, T, 3) of the full batch, float32, and which

@@ -57,13 +57,8 @@ def training_step(
 ) -> BoundaryLoss | None:
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
-    Args:
-        model: The network.
-        replica: Its replica on this rank.
-        features: (S, T, C) of this rank's share of the batch, which may be empty.
-        labels: (B, T, 3) of the full batch.
-        rows: Which rows of the batch the share is.
-        soft: Whether labels are soft.
+    `features` (S, T, C) are `rows` of the batch, this rank's share, which may be empty; `labels`
+    (B, T, 3) are those of the full batch.
 
     Returns:
         This rank's part of the batch's loss before the update (where models are averaged, the loss
