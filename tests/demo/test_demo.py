@@ -14,11 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.demo.data_set import DemoSettings, plan_demo, render_demo
+from actionspan.demo.data_set import plan_demo, render_demo
 from actionspan.demo.names import demo_video_names
 from actionspan.demo.poses import BEARING, joints, person_pose
 from actionspan.demo.rendering import frames, render_video
-from actionspan.demo.scenario import LABELS, LARGEST_FRACTION, is_validation, plan_video
+from actionspan.demo.scenario import (
+    LABELS,
+    LARGEST_FRACTION,
+    DemoSettings,
+    is_validation,
+    plan_video,
+)
 
 SHORT = DemoSettings(videos=2, seed=3, shortest_seconds=5, longest_seconds=6)
 

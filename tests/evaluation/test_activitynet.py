@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.activitynet import match_ids, proposal_budgets
+from actionspan.evaluation.activitynet import proposal_budgets
 from actionspan.evaluation.files import read_ground_truth
+from actionspan.evaluation.rows import match_ids
 from evaluation.oracle import literal_auc, literal_recall
 
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.

@@ -344,7 +344,7 @@ def test_bad_annotations_are_one_line(folder, capsys):
     write_annotations(folder / "annotations.json", [video("a", 0.0, (0, 1))])
     assert run(folder) == 2
     line = capsys.readouterr().err.strip()
-    assert "annotations.json: video 'a': duration 0 s; a positive one is needed" in line
+    assert "annotations.json: video 'a': duration 0 s; a positive duration is needed" in line
     write_annotations(folder / "annotations.json", [video("a", 9.0, (3, 1))])
     assert run(folder) == 2
     line = capsys.readouterr().err.strip()

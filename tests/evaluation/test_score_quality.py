@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
@@ -20,7 +21,6 @@ from actionspan.evaluation.reliability_report import (
 )
 from actionspan.evaluation.score_quality import (
     calibration_errors,
-    mean_ranks,
     rank_correlation,
     score_bins,
     scored_proposals,
@@ -96,8 +96,8 @@ def test_an_instance_of_no_length_is_found_by_nothing():
 
 
 def test_equal_values_share_their_mean_rank():
-    assert mean_ranks([30.0, 10.0, 20.0, 10.0]).tolist() == [4, 1.5, 3, 1.5]
-    assert mean_ranks([]).tolist() == []
+    assert rankdata([30.0, 10.0, 20.0, 10.0]).tolist() == [4, 1.5, 3, 1.5]
+    assert rankdata([]).tolist() == []
 
 
 def test_rank_correlation_has_its_known_values():
@@ -118,13 +118,13 @@ def test_ranks_by_definition_and_whatever_the_scale(scores, more):
         1 + sum(other < score for other in scores) + (scores.count(score) - 1) / 2
         for score in scores
     ]
-    assert mean_ranks(scores).tolist() == ranks
+    assert rankdata(scores).tolist() == ranks
     quality = more[: len(scores)]
     correlation = rank_correlation(scores, quality)
     if len(set(scores)) == 1 or len(set(quality)) == 1:
         assert correlation is None
     else:
-        assert correlation == pytest.approx(np.corrcoef(ranks, mean_ranks(quality))[0, 1])
+        assert correlation == pytest.approx(np.corrcoef(ranks, rankdata(quality))[0, 1])
         scaled = rank_correlation(np.exp(3 * np.array(scores)), quality)
         assert scaled == pytest.approx(correlation)
 

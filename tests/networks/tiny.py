@@ -6,7 +6,7 @@ Importing this module registers it as `tiny`; also in the ranks of an MPI job, w
 import torch
 from torch import Tensor, nn
 
-from actionspan.networks.architecture import Architecture, register
+from actionspan.networks.architecture import REGISTERED, Architecture
 
 TINY_NETWORK = "tiny"
 
@@ -33,7 +33,6 @@ class Tiny(nn.Module):
         return scores
 
 
-register(
-    TINY_NETWORK,
-    Architecture(build=Tiny, first="conv1", last="fc", mean=(127.5,) * 3, std=(60.0,) * 3),
+REGISTERED[TINY_NETWORK] = Architecture(
+    build=Tiny, first="conv1", last="fc", mean=(127.5,) * 3, std=(60.0,) * 3
 )

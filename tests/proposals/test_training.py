@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actionspan.errors import InputError
 from actionspan.proposals import ProposalEvaluator
-from actionspan.proposals.evaluator import load_evaluator, one_thread, save_evaluator
+from actionspan.proposals.evaluator import load_evaluator, save_evaluator
 from actionspan.proposals.examples import Examples, best_overlap
 from actionspan.proposals.sampling import balanced_sample, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
@@ -128,8 +128,8 @@ def test_validation_loss_is_that_of_balanced_classes():
     evaluator, log = train_evaluator(data, data, EvaluatorSettings(epochs=1))
     answer = float(evaluator.evaluate(np.zeros((1, 32)))[0])
     balanced = ((1 - answer) ** 2 / 2 * 10 + answer**2 / 2 * 20) / 30
-    assert log[0].validation_loss == pytest.approx(balanced, rel=1e-4)
-    assert log[0].sampled == 30
+    assert log[0]["validation_loss"] == pytest.approx(balanced, rel=1e-4)
+    assert log[0]["sampled"] == 30
 
 
 def test_learns_what_the_features_tell():
@@ -138,15 +138,15 @@ def test_learns_what_the_features_tell():
     evaluator, log = train_evaluator(training, validation, EvaluatorSettings(epochs=10))
     answer = evaluator.evaluate(validation.features)
     assert np.corrcoef(answer, validation.targets)[0, 1] > 0.9
-    assert log[-1].training_loss < log[0].training_loss
-    assert [row.epoch for row in log] == list(range(1, 11))
+    assert log[-1]["training_loss"] < log[0]["training_loss"]
+    assert [row["epoch"] for row in log] == list(range(1, 11))
     assert not evaluator.training
 
 
 def test_the_step_size_falls():
     setting = EvaluatorSettings(epochs=5, decay_epochs=2)
     _, log = train_evaluator(examples([0.1, 0.9]), None, setting)
-    rates = [row.learning_rate for row in log]
+    rates = [row["learning_rate"] for row in log]
     np.testing.assert_allclose(rates, [1e-2, 1e-2, 1e-3, 1e-3, 1e-4])
 
 
@@ -156,7 +156,7 @@ def test_the_best_epoch_by_validation_is_returned():
     # Far too large a step, so that the epochs differ and the last is not the best.
     setting = dataclasses.replace(QUICK, learning_rate=0.3, epochs=12, decay_epochs=100)
     evaluator, log = train_evaluator(training, validation, setting)
-    losses = [row.validation_loss for row in log]
+    losses = [row["validation_loss"] for row in log]
     best = int(np.argmin(losses))
     assert best < 11, "the data must make an earlier epoch best"
     stopped, _ = train_evaluator(training, None, dataclasses.replace(setting, epochs=best + 1))
@@ -188,13 +188,13 @@ def test_poor_data_give_numbers(targets):
     for validation in (None, examples([]), data):
         evaluator, log = train_evaluator(data, validation, QUICK)
         assert all(torch.isfinite(weight).all() for weight in evaluator.parameters())
-        assert all(math.isfinite(row.training_loss) for row in log)
+        assert all(math.isfinite(row["training_loss"]) for row in log)
         answer = evaluator.evaluate(np.random.default_rng(0).random((3, 32)))
         assert np.isfinite(answer).all()
         if not targets:
             assert answer.tolist() == [0.5] * 3
         elif validation is data:
-            assert all(math.isfinite(row.validation_loss) for row in log)
+            assert all(math.isfinite(row["validation_loss"]) for row in log)
 
 
 def test_rows_choose_the_features():
@@ -228,12 +228,14 @@ def test_a_file_that_is_no_evaluator_is_named(tmp_path):
         load_evaluator(tmp_path / "pem.pt")
 
 
-def test_one_thread_is_put_back():
+def test_an_evaluator_answers_on_one_thread_and_puts_the_number_back():
+    evaluator, seen = ProposalEvaluator(hidden=5), []
+    evaluator.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    with one_thread():
-        assert torch.get_num_threads() == 1
+    evaluator.evaluate(np.zeros((3, 32)))
     assert torch.get_num_threads() == 2
+    assert seen == [1]
     torch.set_num_threads(threads)
 
 

@@ -216,7 +216,7 @@ def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
     path = tmp_path / "model.pt"
     path.write_bytes(content)
     public = tiny(network="resnet18", pretrained=True)
-    with pytest.raises(InputError, match=r"model.pt: not a whole file of torch.save"):
+    with pytest.raises(InputError, match=r"model.pt: not a complete torch.save file"):
         learn(stream="flow", rgb=path)
     with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
         train([clips], "rgb", public, tmp_path / "out", weights=path)

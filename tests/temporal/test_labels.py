@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.temporal.labels import (
-    boundary_labels,
-    boundary_overlaps,
-    boundary_regions,
-    soft_boundary_labels,
-)
+from actionspan.temporal.labels import boundary_labels, boundary_overlaps, boundary_regions
 
 FINE = 200  # points a bin in the brute-force count
 
@@ -188,7 +183,7 @@ def test_positives_on_the_real_training_videos(shared_data):
 )
 def test_soft_labels_are_the_largest_gaussian_of_all_instances(video, steps, rule, sigma):
     segments, duration = video
-    labels = soft_boundary_labels(segments, duration, steps=steps, rule=rule, sigma=sigma)
+    labels = boundary_labels(segments, duration, steps=steps, rule=rule, sigma=sigma)
     assert labels.dtype == np.float32
     hard = boundary_labels(segments, duration, steps=steps, rule=rule)
     np.testing.assert_array_equal(labels[:, 1], hard[:, 1])
@@ -204,7 +199,7 @@ def test_soft_labels_are_the_largest_gaussian_of_all_instances(video, steps, rul
 
 def test_soft_labels_by_hand():
     # sigma 2: at 0, 2 and 4 bins from the boundary 1, exp(-1/2) and exp(-2).
-    labels = soft_boundary_labels(np.array([[20.5, 70.5]]), 100.0, sigma=2.0)
+    labels = boundary_labels(np.array([[20.5, 70.5]]), 100.0, sigma=2.0)
     for kind, peak in ((0, 20), (2, 70)):
         row = labels[:, kind]
         assert row.argmax() == peak
@@ -216,27 +211,27 @@ def test_soft_labels_by_hand():
 def test_no_softness_is_hard_labels(video, rule, ratio):
     options = {"rule": rule, "boundary_ratio": ratio}
     np.testing.assert_array_equal(
-        soft_boundary_labels(*video, **options), boundary_labels(*video, **options)
+        boundary_labels(*video, sigma=0.0, **options), boundary_labels(*video, **options)
     )
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.5, 3))
 def test_every_boundary_is_a_positive_somewhere(place, sigma):
     """At half a bin's distance exp(-1/8 / sigma²) is above ½ from sigma = 0.43 on."""
-    labels = soft_boundary_labels(np.array([[place, place]]), 1.0, sigma=sigma)
+    labels = boundary_labels(np.array([[place, place]]), 1.0, sigma=sigma)
     assert labels[:, 0].max() > 0.5
     assert labels[:, 2].max() > 0.5
 
 
 def test_a_boundary_outside_the_video_gives_its_tail():
-    labels = soft_boundary_labels(np.array([[-3.0, 104.5]]), 100.0, sigma=2.0)
+    labels = boundary_labels(np.array([[-3.0, 104.5]]), 100.0, sigma=2.0)
     assert labels[0, 0] == pytest.approx(np.exp(-(3.5**2) / 8))
     assert labels[99, 2] == pytest.approx(np.exp(-(5.0**2) / 8))
     assert labels[:, 1].all()
-    assert not soft_boundary_labels(np.empty((0, 2)), 100.0, sigma=2.0).any()
+    assert not boundary_labels(np.empty((0, 2)), 100.0, sigma=2.0).any()
 
 
 @pytest.mark.parametrize("sigma", [-1.0, float("nan"), float("inf")])
 def test_a_sigma_that_is_none_is_named(sigma):
     with pytest.raises(ValueError, match=f"sigma {sigma}"):
-        soft_boundary_labels(np.array([[0.0, 1.0]]), 10.0, sigma=sigma)
+        boundary_labels(np.array([[0.0, 1.0]]), 10.0, sigma=sigma)

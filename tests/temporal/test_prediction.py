@@ -98,7 +98,7 @@ def test_what_is_no_model_is_one_line(tmp_path):
     with pytest.raises(InputError, match="none.pt: no such file"):
         load_model(tmp_path / "none.pt")
     (tmp_path / "text.pt").write_text("not a model")
-    with pytest.raises(InputError, match=r"text.pt: not a whole file"):
+    with pytest.raises(InputError, match=r"text.pt: not a complete torch"):
         load_model(tmp_path / "text.pt")
     write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
     with pytest.raises(InputError, match=r"other.pt: not a model of 'actionspan temporal train'"):
@@ -107,10 +107,22 @@ def test_what_is_no_model_is_one_line(tmp_path):
         load_model({**content_of("mtn"), "model": "bmn"})
 
 
+def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():
+    content = content_of("mtn")
+    earlier = {**content["settings"], "fusion": "fixed", "decay_epochs": "20,30"}
+    features = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    before = predict_probabilities(load_model(content), features)
+    after = predict_probabilities(load_model({**content, "settings": earlier}), features)
+    np.testing.assert_array_equal(after, before)
+    learned = {**content["state_dict"], "fusion_logit": torch.tensor(0.5)}
+    with pytest.raises(InputError, match="its weights are not those of mtn in this version"):
+        load_model({**content, "state_dict": learned})
+
+
 def test_a_truncated_model_is_one_line(model_path):
     whole = model_path.read_bytes()
     model_path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"model.pt: not a whole file"):
+    with pytest.raises(InputError, match=r"model.pt: not a complete torch"):
         load_model(model_path)
 
 

@@ -41,6 +41,12 @@ def same_files(one: Path, two: Path) -> bool:
     return logs[0] == logs[1] and bytes_[0] == bytes_[1]
 
 
+def validation_losses(folder, samples, settings):
+    model = load_model(folder / "model.pt")
+    replica = AloneReplica(torch.optim.Adam(model.parameters()))
+    return train_module.validate(model, replica, samples, settings)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_it_learns_a_toy_problem(toy, tmp_path, name):
     settings = replace(
@@ -61,11 +67,11 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
     samples = read_samples(toy.features, toy.annotations, settings)
     losses = [float(row["validation_loss"]) for row in read_log(out)]
     assert np.argmin(losses) < len(losses) - 1, "the case must tell best from last"
-    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)
+    kept = validation_losses(out, samples, settings)
     assert kept["validation_loss"] == pytest.approx(min(losses), rel=1e-6)
 
     train(toy.features, toy.annotations, "mtn", replace(settings, keep="last"), out)
-    kept = train_module.validate(load_model(out / "model.pt"), samples, samples.validation, 3)
+    kept = validation_losses(out, samples, settings)
     assert kept["validation_loss"] == pytest.approx(losses[-1], rel=1e-6)
 
 

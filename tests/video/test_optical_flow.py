@@ -11,8 +11,8 @@ from actionspan.errors import InputError
 from actionspan.networks.names import NO_MOTION
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
+    CODES,
     compute_flow,
-    dequantise,
     estimator,
     flow_of_shard,
     quantise,
@@ -41,6 +41,11 @@ def texture(height: int, width: int, seed: int = 0) -> np.ndarray:
     ]
     image = np.sum(layers, axis=0)
     return cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
+
+
+def dequantise(codes: np.ndarray, bound: float) -> np.ndarray:
+    """Return the displacements in pixels that bytes code, to within bound / 254."""
+    return (codes.astype(np.float32) - NO_MOTION) * np.float32(bound / CODES)
 
 
 def moved(x: int, y: int, frames: int = 2, height: int = 96, width: int = 128) -> np.ndarray:
@@ -211,7 +216,7 @@ def test_missing_or_broken_frames_are_one_line(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         flow_of_shard(tmp_path / "none.h5", tmp_path / "flow.h5", FlowSettings())
     (tmp_path / "broken.h5").write_bytes(b"x")
-    with pytest.raises(InputError, match="not a whole HDF5 file"):
+    with pytest.raises(InputError, match="not a complete HDF5 file"):
         flow_of_shard(tmp_path / "broken.h5", tmp_path / "flow.h5", FlowSettings())
 
 

@@ -19,7 +19,6 @@ from actionspan.video.snippets import (
     fitted_size,
     frame_differences,
     frames_of_shard,
-    snippet_count,
     snippets,
     write_frames,
 )
@@ -37,6 +36,11 @@ def plain_video(path: Path, frames: int, fps: float = 25.0) -> Video:
         height=64,
         sha256=f"sha of {path.stem}",
     )
+
+
+def snippet_count(frames: int, snippet_frames: int) -> int:
+    """Return how many snippets a video of `frames` ≥ 1 frames has."""
+    return max(1, -(-(frames - snippet_frames // 2) // snippet_frames))
 
 
 def flat_frames(count: int, made: list[int] | None = None) -> list[Frame]:

@@ -11,36 +11,39 @@ Where the samples lie, for a segment [s, e] of length len = e − s:
 A region's n grid points are a + k·h, k = 0…n−1, with h = (b − a)/(n − 1): the first and the last
 lie on its ends. Value k is the mean of actionness at four finer points round grid point k, at
 −h/2, −h/6, +h/6 and +h/2. Actionness is linear between bin centres; outside the video it continues
-with bins of zero, so that it falls linearly to zero over the one bin beyond each end.
+with bins of zero, so that it falls linearly to zero over the bin beyond each end.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-CENTRE_SAMPLES = 16
-BOUNDARY_SAMPLES = 8
-FEATURES = CENTRE_SAMPLES + 2 * BOUNDARY_SAMPLES
-REACH = 0.2  # of the segment's length, to each side of a boundary
-FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
+from actionspan.arrays import Float32, Float64
+
+_CENTRE = 16  # samples
+_BOUNDARY = 8
+_REACH = 0.2  # of the segment's length, to each side of a boundary
+_FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
+FEATURES = _CENTRE + 2 * _BOUNDARY
 
 
-def _places() -> NDArray[np.float64]:
+def _places() -> Float64:
     """Return where the finer samples lie, as a multiple of the length after the start: (4, 32)."""
+    regions = (
+        (0.0, 1.0, _CENTRE),
+        (-_REACH, _REACH, _BOUNDARY),
+        (1 - _REACH, 1 + _REACH, _BOUNDARY),
+    )
     places = []
-    for low, high, samples in (
-        (0.0, 1.0, CENTRE_SAMPLES),
-        (-REACH, REACH, BOUNDARY_SAMPLES),
-        (1 - REACH, 1 + REACH, BOUNDARY_SAMPLES),
-    ):
+    for low, high, samples in regions:
         step = (high - low) / (samples - 1)
-        places.append(low + step * (np.arange(samples) + FINER[:, None]))  # (4, samples)
+        places.append(low + step * (np.arange(samples) + _FINER[:, None]))  # (4, samples)
     return np.concatenate(places, axis=1)
 
 
 PLACES = _places()
 
 
-def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> NDArray[np.float32]:
+def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
     """Sample actionness in and round each segment.
 
     Args:
@@ -48,7 +51,7 @@ def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> NDArray[np.float
         segments: (M, 2) starts and ends in 0…1 of the video.
 
     Returns:
-        (M, 32) features: 16 of the centre, 8 of the start, 8 of the end region.
+        (M, 32): 16 of the centre, 8 of the start region, 8 of the end region.
     """
     bins = np.asarray(actionness, np.float64)
     padded = np.concatenate([[0.0], bins, [0.0, 0.0]])  # the last for the point on the right end
@@ -58,12 +61,12 @@ def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> NDArray[np.float
     length = within[:, 1:] - start
     total = np.zeros((len(within), FEATURES))
     for places in PLACES:
+        # interpolate between the bins before and after, in place
         position = start + length * places  # (M, 32)
         np.clip(position, 0, len(bins) + 1, out=position)
-        left = position.astype(np.intp)
-        position -= left
-        position *= rise.take(left)
-        position += padded.take(left)
+        before = position.astype(np.intp)
+        position -= before
+        position *= rise.take(before)
+        position += padded.take(before)
         total += position
-    total /= len(PLACES)
-    return total.astype(np.float32)
+    return (total / len(PLACES)).astype(np.float32)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--videos",
         nargs="+",
         metavar="ID",
-        help="video ids (default: all); one without proposals gets no chapter",
+        help="video ids (default: all); a video without proposals gets no chapter",
     )
     parser.add_argument("--out-folder", type=Path, required=True, help="folder for ID.vtt files")
     add_settings(parser, ChapterSettings)
@@ -28,8 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     settings = from_arguments(ChapterSettings, arguments)
     results = read_proposals(arguments.proposals)
-    video_ids = list(results) if arguments.videos is None else arguments.videos
-    for video_id in video_ids:
+    for video_id in list(results) if arguments.videos is None else arguments.videos:
         if not video_id or Path(video_id).name != video_id:
             raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
         path = arguments.out_folder / f"{video_id}.vtt"

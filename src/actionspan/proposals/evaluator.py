@@ -1,27 +1,43 @@
 """The evaluator of candidates (PEM of BSN): features to the tIoU that a candidate may have."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from actionspan import __version__
+from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.files.torch_files import write_torch
 from actionspan.proposals.bsp import FEATURES
-from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.proposals.pgm import Candidates
+from actionspan.running.determinism import deterministic
+
+BOUNDARY_INPUTS = 3  # p_start, p_end, length
+
+
+def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
+    """Return p_start, p_end and the length of each candidate, (M, 3) in 0…1.
+
+    BSN's features are samples of actionness at places that scale with the candidate: they say
+    neither how sure its boundaries are nor how long it is.
+
+    Args:
+        scores: (M, 2) p_start and p_end.
+        segments: (M, 2) starts and ends in 0…1 of the video.
+    """
+    both = np.asarray(scores, np.float32).reshape(-1, 2)
+    ends = np.asarray(segments, np.float32).reshape(-1, 2)
+    return np.column_stack([both, ends[:, 1] - ends[:, 0]])
 
 
 class ProposalEvaluator(nn.Module):
     """Linear(32 → hidden), ReLU, Linear(hidden → 1), sigmoid.
 
-    One with 35 inputs also sees p_start, p_end and the length (`boundary_scores`).
+    With 35 inputs it also sees p_start, p_end and the length (`boundary_scores`).
     """
 
     def __init__(self, hidden: int = 256, features: int = FEATURES) -> None:
@@ -32,41 +48,27 @@ class ProposalEvaluator(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Return the expected tIoU, (M,) in 0…1, of (M, 32) features."""
         hidden = torch.relu(self.hidden(features))  # (M, hidden)
-        iou: Tensor = torch.sigmoid(self.output(hidden)).squeeze(1)
+        iou: Tensor = torch.sigmoid(self.output(hidden)).squeeze(1)  # (M,)
         return iou
 
-    def evaluate(self, features: ArrayLike) -> NDArray[np.float32]:
+    def evaluate(self, features: ArrayLike) -> Float32:
         """Return the expected tIoU, (M,), of one video's candidates, (M, 32).
 
         It runs on one thread and must be called for one video at a time: then a video's numbers
         depend neither on the other videos nor on the number of threads.
         """
         inputs = torch.from_numpy(np.array(features, np.float32))
-        with one_thread(), torch.inference_mode():
-            iou: NDArray[np.float32] = self(inputs).numpy()
+        with deterministic(threads=1), torch.inference_mode():
+            iou: Float32 = self(inputs).numpy()
         return iou
 
-    def evaluate_candidates(self, candidates: Candidates) -> NDArray[np.float32]:
-        """Return the expected tIoU, (M,), of one video's candidates from what this one sees."""
+    def evaluate_candidates(self, candidates: Candidates) -> Float32:
+        """Return the expected tIoU, (M,), of one video's candidates from what it was built for."""
         inputs = candidates.features
         if self.hidden.in_features == inputs.shape[1] + BOUNDARY_INPUTS:
             more = boundary_inputs(candidates.scores, candidates.segments)
             inputs = np.concatenate([inputs, more], axis=1)
         return self.evaluate(inputs)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute on one thread inside the block."""
-    threads = torch.get_num_threads()
-    if threads == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
@@ -85,23 +87,13 @@ def evaluator_from_state(state: dict[str, Any]) -> ProposalEvaluator:
     return evaluator.eval()
 
 
-def save_evaluator(
-    path: Path, evaluator: ProposalEvaluator, settings_digest: str, **more: Any
-) -> None:
-    """Write the evaluator, atomically; equal weights give equal bytes.
-
-    Args:
-        path: The file to write.
-        evaluator: What to save.
-        settings_digest: The digest of all that made it.
-        more: Plain values to keep with it, e.g. settings.
-    """
+def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: str) -> None:
+    """Write the evaluator, atomically; equal weights give equal bytes."""
     content = {
         "kind": "actionspan proposal evaluator",
         "actionspan_version": __version__,
         "digest": settings_digest,
         "evaluator": evaluator_state(evaluator),
-        **more,
     }
     write_torch(path, content)
 
@@ -118,6 +110,5 @@ def load_evaluator(path: Path) -> ProposalEvaluator:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except Exception:
-        raise InputError(
-            f"{path}: not a proposal evaluator; `actionspan proposals train` makes one"
-        ) from None
+        made = "`actionspan proposals train` makes one"
+        raise InputError(f"{path}: not a proposal evaluator; {made}") from None

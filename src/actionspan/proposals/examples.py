@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Annotation
-from actionspan.proposals.inputs import BOUNDARY_INPUTS, boundary_inputs
+from actionspan.proposals.evaluator import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.ranking import to_seconds
 from actionspan.proposals.store import CandidateTable
@@ -18,18 +19,18 @@ from actionspan.proposals.store import CandidateTable
 class Examples:
     """Candidates to train on.
 
-    `features` is float32 (R, 32), an array or a memory map of all candidates; `rows` (M,) says
-    which of its rows belong here; `targets` (M,) is each one's best tIoU with the truth. `more`
-    (M, E) are further inputs of each, beside the features.
+    `features` (R, 32) is an array or a memory map of all candidates; `rows` (M,) says which of its
+    rows belong here; `targets` (M,) is each example's best tIoU with the truth. `more` (M, E) are
+    further inputs of each, besides the features.
     """
 
-    features: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    targets: NDArray[np.float64]
-    more: NDArray[np.float32] | None = None
+    features: Float32
+    rows: Int64
+    targets: Float64
+    more: Float32 | None = None
 
     def fingerprint(self) -> str:
-        """Return a hash of all but `features`, which the digest of their file stands for."""
+        """Return a hash of all but `features`, which have the digest of their file."""
         arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
         content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
         return hashlib.sha256(content).hexdigest()
@@ -41,14 +42,9 @@ class Examples:
         return int(self.features.shape[1]) + more
 
 
-def best_overlap(segments: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
-    """Return each segment's highest tIoU with any true one, 0 where there is none.
-
-    Args:
-        segments: (M, 2) starts and ends.
-        truth: (G, 2) starts and ends in the same unit.
-    """
-    best: NDArray[np.float64] = temporal_iou(segments, truth).max(axis=1, initial=0)
+def best_overlap(segments: ArrayLike, truth: ArrayLike) -> Float64:
+    """Return the highest tIoU (M,) of segments (M, 2) with any of the truth (G, 2); 0 if G is 0."""
+    best: Float64 = temporal_iou(segments, truth).max(axis=1, initial=0)
     return best
 
 
@@ -68,7 +64,7 @@ def examples_of(
         limit: At most this many candidates of each video.
         boundary_scores: Add p_start, p_end and the length to the inputs.
     """
-    truth = {known.video_id: known for known in annotations}
+    truth = {annotation.video_id: annotation.instances for annotation in annotations}
     rows, targets = [np.zeros(0, np.int64)], [np.zeros(0)]
     more = [np.zeros((0, BOUNDARY_INPUTS), np.float32)]
     for index, video_id in enumerate(table.video_id):
@@ -76,7 +72,7 @@ def examples_of(
             continue
         first, after = table.offsets[index : index + 2]
         chosen = np.arange(first, min(after, first + limit))
-        instances = [[instance.start, instance.end] for instance in truth[video_id].instances]
+        instances = [[instance.start, instance.end] for instance in truth[video_id]]
         seconds = to_seconds(table.segments[chosen], table.duration_seconds[index])
         rows.append(chosen)
         targets.append(best_overlap(seconds, np.array(instances).reshape(-1, 2)))

@@ -22,27 +22,20 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.proposals.evaluator import load_evaluator
     from actionspan.proposals.ranking import rank_candidates
     from actionspan.proposals.store import open_candidates
-    from actionspan.proposals.writing import result_rows, write_proposals
+    from actionspan.proposals.writing import Row, result_rows, write_proposals
     from actionspan.running.progress import progress
 
     settings = from_arguments(SuppressionSettings, arguments)
     ranking = from_arguments(RankingSettings, arguments)
     evaluator = load_evaluator(arguments.evaluator)
     table = open_candidates(arguments.candidates)
-    videos = progress(range(len(table.video_id)), "proposals", len(table.video_id))
-    results = (
-        (
-            table.video_id[index],
-            result_rows(
-                *rank_candidates(
-                    table.video(index),
-                    float(table.duration_seconds[index]),
-                    evaluator,
-                    settings,
-                    ranking,
-                )
-            ),
+
+    def rows(index: int) -> list[Row]:
+        duration = float(table.duration_seconds[index])
+        return result_rows(
+            *rank_candidates(table.video(index), duration, evaluator, settings, ranking)
         )
-        for index in videos
-    )
+
+    videos = progress(range(len(table.video_id)), "proposals", len(table.video_id))
+    results = ((table.video_id[index], rows(index)) for index in videos)
     write_proposals(results, arguments.out_json, arguments.out_csv)

@@ -19,19 +19,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     from actionspan.files.figures import house_style, save_figure
 
-    try:
-        rows = [(int(row["epoch"]), *_losses(row)) for row in read_tsv(arguments.log)]
-    except (KeyError, ValueError):
-        raise InputError(f"{arguments.log}: not the log of an evaluator's training") from None
+    rows = read_tsv(arguments.log)
     with house_style():
         figure = Figure(figsize=(4.8, 3.2), layout="constrained")
         axes = figure.subplots()
-        for place, name in enumerate(("training", "validation"), start=1):
-            axes.plot([row[0] for row in rows], [row[place] for row in rows], label=name)
+        try:
+            epochs = [int(row["epoch"]) for row in rows]
+            for name in ("training", "validation"):
+                axes.plot(epochs, [float(row[f"{name}_loss"]) for row in rows], label=name)
+        except (KeyError, ValueError):
+            raise InputError(f"{arguments.log}: not the log of an evaluator's training") from None
         axes.set(xlabel="epoch", ylabel="smooth-L1 loss", title="Evaluator of candidates")
         axes.legend(frameon=False)
         save_figure(figure, arguments.out)
-
-
-def _losses(row: dict[str, str]) -> tuple[float, float]:
-    return float(row["training_loss"]), float(row["validation_loss"])

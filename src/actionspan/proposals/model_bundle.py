@@ -1,8 +1,8 @@
-"""One file that holds a trained model whole: settings, feature transform, network and evaluator."""
+"""A complete trained model in one file: settings, feature transform, network and evaluator."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +22,17 @@ from actionspan.proposals.evaluator import (
     load_evaluator,
 )
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
-from actionspan.settings import from_mapping, to_json
+from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
-
-SETTINGS: dict[str, type[Any]] = {
-    "frames": FrameSettings,
-    "flow": FlowSettings,
-    "encoders": EncoderSettings,
-    "candidates": CandidateSettings,
-    "ranking": RankingSettings,
-    "suppression": SuppressionSettings,
-}
 # Sections that older files lack, with what was done before there were any.
-LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
+_LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Bundle:
     """Everything that turns a new video into proposals."""
 
@@ -57,6 +48,14 @@ class Bundle:
     model: str
 
 
+# The sections of the configuration that a bundle holds.
+_SECTIONS = {
+    field.name: field.type
+    for field in dataclasses.fields(Bundle)
+    if isinstance(field.type, type) and issubclass(field.type, Checked)
+}
+
+
 def write_bundle(
     features: Path,
     temporal: Path,
@@ -69,13 +68,12 @@ def write_bundle(
     """Collect one trained model from the files of a run.
 
     Args:
-        features: features.h5, for the transform fitted on its training subset, and for the
-            settings of frames, flow and encoders.
+        features: features.h5, with its transform and the settings of frames, flow and encoders.
         temporal: The temporal network's model.pt.
         evaluator: pem.pt.
         candidates: How candidates are made of probabilities.
         ranking: How they are scored.
-        suppression: And how they are suppressed.
+        suppression: How they are suppressed.
         out: The file to write.
 
     Raises:
@@ -90,14 +88,12 @@ def write_bundle(
     settings = to_json(
         json.dumps(earlier), candidates=candidates, ranking=ranking, suppression=suppression
     )
+    arrays = read_transform(features).to_arrays()
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
         "settings": settings,
-        "transform": {
-            name: torch.from_numpy(np.array(values))
-            for name, values in read_transform(features).to_arrays().items()
-        },
+        "transform": {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()},
         "temporal": read_torch(temporal),
         "evaluator": evaluator_state(load_evaluator(evaluator)),
     }
@@ -106,10 +102,7 @@ def write_bundle(
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a model file, or the one in a results folder.
-
-    Args:
-        path: A file `write_bundle` wrote, or a folder that holds `model.pt`.
+    """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
 
     Raises:
         InputError: There is no such file or it is not one of these.
@@ -123,13 +116,12 @@ def load_bundle(path: Path) -> Bundle:
     content = read_torch(path)
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise InputError(
-            f"{path}: not a whole model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
+            f"{path}: not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
         )
+    arrays = {name: values.numpy() for name, values in content["transform"].items()}
     return Bundle(
         **_settings(content, path),
-        transform=Transform.from_arrays(
-            {name: values.numpy() for name, values in content["transform"].items()}
-        ),
+        transform=Transform.from_arrays(arrays),
         temporal=load_model(content["temporal"]),
         evaluator=evaluator_from_state(content["evaluator"]),
         model=content["temporal"]["model"],
@@ -137,8 +129,8 @@ def load_bundle(path: Path) -> Bundle:
 
 
 def _settings(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    given = LATER | json.loads(content["settings"])
+    given = _LATER | json.loads(content["settings"])
     try:
-        return {name: from_mapping(kind, given[name]) for name, kind in SETTINGS.items()}
+        return {name: from_mapping(kind, given[name]) for name, kind in _SECTIONS.items()}
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: settings: {error}") from None

@@ -1,34 +1,28 @@
 """Temporal intersection over union (tIoU) of segments."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from actionspan.arrays import Float64
 
 
-def temporal_iou(first: ArrayLike, second: ArrayLike) -> Array:
-    """Return the tIoU of every segment of `first` with every segment of `second`.
+def temporal_iou(first: ArrayLike, second: ArrayLike) -> Float64:
+    """Return the tIoU (N, M) of segments (N, 2) with segments (M, 2), start ≤ end, in any unit.
 
-    Args:
-        first: (N, 2) starts and ends, start ≤ end, in any unit.
-        second: (M, 2) starts and ends in the same unit.
-
-    Returns:
-        (N, M) values in 0…1; 0 where both segments have no length.
+    It is 0 where both segments have no length.
     """
-    one = np.asarray(first, np.float64).reshape(-1, 1, 2)
-    two = np.asarray(second, np.float64).reshape(1, -1, 2)
-    return overlap(one[..., 0], one[..., 1], two[..., 0], two[..., 1])
+    rows = np.asarray(first, np.float64).reshape(-1, 1, 2)
+    columns = np.asarray(second, np.float64).reshape(1, -1, 2)
+    return overlap(rows[..., 0], rows[..., 1], columns[..., 0], columns[..., 1])
 
 
 def overlap(
     start: ArrayLike, end: ArrayLike, other_start: ArrayLike, other_end: ArrayLike
-) -> Array:
+) -> Float64:
     """Return the tIoU of segments given by their starts and ends, which broadcast."""
     shared = np.asarray(np.minimum(end, other_end)) - np.maximum(start, other_start)
-    shared = np.maximum(shared, 0.0)
     # Where two segments overlap their union is their hull; a sum of lengths would let rounding
     # push the tIoU of equal segments off 1.
     hull = np.asarray(np.maximum(end, other_end)) - np.minimum(start, other_start)
-    iou: Array = shared / np.maximum(hull, np.finfo(np.float64).smallest_subnormal)
+    iou: Float64 = np.maximum(shared, 0.0) / np.maximum(hull, np.finfo(float).smallest_subnormal)
     return iou

@@ -5,28 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from actionspan.arrays import Float32, Float64
 from actionspan.proposals.bsp import bsp_features
 from actionspan.proposals.settings import CandidateSettings
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 START, ACTIONNESS, END = 0, 1, 2  # columns of the probabilities
 
 
 def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:
-    """Mark the bins of each video that may be a boundary.
+    """Mark the bins of each video that may be a boundary: (..., T) to (..., T).
 
     A bin is marked when it is a strict local maximum (of two neighbours), or when its probability
-    exceeds `peak_ratio` times the video's maximum.
-
-    Args:
-        probability: (..., T) probabilities of one kind of boundary.
-        peak_ratio: A share in 0…1.
-
-    Returns:
-        (..., T) mask. The first start and the last end, which are always candidates, are for
-        `candidate_bins` to add.
+    exceeds `peak_ratio` times the video's maximum. The first start and the last end, which are
+    always candidates, are added by `candidate_bins`.
     """
     values = np.asarray(probability, np.float64)
     marked: Mask = values > peak_ratio * values.max(axis=-1, keepdims=True, initial=0)
@@ -46,13 +39,8 @@ def candidate_bins(probabilities: ArrayLike, peak_ratio: float) -> tuple[Mask, M
 
 
 def count_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> int:
-    """Return how many candidates `generate_candidates` makes of a video.
-
-    Args:
-        probabilities: (T, 3) probabilities of the video.
-        settings: Which bins are boundaries, which pairs to make, and how many to keep.
-    """
-    values = np.asarray(probabilities, np.float64)  # as below: ties are to fall alike
+    """Return how many candidates `generate_candidates` makes of a video's (T, 3) probabilities."""
+    values = np.asarray(probabilities, np.float64)  # as there, so that ties are the same
     starts, ends = candidate_bins(values, settings.peak_ratio)
     before = np.concatenate([[0], starts.cumsum()])  # (T + 1,) starts before each bin
     last = ends.nonzero()[0]
@@ -64,11 +52,11 @@ def count_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> i
 
 def generate_candidates(
     probabilities: ArrayLike, settings: CandidateSettings | None = None
-) -> tuple[Array, Array]:
+) -> tuple[Float64, Float64]:
     """Pair every start bin with every later end bin that is allowed and keep the best pairs.
 
-    The score of a pair is p_start · p_end. Pairs of equal score stand in order of their start,
-    then of their end.
+    The score of a pair is p_start · p_end. Pairs of equal score are in order of their start, then
+    of their end.
 
     Args:
         probabilities: (T, 3) start, actionness and end probabilities of one video, in 0…1.
@@ -81,12 +69,14 @@ def generate_candidates(
     Raises:
         ValueError: The probabilities are not (T, 3) values in 0…1.
     """
+    # check the probabilities
     settings = settings or CandidateSettings()
     values = np.asarray(probabilities, np.float64)
     if values.ndim != 2 or values.shape[1] != 3 or not len(values):
         raise ValueError(f"probabilities: shape {values.shape} is not (T, 3)")
     if not (values.min() >= 0 and values.max() <= 1):
         raise ValueError("probabilities: not all values are numbers in 0…1")
+    # pair the boundaries
     start_mask, end_mask = candidate_bins(values, settings.peak_ratio)
     starts, ends = start_mask.nonzero()[0], end_mask.nonzero()[0]
     length = ends - starts[:, None]
@@ -95,6 +85,7 @@ def generate_candidates(
         allowed &= length <= settings.longest
     first, last = allowed.nonzero()  # in order of start, then end
     pairs = np.stack([starts[first], ends[last]], axis=1)  # (pairs, 2)
+    # keep the best
     scores = np.stack([values[pairs[:, 0], START], values[pairs[:, 1], END]], axis=1)
     # The float64 product of two float32 values is exact, so that ties are real ties.
     best = np.argsort(-scores[:, 0] * scores[:, 1], kind="stable")[: settings.candidates]
@@ -105,25 +96,17 @@ def generate_candidates(
 class Candidates:
     """The candidates of one video as `candidates.h5` holds them, best first.
 
-    `segments` is float32 (M, 2) in 0…1 of the video, `scores` float32 (M, 2) with p_start and
-    p_end, `features` float32 (M, 32).
+    `segments` is (M, 2) in 0…1 of the video, `scores` (M, 2) with p_start and p_end, `features`
+    (M, 32).
     """
 
-    segments: NDArray[np.float32]
-    scores: NDArray[np.float32]
-    features: NDArray[np.float32]
+    segments: Float32
+    scores: Float32
+    features: Float32
 
 
 def video_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features.
-
-    Args:
-        probabilities: (T, 3) start, actionness and end probabilities, in 0…1.
-        settings: Which bins are boundaries, and how many pairs to keep.
-
-    Raises:
-        ValueError: The probabilities are not (T, 3) values in 0…1.
-    """
+    """Return one video's candidates with their BSP features; see `generate_candidates`."""
     segments, scores = generate_candidates(probabilities, settings)
     return Candidates(
         segments=segments.astype(np.float32),

@@ -3,16 +3,15 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from actionspan.arrays import Float64
 from actionspan.proposals.pgm import Candidates, video_candidates
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms
 
 if TYPE_CHECKING:
     from actionspan.proposals.evaluator import ProposalEvaluator
-
-Array = NDArray[np.float64]
 
 
 def propose_video(
@@ -22,7 +21,7 @@ def propose_video(
     candidate_settings: CandidateSettings | None = None,
     suppression_settings: SuppressionSettings | None = None,
     ranking_settings: RankingSettings | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Float64, Float64]:
     """Return the proposals of one video, the same bits as the workflow writes.
 
     Args:
@@ -30,8 +29,8 @@ def propose_video(
         duration_seconds: The video's length.
         evaluator: A trained evaluator.
         candidate_settings: How to make candidates.
-        suppression_settings: How to suppress the overlapping ones.
-        ranking_settings: How their scores are made.
+        suppression_settings: How to suppress overlapping candidates.
+        ranking_settings: How scores are made.
 
     Returns:
         segments: (K, 2) starts and ends in seconds, best first.
@@ -51,19 +50,10 @@ def rank_candidates(
     evaluator: "ProposalEvaluator",
     suppression_settings: SuppressionSettings | None = None,
     ranking_settings: RankingSettings | None = None,
-) -> tuple[Array, Array]:
-    """Score one video's candidates p_start · p_end · tIoU expected by the evaluator, and suppress.
+) -> tuple[Float64, Float64]:
+    """Score one video's candidates and suppress them; the rest is that of `propose_video`.
 
-    Args:
-        candidates: Candidates of the video.
-        duration_seconds: The video's length.
-        evaluator: A trained evaluator.
-        suppression_settings: How to suppress the overlapping ones.
-        ranking_settings: The power to which p_start · p_end is raised.
-
-    Returns:
-        segments: (K, 2) starts and ends in seconds, best first.
-        scores: (K,) scores, descending.
+    A score is (p_start · p_end)^boundary_power · tIoU expected by the evaluator.
     """
     if not len(candidates.segments):
         return np.zeros((0, 2)), np.zeros(0)
@@ -76,11 +66,11 @@ def rank_candidates(
     return segments[kept], scores
 
 
-def to_seconds(segments: ArrayLike, duration_seconds: float) -> Array:
+def to_seconds(segments: ArrayLike, duration_seconds: float) -> Float64:
     """Return segments given in 0…1 of a video in seconds.
 
     float32 segments are first rounded to a millionth of the video, which gives back the bin
     centres float32 cannot hold.
     """
-    shares: Array = np.asarray(segments, np.float64).round(6)
+    shares: Float64 = np.asarray(segments, np.float64).round(6)
     return shares * duration_seconds

@@ -1,4 +1,4 @@
-"""Reading and checking proposals in ActivityNet result form, ours or anybody's."""
+"""Reading and checking proposals in ActivityNet result form, whoever wrote them."""
 
 import math
 import sys
@@ -9,7 +9,7 @@ from actionspan.errors import InputError
 from actionspan.files.storage import read_json
 from actionspan.proposals.writing import Row
 
-FORM = 'not of the form {"segment": [start, end], "score": number}'
+_FORM = 'not of the form {"segment": [start, end], "score": number}'
 
 
 def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:
@@ -48,12 +48,12 @@ def _what_is_wrong(row: Any, below_zero: bool) -> str:
     """Say in a few words why a row is no proposal, or nothing."""
     segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
     if not (isinstance(segment, list) and len(segment) == 2):
-        return FORM
+        return _FORM
     start, end = segment
     if not (_is_number(start) and _is_number(end) and _is_number(score)):
-        return FORM
+        return _FORM
     wrong = ""
-    if not (math.isfinite(start) and math.isfinite(end) and math.isfinite(score)):
+    if not all(map(math.isfinite, (start, end, score))):
         wrong = "not finite"
     elif start > end:
         wrong = "start is after end"
@@ -63,7 +63,5 @@ def _what_is_wrong(row: Any, below_zero: bool) -> str:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    """Return whether this is a number that a float can hold, NaN and infinities among them."""
-    if isinstance(value, float):
-        return True
-    return type(value) is int and abs(value) <= sys.float_info.max
+    """Return whether this is a number that a float can hold, NaN and infinities included."""
+    return isinstance(value, float) or type(value) is int and abs(value) <= sys.float_info.max

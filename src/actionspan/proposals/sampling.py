@@ -1,22 +1,19 @@
-"""Balanced samples of candidates: as many high, middle and low ones as the ratios say."""
+"""Balanced samples of candidates: high, middle and low ones in the ratios of the settings."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float64, Int64
 from actionspan.proposals.settings import EvaluatorSettings
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
-
-def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
-    """Return the share at which each candidate is sampled, so that the classes are balanced.
+def sampling_rates(targets: Float64, settings: EvaluatorSettings) -> Float64:
+    """Return the rate at which each candidate is sampled, so that the classes are balanced.
 
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
     (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
-    there are. Where no candidate is high the middle ones stand for them, and where none is middle
+    there are. Where no candidate is high the middle ones replace them, and where none is middle
     either, all low ones are taken.
 
     Args:
@@ -27,7 +24,7 @@ def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
         (M,) rates in 0…1; not all 0 unless M is 0.
     """
     rates = np.zeros(len(targets))
-    unit = 0.0  # how many candidates stand for a ratio of 1
+    unit = 0.0  # how many candidates a ratio of 1 means
     ratios = (1.0, settings.middle_ratio, settings.low_ratio)
     for members, ratio in zip(_classes(targets, settings), ratios, strict=True):
         if len(members):
@@ -37,14 +34,9 @@ def sampling_rates(targets: Array, settings: EvaluatorSettings) -> Array:
 
 
 def balanced_sample(
-    targets: Array, settings: EvaluatorSettings, generator: np.random.Generator
-) -> Rows:
+    targets: Float64, settings: EvaluatorSettings, generator: np.random.Generator
+) -> Int64:
     """Draw high, middle and low candidates at their rates, as many of each every time.
-
-    Args:
-        targets: (M,) best tIoU of each candidate with the truth.
-        settings: Thresholds and ratios.
-        generator: Where the random numbers come from.
 
     Returns:
         Indexes of the drawn candidates, in random order, none twice.
@@ -58,7 +50,7 @@ def balanced_sample(
     return generator.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
 
 
-def _classes(targets: Array, settings: EvaluatorSettings) -> tuple[Rows, Rows, Rows]:
+def _classes(targets: Float64, settings: EvaluatorSettings) -> tuple[Int64, Int64, Int64]:
     """Return the indexes of the high, the middle and the low candidates."""
     high = targets > settings.high_threshold
     low = targets < settings.low_threshold
@@ -68,16 +60,16 @@ def _classes(targets: Array, settings: EvaluatorSettings) -> tuple[Rows, Rows, R
 class Sampler:
     """Draws a new sample for each epoch; its random numbers are part of a checkpoint."""
 
-    def __init__(self, targets: Array, settings: EvaluatorSettings) -> None:
+    def __init__(self, targets: Float64, settings: EvaluatorSettings) -> None:
         self.targets, self.settings = targets, settings
         self._generator = np.random.default_rng(settings.seed)
 
-    def draw(self) -> Rows:
+    def draw(self) -> Int64:
         """Return the next `balanced_sample`."""
         return balanced_sample(self.targets, self.settings, self._generator)
 
     def state(self) -> Any:
-        """Return where the random numbers are."""
+        """Return the state of the random numbers."""
         return self._generator.bit_generator.state
 
     def restore(self, state: Any) -> None:

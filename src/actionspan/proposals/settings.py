@@ -1,4 +1,4 @@
-"""The knobs of the proposals stage, with units and what is allowed."""
+"""The knobs of the proposals stage."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +11,7 @@ class CandidateSettings(Checked):
     """How boundary probabilities become candidates (PGM)."""
 
     peak_ratio: float = option(
-        0.5,
-        "a boundary is a peak, or where the probability exceeds this share of its maximum",
-        least=0,
-        most=1,
+        0.5, "a boundary is a peak, or above this share of the highest probability", least=0, most=1
     )
     candidates: int = option(1000, "candidates kept of each video, best first", least=1)
     shortest: int = option(1, "shortest candidate", unit="steps", least=1)
@@ -41,18 +38,16 @@ class EvaluatorSettings(Checked):
     batch_size: int = option(256, "candidates in a step", least=1)
     learning_rate: float = option(0.01, "Adam's step size", above=0)
     decay_epochs: int = option(
-        10, "the learning rate falls to a tenth after each so many epochs", least=1
+        10, "the learning rate falls to a tenth after each run of so many epochs", least=1
     )
     weight_decay: float = option(1e-5, "Adam's L2 penalty", least=0)
     high_threshold: float = option(
         0.6, "a candidate is high above this tIoU with the truth", least=0, most=1
     )
-    low_threshold: float = option(0.2, "and low below this one", least=0, most=1)
+    low_threshold: float = option(0.2, "and low below this tIoU", least=0, most=1)
     middle_ratio: float = option(1.0, "middle candidates drawn for each high one", above=0)
     low_ratio: float = option(2.0, "low candidates drawn for each high one", above=0)
-    keep: Literal["best", "last"] = option(
-        "best", "which epoch becomes the evaluator: the best by validation loss, or the last"
-    )
+    keep: Literal["best", "last"] = option("best", "best epoch by validation loss, or last")
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
 
     def __post_init__(self) -> None:
@@ -68,10 +63,7 @@ class RankingSettings(Checked):
     """How a candidate's score is made."""
 
     boundary_power: float = option(
-        0.5,
-        "a score is (p_start · p_end)^boundary_power · expected tIoU; 1 is BSN's, 0 leaves the "
-        "evaluator alone",
-        least=0,
+        0.5, "a score is (p_start · p_end)^boundary_power · expected tIoU (BSN: 1)", least=0
     )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.proposals.bsp import FEATURES
@@ -14,6 +14,8 @@ from actionspan.proposals.pgm import Candidates, count_candidates, video_candida
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.running.progress import progress
 from actionspan.temporal.probabilities import NAMES, read_probabilities
+
+_WIDTHS = {"segments": 2, "scores": 2, "features": FEATURES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,35 +27,29 @@ class CandidateTable:
 
     digest: str
     video_id: list[str]
-    duration_seconds: NDArray[np.float64]
+    duration_seconds: Float64
     subset: list[str]
-    offsets: NDArray[np.int64]
-    segments: NDArray[np.float32]
-    scores: NDArray[np.float32]
-    features: NDArray[np.float32]
+    offsets: Int64
+    segments: Float32
+    scores: Float32
+    features: Float32
 
     def video(self, index: int) -> Candidates:
         """Return the candidates of one video."""
         first, after = self.offsets[index : index + 2].tolist()
         return Candidates(
-            segments=_read_rows(self.segments, first, after),
-            scores=_read_rows(self.scores, first, after),
-            features=_read_rows(self.features, first, after),
+            **{name: _read_rows(getattr(self, name), first, after) for name in _WIDTHS}
         )
 
 
 def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSettings) -> None:
-    """Make `candidates.h5` of `probabilities.h5`.
-
-    Args:
-        probabilities_path: What `temporal predict` wrote.
-        out: The file to write.
-        settings: How to make candidates.
+    """Make `candidates.h5` from `probabilities.h5`, which `temporal predict` wrote.
 
     Raises:
         InputError: The probabilities are missing, or a video's are not numbers in 0…1.
     """
     with open_h5(probabilities_path) as source:
+        # count each video's candidates
         probabilities = read_probabilities(source, probabilities_path)
         video_ids = probabilities.video_id
         counts = np.zeros(len(video_ids), np.int64)
@@ -65,22 +61,19 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
                 )
             counts[index] = count_candidates(values, settings)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        # write them into arrays of that size
         with create_h5(out, digest(settings, probabilities.digest)) as file:
             for name in NAMES[1:]:
                 source.copy(name, file)
             file["offsets"] = offsets
-            total = int(offsets[-1])
-            file.create_dataset("segments", (total, 2), np.float32)
-            file.create_dataset("scores", (total, 2), np.float32)
-            file.create_dataset("features", (total, FEATURES), np.float32)
-            shown = progress(probabilities, "candidates", len(video_ids))
-            for index, values in enumerate(shown):
-                found = video_candidates(values, settings)
+            for name, width in _WIDTHS.items():
+                file.create_dataset(name, (int(offsets[-1]), width), np.float32)
+            for index, values in enumerate(progress(probabilities, "candidates", len(video_ids))):
+                candidates = video_candidates(values, settings)
                 rows = slice(offsets[index], offsets[index + 1])
-                assert len(found.segments) == rows.stop - rows.start
-                file["segments"][rows] = found.segments
-                file["scores"][rows] = found.scores
-                file["features"][rows] = found.features
+                assert len(candidates.segments) == rows.stop - rows.start
+                for name in _WIDTHS:
+                    file[name][rows] = getattr(candidates, name)
 
 
 def open_candidates(path: Path) -> CandidateTable:
@@ -97,9 +90,7 @@ def open_candidates(path: Path) -> CandidateTable:
                 duration_seconds=file["duration_seconds"][:],
                 subset=list(file["subset"].asstr()[:]),
                 offsets=file["offsets"][:],
-                segments=_memory_map(path, file["segments"]),
-                scores=_memory_map(path, file["scores"]),
-                features=_memory_map(path, file["features"]),
+                **{name: _memory_map(path, file[name]) for name in _WIDTHS},
             )
         except KeyError as error:
             raise InputError(
@@ -107,10 +98,10 @@ def open_candidates(path: Path) -> CandidateTable:
             ) from None
 
 
-def _read_rows(array: NDArray[np.float32], first: int, after: int) -> NDArray[np.float32]:
+def _read_rows(array: Float32, first: int, after: int) -> Float32:
     """Return rows of a memory map by reading the file.
 
-    A pass over a map would keep the whole file in this process's memory.
+    A pass over a map would keep the entire file in this process's memory.
     """
     if not isinstance(array, np.memmap):
         return array[first:after].copy()
@@ -121,7 +112,7 @@ def _read_rows(array: NDArray[np.float32], first: int, after: int) -> NDArray[np
     return values.reshape(-1, width)
 
 
-def _memory_map(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
+def _memory_map(path: Path, dataset: h5py.Dataset) -> Float32:
     """Map a contiguous dataset into memory, read-only."""
     if not dataset.size:
         return np.zeros(dataset.shape, dataset.dtype)

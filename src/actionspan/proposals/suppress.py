@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--annotations",
         type=Path,
-        help="annotations in ActivityNet form, for the videos' durations; without them a video "
-        "lasts to the end of its last proposal",
+        help="annotations with the videos' durations; without them a video lasts to the end of its "
+        "last proposal",
     )
     parser.add_argument("--out", type=Path, required=True, help="ActivityNet form to write")
     add_settings(parser, SuppressionSettings)
@@ -34,8 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.annotations is not None:
         videos = read_annotations(arguments.annotations)
         durations = {video.video_id: video.duration_seconds for video in videos}
-        missing = sorted(set(proposals) - set(durations))
-        if missing:
+        if missing := sorted(set(proposals) - set(durations)):
             raise InputError(
                 f"{arguments.annotations}: no video {missing[0]!r}, which {arguments.proposals} has"
             )

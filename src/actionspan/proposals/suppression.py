@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from actionspan.arrays import Float64, Int64
 from actionspan.proposals.overlap import overlap
 from actionspan.proposals.settings import SuppressionSettings
 from actionspan.proposals.writing import Row
@@ -16,14 +17,14 @@ def soft_nms(
     settings: SuppressionSettings | None = None,
     *,
     duration: float = 1.0,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Int64, Float64]:
     """Choose proposals best first, each decaying the rest that overlap it much (BSN, 2018).
 
     The best remaining proposal is taken. Every other whose tIoU with it exceeds
     low_threshold + slope · width, where width is the best one's length as a share of the full
     width, has its score multiplied by exp(−tIoU² / epsilon). Then the next best is taken, until
-    `keep` are. Proposals of equal score stand in order of their start, then of their end, so
-    that the order of the input does not matter.
+    `keep` are. Proposals of equal score are in order of their start, then of their end, so that the
+    order of the input does not matter.
 
     Args:
         segments: (N, 2) starts and ends, start ≤ end, in the unit of `duration` (and in seconds
@@ -41,32 +42,31 @@ def soft_nms(
         ValueError: A segment is reversed or not finite, or a score is negative or not
             finite; the message names the first such row, counted from 0.
     """
+    # check and sort the input
     settings = settings or SuppressionSettings()
-    times = np.asarray(segments, np.float64)
+    times, given = np.asarray(segments, np.float64), np.asarray(scores, np.float64)
     if not times.size:
         times = times.reshape(0, 2)
-    if times.ndim != 2 or times.shape[1] != 2:
-        raise ValueError(f"segments: shape {times.shape} is not (N, 2)")
-    given = np.asarray(scores, np.float64)
     _check(times, given)
     if not (np.isfinite(duration) and duration > 0):
         raise ValueError(f"duration: {duration!r} is not allowed; use a number above 0")
     order = np.lexsort((times[:, 1], times[:, 0], -given))
     start, end = times[order, 0], times[order, 1]
-    left = given[order]
+    remaining = given[order]
     full_width = settings.full_width_seconds or duration
     thresholds = settings.low_threshold + settings.slope * ((end - start) / full_width)
+    # take the best and decay its neighbours
     keep = min(settings.keep, len(order))
     kept = np.empty(keep, np.int64)
     kept_scores = np.empty(keep)
     for place in range(keep):
-        best = int(left.argmax())
+        best = int(remaining.argmax())
         kept[place] = best
-        kept_scores[place] = left[best]
-        left[best] = -1.0  # taken: below any score
+        kept_scores[place] = remaining[best]
+        remaining[best] = -1.0  # taken: below any score
         iou = overlap(start, end, start[best], end[best])
-        near = ((iou > thresholds[best]) & (left >= 0)).nonzero()[0]
-        left[near] *= np.exp(-(iou[near] ** 2) / settings.epsilon)
+        near = ((iou > thresholds[best]) & (remaining >= 0)).nonzero()[0]
+        remaining[near] *= np.exp(-(iou[near] ** 2) / settings.epsilon)
     return order[kept], kept_scores
 
 
@@ -76,7 +76,7 @@ def suppress_rows(
     """Apply Soft-NMS to one video's proposals in ActivityNet result form.
 
     Args:
-        rows: Proposals, checked by `read_proposals`; keys beside score and segment are kept.
+        rows: Proposals, checked by `read_proposals`; keys besides score and segment are kept.
         duration: The video's length in seconds; None takes the end of its last proposal.
         settings: Thresholds and how many to keep.
     """
@@ -92,16 +92,17 @@ def suppress_rows(
     return [{**rows[row], "score": score} for row, score in pairs]
 
 
-def _check(times: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
-    """Raise ValueError for the first row that is no proposal."""
+def _check(times: Float64, scores: Float64) -> None:
+    """Raise ValueError for wrong shapes, or for the first row that is no proposal."""
+    if times.ndim != 2 or times.shape[1] != 2:
+        raise ValueError(f"segments: shape {times.shape} is not (N, 2)")
     if scores.shape != (len(times),):
         raise ValueError(f"scores: shape {scores.shape} does not fit {len(times)} segments")
     good = np.isfinite(times).all(axis=1) & (times[:, 0] <= times[:, 1])
     if not good.all():
         row = int(good.argmin())
-        raise ValueError(
-            f"row {row}: segment {times[row].tolist()} is not two finite numbers, start <= end"
-        )
+        segment = times[row].tolist()
+        raise ValueError(f"row {row}: segment {segment} is not two finite numbers, start <= end")
     good = np.isfinite(scores) & (scores >= 0)
     if not good.all():
         row = int(good.argmin())

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
+from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_annotations
 from actionspan.files.storage import digest, write_tsv
 from actionspan.parallel.member import AloneReplica
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.examples import Examples, examples_of
-from actionspan.proposals.sampling import Rows, Sampler, sampling_rates
+from actionspan.proposals.sampling import Sampler, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
 from actionspan.running.determinism import deterministic
@@ -23,23 +23,10 @@ from actionspan.training.fit import fit
 from actionspan.training.run import Row, Run
 from actionspan.training.schedule import rate_every
 
-VALIDATION_ROWS = 65536  # rows evaluated at once
-FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
-
-
-@dataclass(frozen=True, kw_only=True)
-class Epoch:
-    """One line of the training log. `validation_loss` is NaN without validation candidates."""
-
-    epoch: int
-    learning_rate: float
-    sampled: int
-    training_loss: float
-    validation_loss: float
-    seconds: float = field(compare=False)
-
-
-LOG_COLUMNS = tuple(each.name for each in fields(Epoch))
+_VALIDATION_ROWS = 65536  # rows evaluated at once
+_FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
+_LOSSES = ("training_loss", "validation_loss")
+LOG_COLUMNS = ("epoch", "learning_rate", "sampled", *_LOSSES, "seconds")
 
 
 def train_pem(
@@ -57,12 +44,13 @@ def train_pem(
         candidates_path: candidates.h5.
         annotations_path: The canonical annotations.json.
         settings: Network, optimiser and sampling.
-        out: The evaluator to write, pem.pt; the checkpoint stands beside it, hidden.
+        out: The evaluator to write, pem.pt; the checkpoint is a hidden file next to it.
         log: The table of losses to write, one row an epoch; None: none.
 
     Raises:
         InputError: A file cannot be used, there is no room, or the loss is no longer a number.
     """
+    # read the examples
     table = open_candidates(candidates_path)
     annotations = read_annotations(annotations_path)
     limit, scores = settings.training_candidates, settings.boundary_scores
@@ -76,22 +64,23 @@ def train_pem(
             "0.5 everywhere and proposals are ranked by p_start * p_end",
             file=sys.stderr,
         )
-    checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
 
-    def report(epoch: Epoch) -> None:
+    def report(row: Row) -> None:
         print(
-            f"epoch {epoch.epoch}/{settings.epochs}: {epoch.sampled} candidates, "
-            f"training loss {epoch.training_loss:.5f}, "
-            f"validation loss {epoch.validation_loss:.5f}",
+            f"epoch {row['epoch']}/{settings.epochs}: {row['sampled']} candidates, "
+            f"training loss {row['training_loss']:.5f}, "
+            f"validation loss {row['validation_loss']:.5f}",
             file=sys.stderr,
         )
 
-    evaluator, epochs = train_evaluator(
+    # train and write
+    checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
+    evaluator, rows = train_evaluator(
         training, validation, settings, report, checkpoint=checkpoint, source=table.digest
     )
     save_evaluator(out, evaluator, digest(settings, table.digest))
     if log is not None:
-        write_tsv(log, LOG_COLUMNS, [astuple(epoch) for epoch in epochs])
+        write_tsv(log, LOG_COLUMNS, [[row[name] for name in LOG_COLUMNS] for row in rows])
     checkpoint.unlink(missing_ok=True)
 
 
@@ -99,11 +88,11 @@ def train_evaluator(
     training: Examples,
     validation: Examples | None,
     settings: EvaluatorSettings,
-    report: Callable[[Epoch], None] = lambda epoch: None,
+    report: Callable[[Row], None] = lambda row: None,
     *,
     checkpoint: Path | None = None,
     source: str = "",
-) -> tuple[ProposalEvaluator, list[Epoch]]:
+) -> tuple[ProposalEvaluator, list[Row]]:
     """Train an evaluator; the same input and settings give the same bits.
 
     The weights of the epoch of lowest validation loss are returned; with `keep: last`, or without
@@ -114,18 +103,19 @@ def train_evaluator(
         training: Candidates to learn from.
         validation: Candidates to choose the epoch by.
         settings: Network, optimiser and sampling.
-        report: Called after each epoch.
+        report: Called with a row of the log after each epoch.
         checkpoint: Where to continue from and what to write after each epoch; the caller deletes
             it when the evaluator is written. None: no checkpoint.
         source: Digest of the features, which the checkpoint belongs to.
 
     Returns:
-        The evaluator and its log.
+        The evaluator and its log, a row an epoch with `LOG_COLUMNS`.
 
     Raises:
         InputError: The training loss is no longer a number, or there is no room.
     """
     with deterministic(threads=1):
+        # prepare: network, samples, checkpoint
         torch.manual_seed(settings.seed)
         evaluator = ProposalEvaluator(settings.hidden, training.inputs)
         if not len(training.rows):
@@ -148,26 +138,20 @@ def train_evaluator(
         )
         if checkpoint is not None and (state := run.resume(checkpoint)) is not None:
             run.restore(state)
+        # train
+        size, rate, every = settings.batch_size, settings.learning_rate, settings.decay_epochs
         fit(
             run,
             settings.epochs,
-            lambda _: _train_epoch(
-                evaluator, optimiser, training, sampler.draw(), settings.batch_size
-            ),
+            lambda _: _train_epoch(evaluator, optimiser, training, sampler.draw(), size),
             lambda: {"validation_loss": _validation_loss(evaluator, choosing, settings)},
-            learning_rate=lambda epoch: rate_every(
-                settings.learning_rate, FALL, settings.decay_epochs, epoch
-            ),
+            learning_rate=lambda epoch: rate_every(rate, _FALL, every, epoch),
             score=lambda row: -row["validation_loss"],
             checkpoint=checkpoint,
-            report=lambda row: report(_epoch(row)),
+            report=report,
         )
         evaluator.load_state_dict(run.weights())
-    return evaluator.eval(), [_epoch(row) for row in run.rows]
-
-
-def _epoch(row: Row) -> Epoch:
-    return Epoch(**row)  # type: ignore[arg-type]
+    return evaluator.eval(), run.rows
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -184,7 +168,7 @@ def _train_epoch(
     evaluator: ProposalEvaluator,
     optimiser: torch.optim.Optimizer,
     examples: Examples,
-    sample: Rows,
+    sample: Int64,
     batch_size: int,
 ) -> Row:
     """Make one pass over the sample; return its size and its mean loss."""
@@ -209,8 +193,8 @@ def _validation_loss(
     rates = sampling_rates(examples.targets, settings)
     total = weights = 0.0
     with torch.inference_mode():
-        for first in range(0, len(rates), VALIDATION_ROWS):
-            chosen = np.arange(first, min(first + VALIDATION_ROWS, len(rates)))
+        for first in range(0, len(rates), _VALIDATION_ROWS):
+            chosen = np.arange(first, min(first + _VALIDATION_ROWS, len(rates)))
             features, target = _batch(examples, chosen)
             weight = torch.from_numpy(rates[chosen].astype(np.float32))
             share = float(weight.sum())
@@ -219,7 +203,7 @@ def _validation_loss(
     return total / weights
 
 
-def _batch(examples: Examples, chosen: Rows) -> tuple[Tensor, Tensor]:
+def _batch(examples: Examples, chosen: Int64) -> tuple[Tensor, Tensor]:
     """Return the inputs and targets of the chosen examples."""
     inputs = np.asarray(examples.features[examples.rows[chosen]])
     if examples.more is not None:

@@ -1,9 +1,8 @@
 """A video's best proposals as WebVTT chapters, which players show on the time line.
 
-A web page shows them by `<track kind="chapters" src="video.vtt">`; VLC and mpv show the file beside
-the video when it has the video's name, and `ffmpeg -i video.mp4 -i video.vtt …` puts it inside.
-Chapters may not cut through each other, so that only proposals which overlap no better one become
-chapters, in order of time.
+A web page shows them by `<track kind="chapters" src="video.vtt">`; VLC and mpv show the file next
+to the video when it has the video's name, and `ffmpeg -i video.mp4 -i video.vtt …` puts it inside.
+Chapters may not cut through each other: only proposals which overlap no better one become chapters.
 """
 
 from collections.abc import Sequence
@@ -15,14 +14,11 @@ from actionspan.proposals.writing import Row
 
 
 def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tuple[int, Row]]:
-    """Choose the best proposals that do not overlap a better chosen one.
-
-    Args:
-        rows: One video's proposals in any order; equal scores keep it.
-        settings: How many, and the least score.
+    """Choose the best of a video's proposals that do not overlap a better chosen one.
 
     Returns:
-        (rank, proposal) in order of time; rank 1 is the best proposal of all.
+        (rank, proposal) in order of time; rank 1 is the best proposal of all, and of equal scores
+        the first row.
     """
     chosen: list[tuple[int, Row]] = []
     for rank, row in enumerate(sorted(rows, key=lambda row: -row["score"]), start=1):
@@ -30,23 +26,17 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
         if len(chosen) == settings.chapters or row["score"] < settings.minimum_score:
             break
         # A cue must last: what rounds to no time is left out.
-        if start < end and all(
-            end <= _milliseconds(other)[0] or _milliseconds(other)[1] <= start
-            for _, other in chosen
-        ):
+        others = [_milliseconds(other) for _, other in chosen]
+        if start < end and all(end <= first or last <= start for first, last in others):
             chosen.append((rank, row))
     return sorted(chosen, key=lambda ranked: _milliseconds(ranked[1]))
 
 
 def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
-    """Return one video's chapters as the text of a WebVTT file.
+    """Return the chapters of one video's proposals as the text of a WebVTT file.
 
     A chapter is called by the proposal's `label` where it has one, else "Proposal" and its rank,
     followed by its score.
-
-    Args:
-        rows: One video's proposals, `{"score", "segment": [start, end] in seconds}`.
-        settings: Which proposals become chapters.
     """
     parts = ["WEBVTT\n"]
     for rank, row in choose_chapters(rows, settings or ChapterSettings()):
@@ -73,8 +63,7 @@ def _clock(milliseconds: int) -> str:
     """Return a time as `hh:mm:ss.mmm`; hours may have more digits."""
     seconds, rest = divmod(milliseconds, 1000)
     minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:02}:{minutes:02}:{seconds:02}.{rest:03}"
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{rest:03}"
 
 
 def _escape(label: str) -> str:

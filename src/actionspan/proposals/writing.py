@@ -13,18 +13,13 @@ from numpy.typing import ArrayLike
 from actionspan.files.storage import atomic_path
 
 VERSION = "actionspan 1"
-CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
+_CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
 
 Row = Mapping[str, Any]  # {"score": number, "segment": [start, end]} and what else a file gives
 
 
 def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
-    """Return one video's proposals in ActivityNet result form.
-
-    Args:
-        segments: (K, 2) starts and ends in seconds.
-        scores: (K,) scores.
-    """
+    """Return one video's (K, 2) segments in seconds and (K,) scores in ActivityNet result form."""
     pairs = zip(np.asarray(scores).tolist(), np.asarray(segments).tolist(), strict=True)
     return [{"score": score, "segment": segment} for score, segment in pairs]
 
@@ -34,12 +29,10 @@ def write_proposals(
 ) -> None:
     """Write the proposals of many videos, one video at a time and atomically.
 
-    The JSON file holds one video a line. The table gives each proposal's rank, 1 the best.
-
     Args:
         results: Video ids with their proposals, best first.
-        json_path: Where the ActivityNet result form goes.
-        csv_path: Where the table goes, if anywhere.
+        json_path: ActivityNet result form, one video a line.
+        csv_path: A table with each proposal's rank, 1 the best; None: no table.
     """
     with ExitStack() as stack:
 
@@ -51,15 +44,13 @@ def write_proposals(
         table = None
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
-            table.writerow(CSV_COLUMNS)
+            table.writerow(_CSV_COLUMNS)
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
         for video_id, rows in results:
             file.write(f"{separator}{json.dumps(video_id)}: {json.dumps(rows)}")
             separator = ",\n"
             if table is not None:
-                table.writerows(
-                    (video_id, rank, *row["segment"], row["score"])
-                    for rank, row in enumerate(rows, start=1)
-                )
+                for rank, row in enumerate(rows, start=1):
+                    table.writerow((video_id, rank, *row["segment"], row["score"]))
         file.write('\n}, "external_data": {}}\n')

@@ -15,16 +15,10 @@ LONGEST_WAVE = 10000.0  # of the positions, as a multiple of 2π steps (Vaswani 
 
 
 def positions(steps: int, width: int) -> Tensor:
-    """Return the sinusoidal code of each step: sines of `width` / 2 wavelengths, then cosines.
+    """Return the sinusoidal code of each step (T, D): D / 2 sines, then as many cosines.
 
-    It depends on the number of the step alone, so that sequences may have any length.
-
-    Args:
-        steps: How many.
-        width: Values of a code, an even number.
-
-    Returns:
-        (steps, width) in -1…1.
+    `width`, D, is even. A code depends on the number of its step alone, so that sequences may have
+    any length.
     """
     rates = torch.exp(-math.log(LONGEST_WAVE) / width * torch.arange(0, width, 2))  # (D/2,)
     angles = torch.arange(steps)[:, None] * rates  # (T, D/2)
@@ -32,10 +26,10 @@ def positions(steps: int, width: int) -> Tensor:
 
 
 class AttentionBlock(nn.Module):
-    """Self-attention, then two dense layers on each step; each is added to what it was given.
+    """Self-attention, then two dense layers on each step; each adds to its input.
 
-    Both normalise what they are given, not what they return (pre-norm), so that the sum runs
-    through the block untouched and training needs no warm-up.
+    Both normalise their input, not their output (pre-norm), so that the sum runs through the block
+    untouched and training needs no warm-up.
     """
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -55,28 +49,21 @@ class AttentionBlock(nn.Module):
         seen = scaled_dot_product_attention(query, key, value)  # (B, H, T, D/H)
         steps = steps + self.dropout(self.merge(seen.transpose(1, 2).flatten(2)))  # (B, T, D)
         hidden = self.dropout(self.dense1(self.norm2(steps)).relu())  # (B, T, 2D)
-        whole: Tensor = steps + self.dropout(self.dense2(hidden))  # (B, T, D)
-        return whole
+        output: Tensor = steps + self.dropout(self.dense2(hidden))  # (B, T, D)
+        return output
 
 
 @network("attention")
 class AttentionTEM(TemporalNetwork):
     """Conv(D, 3) + position → two attention blocks → Dense(3, sigmoid), D half of `hidden`.
 
-    The convolution shows each step its neighbours, which is where a boundary shows; attention
-    compares steps far from each other, which is how long an action may be.
-
-    A sequence may have any length. Memory for training grows with its square where the kernel of
-    the attention keeps all pairs.
+    The convolution shows each step its neighbours, where a boundary is visible; attention compares
+    distant steps, since an action may be long. A sequence may have any length; memory for training
+    grows with its square where the attention kernel keeps all pairs.
     """
 
     def __init__(
-        self,
-        channels: int,
-        *,
-        hidden: int = 512,
-        output_scale: float = 0.01,
-        dropout: float = 0.0,
+        self, channels: int, *, hidden: int = 512, output_scale: float = 0.01, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.channels = channels

@@ -1,4 +1,4 @@
-"""BSN's TEM with another number of convolutions, as MTN's extension compares them."""
+"""BSN's TEM with two and with four convolutions (paper 001, figure 10)."""
 
 from torch import Tensor, nn
 
@@ -9,10 +9,7 @@ from actionspan.temporal.networks import TemporalNetwork, network
 @network("cnn2", layers=2)
 @network("cnn4", layers=4)
 class DepthTEM(TemporalNetwork):
-    """`BaseTEM` with one hidden convolution removed or added (paper 001, figure 10).
-
-    `layers` counts the convolutions, the last included.
-    """
+    """`BaseTEM` with one hidden convolution removed or added; `layers` counts the last too."""
 
     def __init__(
         self,

@@ -1,18 +1,20 @@
 """Labels of the temporal network: which bins of a video hold a start, an action, an end."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
+
+from actionspan.arrays import Float32, Float64
 
 LabelRule = Literal["bsn", "mtn"]
-Array = npt.NDArray[Any]
 KINDS = 3  # start, action, end
-ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
+_ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
 
 
-def boundary_regions(segments: Array, steps: int, rule: LabelRule, boundary_ratio: float) -> Array:
-    """Return the start, action and end region of each instance.
+def boundary_regions(
+    segments: Float64, steps: int, rule: LabelRule, boundary_ratio: float
+) -> Float64:
+    """Return where the start, action and end region of each instance begins and ends.
 
     Rule `bsn`: the action region is the instance; the boundary regions are centred on its start
     and end and max(one bin, `boundary_ratio` of the instance) wide.
@@ -21,15 +23,8 @@ def boundary_regions(segments: Array, steps: int, rule: LabelRule, boundary_rati
     paper's g_a = 1 - g_s - g_e; outside, where the printed formula would call background an
     action, g_a is 0.
 
-    Args:
-        segments: (K, 2) starts and ends, 0…1 of the video.
-        steps: Bins of the video.
-        rule: `bsn` or `mtn`.
-        boundary_ratio: Width of the boundary regions of `bsn`.
-
-    Returns:
-        (K, 3, 2): for start, action and end, where the region begins and ends. A region whose end
-        is not above its begin is empty.
+    Segments (K, 2) and regions (K, 3, 2) are in 0…1 of the video. A region whose end is not above
+    its begin is empty.
     """
     width = 1.0 / steps
     if rule == "bsn":
@@ -44,31 +39,19 @@ def boundary_regions(segments: Array, steps: int, rule: LabelRule, boundary_rati
 
 
 def boundary_overlaps(
-    segments: Array,
+    segments: Float64,
     duration_seconds: float,
     *,
     steps: int = 100,
     rule: LabelRule = "bsn",
     boundary_ratio: float = 0.1,
-) -> Array:
-    """Return g: the largest part of each bin that one instance's region covers.
+) -> Float64:
+    """Return g (steps, 3) in 0…1: the largest part of each bin that an instance's region covers.
 
-    Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video.
-
-    Args:
-        segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
-        duration_seconds: Length of the video.
-        steps: Bins of the video.
-        rule: See `boundary_regions`.
-        boundary_ratio: See `boundary_regions`.
-
-    Returns:
-        (steps, 3) float64 from 0 to 1: start, action, end.
-
-    Raises:
-        ValueError: The duration is not above 0, a segment is reversed or not finite, or the rule
-            is unknown.
+    Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video. The
+    arguments and errors are those of `boundary_labels`.
     """
+    # check the arguments
     segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     if not 0 < duration_seconds < np.inf:
         raise ValueError(f"duration_seconds {duration_seconds}: a number above 0")
@@ -78,78 +61,58 @@ def boundary_overlaps(
     if wrong.any():
         raise ValueError(f"segment {segments[wrong][0].tolist()}: start ≤ end, both finite")
     if not len(segments):
-        return np.zeros((steps, 3))
+        return np.zeros((steps, KINDS))
+    # measure how much of each bin each region covers
     inside = np.clip(segments / duration_seconds, 0.0, 1.0)
     regions = boundary_regions(inside, steps, rule, boundary_ratio)  # (K, 3, 2)
     edges = np.arange(steps + 1) / steps
     begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
     ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
-    covered = np.clip((ends - begins) * steps, 0.0, 1.0)
-    overlaps: Array = covered.max(axis=1)  # (steps, 3)
+    overlaps: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0).max(axis=1)  # (steps, 3)
     return overlaps
 
 
 def boundary_labels(
-    segments: Array,
-    duration_seconds: float,
-    *,
-    steps: int = 100,
-    rule: LabelRule = "bsn",
-    boundary_ratio: float = 0.1,
-) -> Array:
-    """Return the labels of one video: 1 where more than half of a bin is covered, else 0.
-
-    Exactly half does not count (g > 0.5, whatever the rounding of decimal times). The arguments
-    are those of `boundary_overlaps`.
-
-    Returns:
-        (steps, 3) float32 of 0 and 1: start, action, end.
-    """
-    overlaps = boundary_overlaps(
-        segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
-    )
-    return (overlaps > 0.5 + ROUNDING).astype(np.float32)
-
-
-def soft_boundary_labels(
-    segments: Array,
+    segments: Float64,
     duration_seconds: float,
     *,
     steps: int = 100,
     rule: LabelRule = "bsn",
     boundary_ratio: float = 0.1,
     sigma: float = 0.0,
-) -> Array:
-    """Return `boundary_labels` in which starts and ends fade out by a Gaussian.
+) -> Float32:
+    """Return the labels of one video: 1 where more than half of a bin is covered, else 0.
 
-    The label of a bin is exp(-d² / (2·sigma²)), d the distance in bins from its centre to the
-    nearest start (or end) of an instance. Actionness stays as it is. A boundary outside the video
-    is not moved to its edge, and so gives the video its tail alone. The arguments are those of
-    `boundary_overlaps`, and:
+    Exactly half does not count (g > 0.5, whatever the rounding of decimal times).
+
+    With `sigma`, starts and ends fade out by a Gaussian, and the rule decides about actionness
+    alone: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to the
+    nearest start (or end). A boundary outside the video gives the video only its tail.
 
     Args:
         segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
         duration_seconds: Length of the video.
         steps: Bins of the video.
-        rule: See `boundary_regions`; here it decides about actionness alone.
-        boundary_ratio: See `boundary_regions`; without meaning where sigma is above 0.
-        sigma: Of the Gaussian, in bins; 0: `boundary_labels`.
+        rule: `bsn` or `mtn`: see `boundary_regions`.
+        boundary_ratio: Width of the boundary regions of `bsn`, as a share of the instance.
+        sigma: Deviation of the Gaussian in bins; 0: hard labels.
 
     Returns:
-        (steps, 3) float32 from 0 to 1: start, action, end.
+        (steps, 3) start, action and end, in 0…1.
 
     Raises:
-        ValueError: See `boundary_overlaps`; or sigma is not a number, 0 at least.
+        ValueError: The duration is not above 0, a segment is reversed or not finite, the rule is
+            unknown, or sigma is negative or not finite.
     """
     if not 0 <= sigma < np.inf:
         raise ValueError(f"sigma {sigma}: a number, 0 at least")
-    labels = boundary_labels(
+    overlaps = boundary_overlaps(
         segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
     )
-    if sigma == 0:
-        return labels
-    boundaries = np.asarray(segments, dtype=np.float64).reshape(-1, 2) / duration_seconds * steps
-    away = (np.arange(steps) + 0.5)[:, None, None] - boundaries  # (steps, K, 2)
-    nearest = np.abs(away).min(axis=1, initial=np.inf)  # (steps, 2)
-    labels[:, [0, 2]] = np.exp(-((nearest / sigma) ** 2) / 2)
+    labels = (overlaps > 0.5 + _ROUNDING).astype(np.float32)
+    if sigma:
+        boundaries = np.asarray(segments, np.float64).reshape(-1, 2) / duration_seconds * steps
+        away = (np.arange(steps) + 0.5)[:, None, None] - boundaries  # (steps, K, 2)
+        nearest = np.abs(away).min(axis=1, initial=np.inf)  # (steps, 2)
+        labels[:, [0, 2]] = np.exp(-((nearest / sigma) ** 2) / 2)
     return labels

@@ -11,7 +11,7 @@ from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch
 from actionspan.temporal.mtn import build_model
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.networks import SHAPE, TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 FORMAT = "actionspan temporal 1"
@@ -37,23 +37,25 @@ def model_content(
 
 
 def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
-    """Build the network of a model.pt, ready to predict.
-
-    Args:
-        source: The file, or what it holds.
+    """Build the network of a model.pt, or of what it holds, ready to predict.
 
     Raises:
         InputError: The file is missing, or not a model of this version of the format.
     """
-    if isinstance(source, Mapping):
-        where, content = "temporal model", source
-    else:
-        where, content = str(source), read_torch(Path(source))
+    content = source if isinstance(source, Mapping) else read_torch(Path(source))
+    where = "temporal model" if isinstance(source, Mapping) else source
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise InputError(f"{where}: not a model of 'actionspan temporal train' ({FORMAT!r})")
     if content["model"] not in MODELS:
         raise InputError(f"{where}: model {content['model']!r}: one of {', '.join(MODELS)}")
-    settings = TemporalSettings(**content["settings"])
-    network = build_model(content["model"], content["channels"], settings)
-    network.load_state_dict(content["state_dict"])
+    # of the settings only the network's shape: those of training have changed between versions
+    shape = {name: content["settings"][name] for name in (*SHAPE, "fusion_weight")}
+    network = build_model(content["model"], content["channels"], TemporalSettings(**shape))
+    try:
+        network.load_state_dict(content["state_dict"])
+    except RuntimeError:
+        raise InputError(
+            f"{where}: its weights are not those of {content['model']} in this version; "
+            "train it again"
+        ) from None
     return network.eval()

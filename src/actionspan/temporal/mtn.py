@@ -1,13 +1,10 @@
-"""The temporal networks: BSN's base TEM ("origin") and the Multipath Temporal Network (MTN).
-
-All take features (B, T, C) and return probabilities (B, T, 3) of start, action and end.
-"""
+"""The temporal networks: BSN's base TEM ("origin") and the Multipath Temporal Network (MTN)."""
 
 from torch import Tensor, nn
 
 import actionspan.temporal.attention
 import actionspan.temporal.depth
-import actionspan.temporal.tcn  # noqa: F401 - these register their networks
+import actionspan.temporal.tcn  # noqa: F401 - these modules register their networks
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.networks import NETWORKS, TemporalNetwork, network
 from actionspan.temporal.settings import ModelName, TemporalSettings
@@ -33,9 +30,9 @@ class SqueezeExcitation(nn.Module):
 class BaseTEM(TemporalNetwork):
     """Conv(512, 3, ReLU) → Conv(512, 3, ReLU) → Conv(3, 1, sigmoid) over time.
 
-    With `squeeze`, the SE-ConvNet of MTN: a squeeze-excitation block after every convolution,
-    behind the ReLU (reduction 16) and, at the three last maps (reduction 1), before the sigmoid,
-    so that a gate below 1 keeps no probability from reaching 1.
+    With `squeeze`, the SE-ConvNet of MTN: a squeeze-excitation block after each hidden ReLU
+    (reduction 16), and one before the sigmoid on the last three maps (reduction 1), where a gate
+    below 1 keeps no probability from reaching 1.
     """
 
     def __init__(
@@ -70,8 +67,8 @@ class BaseTEM(TemporalNetwork):
 class MultipathDenseNet(nn.Module):
     """Dense(512, ReLU) → Dense(512, ReLU) → Dense(3, softmax) on each feature vector alone.
 
-    The softmax makes start, action and end compete: they add up to 1 at every step, background
-    too, so that only the sigmoids of the other path can say "none of them".
+    The softmax makes start, action and end compete: they add up to 1 at every step, even in the
+    background, so that only the sigmoids of the other path can say "nothing here".
     """
 
     def __init__(self, channels: int, *, hidden: int = 512, dropout: float = 0.0) -> None:
@@ -92,11 +89,10 @@ class MultipathDenseNet(nn.Module):
 @network("dense", "fusion_weight", squeeze=False)
 @network("mtn", "fusion_weight", squeeze=True)
 class MTN(TemporalNetwork):
-    """SE-ConvNet beside Multipath DenseNet: P = W·P_conv + (1 - W)·P_dense.
+    """SE-ConvNet and Multipath DenseNet in parallel: P = W·P_conv + (1 - W)·P_dense.
 
-    Without `squeeze`, the paper's ablation "MTN with Multipath": a plain ConvNet beside it.
-
-    (The paper "adds by a weight parameter W" and says neither its value nor whether it is learned.)
+    Without `squeeze` the ConvNet is plain: the paper's ablation "MTN with Multipath". The paper
+    "adds by a weight parameter W" and says neither its value nor whether it is learned.
     """
 
     def __init__(
@@ -125,5 +121,5 @@ class MTN(TemporalNetwork):
 
 
 def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> TemporalNetwork:
-    """Build the network of a name, of this file or another, for features (B, T, channels)."""
+    """Build the network of a name for features (B, T, channels)."""
     return NETWORKS[name](channels, settings)

@@ -1,4 +1,4 @@
-"""What a temporal network is, and the register in which each stands by its names."""
+"""The base class of temporal networks, and the register that finds a network by its name."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -21,20 +21,14 @@ NETWORKS: dict[ModelName, Callable[[int, TemporalSettings], TemporalNetwork]] = 
 
 
 def network(name: ModelName, *more: str, **fixed: Any) -> Callable[[Network], Network]:
-    """Register the class below under a name.
+    """Register the class below; it takes the settings `SHAPE` and `more`, and always `fixed`."""
 
-    Args:
-        name: The model's.
-        more: Settings that it takes beside those of `SHAPE`.
-        fixed: Arguments that are always the same under this name.
-    """
-
-    def register(made: Network) -> Network:
+    def register(kind: Network) -> Network:
         def build(channels: int, settings: TemporalSettings) -> TemporalNetwork:
             given = {key: getattr(settings, key) for key in (*SHAPE, *more)}
-            return made(channels, **given, **fixed)
+            return kind(channels, **given, **fixed)
 
         NETWORKS[name] = build
-        return made
+        return kind
 
     return register

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
@@ -19,21 +18,12 @@ from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.probabilities import write_probabilities
 
-Array = npt.NDArray[Any]
 
-
-def predict_probabilities(model: TemporalNetwork, features: Array) -> Array:
-    """Return the probabilities of one video.
+def predict_probabilities(model: TemporalNetwork, features: Float32) -> Float32:
+    """Return the probabilities (T, 3) of start, action and end of one video's features (T, C).
 
     One forward over one video on one thread: the bits depend on nothing but the model and the
     video, so `propose` on a file and the workflow over a million give the same.
-
-    Args:
-        model: From `load_model`.
-        features: (T, C) float32.
-
-    Returns:
-        (T, 3) float32: start, action, end.
 
     Raises:
         ValueError: The features are not (T, C) of the model's C, or not finite.
@@ -44,21 +34,23 @@ def predict_probabilities(model: TemporalNetwork, features: Array) -> Array:
         raise ValueError("features hold NaN or infinity")
     with deterministic(threads=1), torch.inference_mode():
         batch = torch.from_numpy(np.array(features, dtype=np.float32))[None]  # (1, T, C)
-        probabilities: Array = model(batch)[0].contiguous().numpy()  # (T, 3)
+        probabilities: Float32 = model(batch)[0].contiguous().numpy()  # (T, 3)
     return probabilities
 
 
-def predict_windows(model: TemporalNetwork, windows: Array, starts: Array, length: int) -> Array:
+def predict_windows(
+    model: TemporalNetwork, windows: Float32, starts: Int64, length: int
+) -> Float32:
     """Return the probabilities of one video, the mean of its windows' where they overlap.
 
     Args:
         model: From `load_model`.
-        windows: (N, T, C) float32: the whole video where N is 1 and T its length.
+        windows: (N, T, C): the full video where N is 1 and T its length.
         starts: (N,) the first step of each window.
         length: Steps of the video.
 
     Returns:
-        (length, 3) float32: start, action, end.
+        (length, 3): start, action, end.
 
     Raises:
         ValueError: See `predict_probabilities`.
@@ -71,7 +63,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     """Write probabilities.h5: the probabilities of every video of features.h5.
 
     Raises:
-        InputError: A file is missing, or the model was trained on other features.
+        InputError: A file is missing, or the model was trained on different features.
     """
     content = read_torch(model_path)
     model = load_model(model_path)
@@ -85,7 +77,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     videos = features.videos()
     first = [video.start for video in videos]
 
-    def values() -> Iterator[Array]:
+    def values() -> Iterator[Float32]:
         for video in progress(videos, "predicting probabilities", len(videos)):
             starts, length = features.first_step[video], int(features.length[video.start])
             try:

@@ -11,16 +11,14 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5, open_h5
+from actionspan.temporal.labels import KINDS
 
-Floats = NDArray[np.float32]
-
-KINDS = 3  # start, action, end
-BLOCK = 64  # videos read at once
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
+_BLOCK = 64  # videos read at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,21 +27,21 @@ class Probabilities:
 
     digest: str
     video_id: list[str]
-    duration_seconds: NDArray[np.float64]
+    duration_seconds: Float64
     subset: list[str]
-    steps: NDArray[np.int64]
+    steps: Int64
     dataset: Any
 
-    def video(self, index: int) -> Floats:
+    def video(self, index: int) -> Float32:
         """Return (T, 3) start, actionness and end of one video."""
         return next(self._read(index, index + 1))
 
-    def __iter__(self) -> Iterator[Floats]:
+    def __iter__(self) -> Iterator[Float32]:
         """Yield one video after another, reading many at once."""
-        for first in range(0, len(self.video_id), BLOCK):
-            yield from self._read(first, min(first + BLOCK, len(self.video_id)))
+        for first in range(0, len(self.video_id), _BLOCK):
+            yield from self._read(first, min(first + _BLOCK, len(self.video_id)))
 
-    def _read(self, first: int, after: int) -> Iterator[Floats]:
+    def _read(self, first: int, after: int) -> Iterator[Float32]:
         if self.dataset.ndim == 3:
             yield from self.dataset[first:after]
         else:
@@ -59,26 +57,19 @@ def write_probabilities(
     duration_seconds: Sequence[float],
     subset: Sequence[str],
     steps: Sequence[int],
-    values: Iterable[Floats],
+    values: Iterable[Float32],
 ) -> None:
-    """Write probabilities.h5, one video at a time.
+    """Write probabilities.h5: V ids, durations, subsets and lengths, and (T, 3) of each video.
 
-    Args:
-        path: The file.
-        settings_digest: The digest of all that made it.
-        video_id: V ids.
-        duration_seconds: Of each video.
-        subset: Of each video.
-        steps: Length of each video.
-        values: (T, 3) of each video.
+    `values` are taken one video at a time.
     """
     uniform = len(set(steps)) <= 1
     offsets = np.concatenate([[0], np.cumsum(np.asarray(steps, np.int64))])
     shape = (len(steps), *steps[:1]) if uniform else (int(offsets[-1]),)
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
-        for index, one in enumerate(values):
-            rows[index if uniform else slice(*offsets[index : index + 2])] = one
+        for index, video in enumerate(values):
+            rows[index if uniform else slice(*offsets[index : index + 2])] = video
         if not uniform:
             file["offsets"] = offsets
         text = h5py.string_dtype("utf-8")
@@ -91,11 +82,12 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
     """Return what an open file holds.
 
     Raises:
-        InputError: It holds no probabilities, or not in their form.
+        InputError: It holds no probabilities, or in a different form.
     """
     for name in NAMES:
         if name not in file:
             raise InputError(f"{path}: no {name}; `temporal predict` writes it")
+    # find each video's steps
     dataset = file["probabilities"]
     videos, shape = len(file["video_id"]), dataset.shape
     if dataset.ndim == 3 and shape[1] >= 1 and (shape[0], shape[2]) == (videos, KINDS):
@@ -111,20 +103,20 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
     return Probabilities(
         digest=str(file.attrs.get("digest", "")),
-        video_id=[str(name) for name in file["video_id"].asstr()[:]],
+        video_id=list(file["video_id"].asstr()[:]),
         duration_seconds=file["duration_seconds"][:].astype(np.float64),
-        subset=[str(name) for name in file["subset"].asstr()[:]],
+        subset=list(file["subset"].asstr()[:]),
         steps=steps,
         dataset=dataset,
     )
 
 
-def video_probabilities(path: Path, video_id: str) -> Floats | None:
+def video_probabilities(path: Path, video_id: str) -> Float32 | None:
     """Return (T, 3) of one video, None where the file has no such video.
 
     Raises:
         InputError: The file is missing or holds no probabilities.
     """
     with open_h5(path) as file:
-        found = read_probabilities(file, path)
-        return found.video(found.video_id.index(video_id)) if video_id in found.video_id else None
+        table = read_probabilities(file, path)
+        return table.video(table.video_id.index(video_id)) if video_id in table.video_id else None

@@ -15,9 +15,8 @@ MODELS: tuple[ModelName, ...] = get_args(ModelName)
 class TemporalSettings(Checked):
     """How the temporal network is built and trained.
 
-    The shape is BSN's and MTN's. Scale, epochs and noise were chosen by cross-validation over the
-    training videos of small sets; BSN trains 20 epochs with scale 0.01 and without noise on 9,649
-    videos.
+    Scale, epochs and noise were chosen by cross-validation over the training videos of small sets;
+    BSN trains 20 epochs with scale 0.01 and without noise on 9,649 videos.
     """
 
     hidden: int = option(512, "feature maps of each hidden layer", least=1)
@@ -28,22 +27,18 @@ class TemporalSettings(Checked):
         0.5, "W of W·ConvNet + (1 - W)·DenseNet (models dense and mtn)", least=0, most=1
     )
     dropout: float = option(
-        0.0, "chance that a hidden value is dropped in training", least=0, below=1
+        0.0, "probability that a hidden value is dropped in training", least=0, below=1
     )
     feature_noise: float = option(
-        1.0, "deviation of the noise added to features in training (their own is near 1)", least=0
+        1.0, "deviation of the noise added to features in training (theirs is near 1)", least=0
     )
-    labels: LabelRule = option("bsn", "bsn or mtn: rule of the labels (docs/method.md)")
+    labels: LabelRule = option("bsn", "rule of the labels: bsn or mtn (docs/method.md)")
     boundary_ratio: float = option(
-        0.1, "width of a start or end region as part of its instance, one step at least", least=0
+        0.1, "width of a start or end region as share of its instance, at least one step", least=0
     )
     # Below 0.5 a boundary between two steps would be above ½ in neither.
     smooth_labels: float = option(
-        0.0,
-        "deviation of a Gaussian over start and end labels; 0: hard labels",
-        unit="steps",
-        least=0.5,
-        also=0,
+        0.0, "Gaussian spread of start and end labels; 0: hard", unit="steps", least=0.5, also=0
     )
     window_coverage: float = option(
         0.0,
@@ -63,10 +58,7 @@ class TemporalSettings(Checked):
     weight_decay: float = option(0.0001, "Adam's L2 penalty", least=0)
     keep: Literal["best", "last"] = option("best", "best epoch by validation loss, or last")
     seed: int = option(
-        1,
-        "seed of the weights, the order of the videos, dropout and noise",
-        least=0,
-        most=2**32 - 1,
+        1, "seed of weights, order of videos, dropout and noise", least=0, most=2**32 - 1
     )
 
     def learning_rate_in(self, epoch: int) -> float:

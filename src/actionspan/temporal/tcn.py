@@ -13,18 +13,13 @@ REACH = 1 + sum(DILATIONS)  # steps to each side that an output sees
 class DilatedTEM(TemporalNetwork):
     """Conv(512, 3) → four times + Conv(512, 3, dilated) of the ReLU → Conv(3, 1, sigmoid).
 
-    Dilations of 1, 2, 4 and 8 let an output see 16 steps to each side, where BSN's TEM sees 2, and
-    each layer only adds to the one before (residual), so that depth does not stop the gradient.
-    Away from the ends of a sequence the outputs move with the features, whatever its length.
+    Dilations of 1, 2, 4 and 8 let an output see 16 steps to each side (BSN's TEM: 2). Each layer
+    only adds to the one before (residual), so that depth does not stop the gradient. Away from the
+    ends of a sequence of any length, the outputs move with the features.
     """
 
     def __init__(
-        self,
-        channels: int,
-        *,
-        hidden: int = 512,
-        output_scale: float = 0.01,
-        dropout: float = 0.0,
+        self, channels: int, *, hidden: int = 512, output_scale: float = 0.01, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.channels = channels

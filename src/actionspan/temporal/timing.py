@@ -12,7 +12,7 @@ from actionspan.training.stopwatch import Stopwatch
 def process_start() -> float:
     """Return when this process began, in `time.perf_counter`'s seconds.
 
-    Linux tells; elsewhere it is now, and the start of Python and its imports are not counted.
+    Only Linux says; elsewhere it is now, without the start of Python and its imports.
     """
     try:
         status = Path("/proc/self/stat").read_text()
@@ -24,20 +24,19 @@ def process_start() -> float:
 
 
 def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
-    """Return where a rank's seconds went, as paper 000 (section III-E) divides them.
+    """Return where a rank's seconds went, divided as in paper 000 (section III-E).
 
     `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
-    for their gradients, and between epochs. `t3` is all the rest: the start of Python and of MPI,
-    reading, checkpoints and writing the model. Also `communication`, what the exchanges of
-    gradients took in all, which is more than t2 where they overlap with computing.
+    for their gradients, and between epochs. `t3` is the rest: the start of Python and of MPI,
+    reading, checkpoints and writing the model. `communication` is what all exchanges of gradients
+    took, which is more than t2 where they overlap with computing.
     """
     report = stopwatch.report()
     t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)
     t2 = replica.seconds["exchange"]
-    served = replica.worker is None
     return {
         "rank": replica.rank,
-        "role": "server" if served else "worker",
+        "role": "server" if replica.worker is None else "worker",
         "t1": t1,
         "t2": t2,
         "t3": report["seconds"] - t1 - t2,
@@ -50,10 +49,10 @@ def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
 def whole_timing(timings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the timing of a run from those of its ranks.
 
-    The run's t1, t2 and t3 are those of one rank, so that they add up to its seconds: of the
-    worker that computed longest, since the others waited for it.
+    Its t1, t2 and t3 are those of a single rank, so that they add up to its seconds: of the worker
+    that computed longest, since the others waited for it.
     """
-    workers = [one for one in timings if one["role"] == "worker"]
-    slowest = max(workers, key=lambda one: one["t1"])
-    whole = {f"{part}_seconds": slowest[part] for part in ("t1", "t2", "t3")}
-    return {"seconds": slowest["parts"]["seconds"], **whole, "per_rank": timings}
+    workers = [rank for rank in timings if rank["role"] == "worker"]
+    slowest = max(workers, key=lambda rank: rank["t1"])
+    parts = {f"{part}_seconds": slowest[part] for part in ("t1", "t2", "t3")}
+    return {"seconds": slowest["parts"]["seconds"], **parts, "per_rank": timings}

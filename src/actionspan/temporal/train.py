@@ -1,4 +1,4 @@
-"""Train a temporal network; killed, it resumes where it was when run again."""
+"""Train a temporal network; a run that was killed resumes when it is started again."""
 
 import argparse
 from pathlib import Path
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ranks",
         type=int,
         default=1,
-        help="ranks that compute; ps and ps_async take one process more, the server (default: 1)",
+        help="ranks that compute; ps and ps_async take another process, the server (default: 1)",
     )
     add_settings(parser, TemporalSettings)
     add_settings(parser, ParallelSettings)
@@ -83,6 +83,6 @@ def run(arguments: argparse.Namespace) -> None:
         exchange=arguments.exchange,
         parallel=from_arguments(ParallelSettings, arguments),
         comm=comm if arguments.exchange != "none" else None,
-        begun=process_start(),
+        started=process_start(),
         continued=arguments.resume,
     )

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
@@ -29,14 +30,9 @@ from actionspan.training.fit import begin, end, fit, introduce
 from actionspan.training.run import CHECKPOINT, Row, Run
 from actionspan.training.stopwatch import Stopwatch
 
-PARTS = ("loss", *BoundaryLoss._fields[1:])
-LOG_COLUMNS = (
-    "epoch",
-    "learning_rate",
-    *(f"training_{part}" for part in PARTS),
-    *(f"validation_{part}" for part in PARTS),
-    "seconds",
-)
+_PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
+_LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
+LOG_COLUMNS = ("epoch", "learning_rate", *_LOSSES, "seconds")
 
 
 def start(
@@ -59,13 +55,13 @@ def training_step(
     rows: slice,
     soft: bool = False,
 ) -> BoundaryLoss | None:
-    """Update the model by one batch, or by this rank's share of it where models are averaged.
+    """Update the model by a batch, or by this rank's share of it where models are averaged.
 
     Args:
         model: The network.
         replica: Its replica on this rank.
-        features: (S, T, C) of this rank's share of the batch, perhaps of no video.
-        labels: (B, T, 3) of the whole batch.
+        features: (S, T, C) of this rank's share of the batch, which may be empty.
+        labels: (B, T, 3) of the full batch.
         rows: Which rows of the batch the share is.
         soft: Whether labels are soft.
 
@@ -84,16 +80,10 @@ def training_step(
 
 
 def add_noise(features: Tensor, settings: TemporalSettings, epoch: int, first: int) -> Tensor:
-    """Return features with normal noise of deviation `feature_noise`.
+    """Return features (S, T, C) with normal noise of deviation `feature_noise`.
 
-    A video's noise follows from the seed, the epoch and the video's place in it, so that any
-    number of ranks adds the same.
-
-    Args:
-        features: (S, T, C).
-        settings: The deviation and the seed.
-        epoch: From 1.
-        first: Place of the first of these videos in the epoch.
+    A video's noise follows from the seed, the epoch and the video's place in it (`first` is that of
+    the first of these videos), so that any number of ranks adds the same.
     """
     noisy = features.clone()
     generator = torch.Generator()
@@ -111,11 +101,10 @@ def train_epoch(
     epoch: int,
     stopwatch: Stopwatch,
 ) -> Row:
-    """Go once through the training videos; return the mean total, start, action and end loss."""
+    """Go through the training videos once; return their mean losses."""
     order = epoch_order(samples.training, settings.seed, epoch)
-    sums = np.zeros(len(PARTS))
+    sums = np.zeros(len(_PARTS))
     others = (replica.rank,) if replica.size > 1 else ()  # ranks drop different values
-    soft = settings.smooth_labels > 0
     data = batches(samples, order, settings.batch_size, replica.share)
     with contextlib.closing(prefetched(data)) as ready:
         timed = stopwatch.loop(ready, "data", "t1", replica)
@@ -124,55 +113,45 @@ def train_epoch(
             if settings.feature_noise:
                 first = step * settings.batch_size + rows.start
                 features = add_noise(features, settings, epoch, first)
-            loss = training_step(model, replica, features, labels, rows, soft)
+            loss = training_step(model, replica, features, labels, rows, settings.smooth_labels > 0)
             if loss is not None:
                 weight = len(labels) if replica.sums_gradients else len(features)
                 sums += weight * np.array([float(part.detach()) for part in loss])
     replica.synchronise()
-    of_all = replica.gather(sums, f"the losses of epoch {epoch}")
-    return columns("training", sum(of_all[1:], start=of_all[0]) / len(order))
+    total = sum(replica.gather(sums, f"the losses of epoch {epoch}"))
+    return _columns("training", total / len(order))
 
 
-def columns(subset: str, losses: np.ndarray[Any, Any]) -> Row:
+def _columns(subset: str, losses: Float64) -> Row:
     """Return losses as columns of the log."""
-    return {f"{subset}_{part}": loss for part, loss in zip(PARTS, losses.tolist(), strict=True)}
+    return {f"{subset}_{part}": loss for part, loss in zip(_PARTS, losses.tolist(), strict=True)}
 
 
 @torch.no_grad()
 def validate(
-    model: nn.Module,
-    samples: Samples,
-    rows: np.ndarray[Any, Any],
-    batch_size: int,
-    replica: Replica | None = None,
-    soft: bool = False,
+    model: nn.Module, replica: Replica, samples: Samples, settings: TemporalSettings
 ) -> Row:
-    """Return the mean total, start, action and end loss over `rows`; NaN where there is none.
+    """Return the mean losses of the validation videos; NaN where there is none.
 
-    Ranks take whole batches in turn, and their losses are added in the order of the batches: the
+    Ranks take complete batches in turn, and their losses are added in the order of the batches: the
     result is the same to the bit on any number of ranks.
     """
-    if not len(rows):
-        return columns("validation", np.full(len(PARTS), np.nan))
+    videos, size = samples.validation, settings.batch_size
+    if not len(videos):
+        return _columns("validation", np.full(len(_PARTS), np.nan))
     model.eval()
-    rank, size = (replica.rank, replica.size) if replica is not None else (0, 1)
-    chunks = [rows[begin : begin + batch_size] for begin in range(0, len(rows), batch_size)]
-    losses = []
-    for number in range(rank, len(chunks), size):
-        for features, labels, _ in batches(samples, chunks[number], batch_size):
-            loss = boundary_loss(model(features), labels, soft=soft)
-            losses.append((number, len(features) * np.array([float(part) for part in loss])))
-    if replica is not None:
-        losses = sum(replica.gather(losses, "the validation losses"), start=[])
-    losses.sort(key=lambda numbered: numbered[0])
-    sums = np.zeros(len(PARTS))
-    for _, summed in losses:
-        sums += summed
-    return columns("validation", sums / len(rows))
+    losses = {}
+    for first in range(replica.rank * size, len(videos), replica.size * size):
+        for features, labels, _ in batches(samples, videos[first : first + size], size):
+            loss = boundary_loss(model(features), labels, soft=settings.smooth_labels > 0)
+            losses[first] = len(features) * np.array([float(part) for part in loss])
+    gathered = replica.gather(losses, "the validation losses")
+    ordered = sorted((first, loss) for rank in gathered for first, loss in rank.items())
+    return _columns("validation", sum(loss for _, loss in ordered) / len(videos))
 
 
 def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
-    """Return what decides the bits of a run's sums, and so whether its checkpoint is another's."""
+    """Return what decides the bits of a run's sums: a checkpoint is for the same alone."""
     if exchange == "none":
         return ()
     return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
@@ -189,7 +168,7 @@ def train(
     exchange: ExchangeName = "none",
     parallel: ParallelSettings | None = None,
     comm: Communicator | None = None,
-    begun: float | None = None,
+    started: float | None = None,
     continued: bool = True,
 ) -> None:
     """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
@@ -201,16 +180,16 @@ def train(
         settings: How it is built and trained.
         out: The folder; rank 0 writes.
         threads: CPU threads of each rank; the bits of the model depend on them.
-        exchange: How ranks exchange gradients.
-        parallel: How they do it in detail.
+        exchange: How ranks exchange gradients or models.
+        parallel: The details of the exchange.
         comm: The ranks, an mpi4py communicator; not needed for exchange `none`.
-        begun: From when seconds count (of `time.perf_counter`); None: from now.
-        continued: Go on from a checkpoint in the folder, if there is one.
+        started: From when seconds count (of `time.perf_counter`); None: from now.
+        continued: Continue from a checkpoint in the folder, if there is one.
 
     Raises:
         InputError: See `read_samples`; or the loss is no longer a number.
     """
-    stopwatch = Stopwatch() if begun is None else Stopwatch(begun)
+    stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
 
@@ -224,16 +203,17 @@ def train(
             replica = make_replica(exchange, model, optimiser, parallel, comm)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if settings.keep == "best" and not len(samples.validation) and replica.rank == 0:
+        best = settings.keep == "best"
+        if best and not len(samples.validation) and replica.rank == 0:
             line = "no validation video; the last epoch is kept"
             print(f"{features_path}: {line}", file=sys.stderr)
-        how = bits_of(exchange, parallel, replica.size)
+        bits = bits_of(exchange, parallel, replica.size)
         return Run(
-            digest=digest(FORMAT, name, settings, samples.fingerprint, threads, *how),
+            digest=digest(FORMAT, name, settings, samples.fingerprint, threads, *bits),
             models=[model],
             optimisers=[optimiser],
             replica=replica,
-            keep_best=settings.keep == "best" and len(samples.validation) > 0,
+            keep_best=best and len(samples.validation) > 0,
         )
 
     with deterministic(threads):
@@ -245,12 +225,11 @@ def train(
             introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
         # train
-        soft, size = settings.smooth_labels > 0, settings.batch_size
         epochs_here = fit(
             run,
             settings.epochs,
             lambda epoch: train_epoch(model, replica, samples, settings, epoch, stopwatch),
-            lambda: validate(model, samples, samples.validation, size, replica, soft),
+            lambda: validate(model, replica, samples, settings),
             learning_rate=settings.learning_rate_in,
             score=lambda row: -row["validation_loss"],
             checkpoint=checkpoint,
