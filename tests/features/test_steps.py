@@ -121,3 +121,5 @@ def test_the_nearest_snippet_of_each_step():
     assert rescale(features, times, 4.6, 5, "nearest").tolist() == [0, 1, 2, 3, 4]
     assert rescale(features, times, 5.0, 2, "nearest").tolist() == [1, 3]
     assert rescale(features[:1], times[:1], 5.0, 3, "nearest").tolist() == [0, 0, 0]
+    # half-way between two, the earlier one
+    assert rescale(features[:2], np.array([1.0, 3.0]), 4.0, 1, "nearest").tolist() == [0]
