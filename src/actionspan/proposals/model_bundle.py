@@ -1,10 +1,10 @@
 """A complete trained model in one file: settings, feature transform, network and evaluator."""
 
-import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ FORMAT = "actionspan model 1"
 _LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Bundle:
     """Everything that turns a new video into proposals."""
 
@@ -45,36 +45,20 @@ class Bundle:
     transform: Transform
     temporal: TemporalNetwork
     evaluator: ProposalEvaluator
-    model: str
 
 
-# The sections of the configuration that a bundle holds.
 _SECTIONS = {
-    field.name: field.type
-    for field in dataclasses.fields(Bundle)
-    if isinstance(field.type, type) and issubclass(field.type, Checked)
-}
+    name: kind for name, kind in get_type_hints(Bundle).items() if issubclass(kind, Checked)
+}  # of the configuration
 
 
 def write_bundle(
-    features: Path,
-    temporal: Path,
-    evaluator: Path,
-    candidates: CandidateSettings,
-    ranking: RankingSettings,
-    suppression: SuppressionSettings,
-    out: Path,
+    features: Path, temporal: Path, evaluator: Path, out: Path, **sections: Checked
 ) -> None:
-    """Collect one trained model from the files of a run.
+    """Collect one trained model from features.h5, the network's model.pt and pem.pt of a run.
 
-    Args:
-        features: features.h5, with its transform and the settings of frames, flow and encoders.
-        temporal: The temporal network's model.pt.
-        evaluator: pem.pt.
-        candidates: How candidates are made of probabilities.
-        ranking: How they are scored.
-        suppression: How they are suppressed.
-        out: The file to write.
+    features.h5 gives the transform and the settings of frames, flow and encoders; `sections` are
+    those of candidates, ranking and suppression.
 
     Raises:
         InputError: The features were made elsewhere, or a file cannot be read.
@@ -85,14 +69,11 @@ def write_bundle(
             f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
             "videos, so it has no bundle"
         )
-    settings = to_json(
-        json.dumps(earlier), candidates=candidates, ranking=ranking, suppression=suppression
-    )
     arrays = read_transform(features).to_arrays()
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
-        "settings": settings,
+        "settings": to_json(json.dumps(earlier), **sections),
         "transform": {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()},
         "temporal": read_torch(temporal),
         "evaluator": evaluator_state(load_evaluator(evaluator)),
@@ -124,7 +105,6 @@ def load_bundle(path: Path) -> Bundle:
         transform=Transform.from_arrays(arrays),
         temporal=load_model(content["temporal"]),
         evaluator=evaluator_from_state(content["evaluator"]),
-        model=content["temporal"]["model"],
     )
 
 
