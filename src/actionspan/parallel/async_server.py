@@ -6,6 +6,7 @@ of stale-synchronous training).
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -100,21 +101,19 @@ class AsyncReplica(Member):
 
     def _send(self, version: int, gradients: int) -> None:
         self._header[0], self._header[1] = version, gradients
-        requests = [self.comm.Isend(as_buffer(self._header), 0, tag_of(0, "push"))]
-        if version != AT_REST:
-            requests.append(self.comm.Isend(as_buffer(self._flat), 0, tag_of(1, "push")))
-        for request in requests:
+        for request in self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2):
             wait(request)
 
     def _receive_parameters(self) -> None:
-        requests = [
-            self.comm.Irecv(as_buffer(self._header), 0, tag_of(0, "pull")),
-            self.comm.Irecv(as_buffer(self._flat), 0, tag_of(1, "pull")),
-        ]
-        for request in requests:
+        for request in self._move(self.comm.Irecv, 0, "pull"):
             wait(request)
         self._version = int(self._header[0])
         self._unpack()
+
+    def _move(self, move: Callable[..., Any], rank: int, phase: str, parts: int = 2) -> list[Any]:
+        """Start to send or receive the header and, with 2 parts, the values."""
+        tensors = (self._header, self._flat)[:parts]
+        return [move(as_buffer(each), rank, tag_of(n, phase)) for n, each in enumerate(tensors)]
 
     def _pack(self, values: list[Tensor | None]) -> None:
         *parts, counts = torch.split(self._flat, self._sizes)
@@ -187,8 +186,7 @@ class AsyncReplica(Member):
             requests = []
             for worker in self._held:
                 self._computing[worker] = self._version
-                requests.append(self.comm.Isend(as_buffer(self._header), worker, tag_of(0, "pull")))
-                requests.append(self.comm.Isend(as_buffer(self._flat), worker, tag_of(1, "pull")))
+                requests += self._move(self.comm.Isend, worker, "pull")
             self._held.clear()
             for request in requests:
                 wait(request)

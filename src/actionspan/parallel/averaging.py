@@ -103,9 +103,7 @@ def average(learners: Sequence[Learner], total: Total, count: int, whole_state: 
 def trained(optimiser: torch.optim.Optimizer) -> list[nn.Parameter]:
     """Return the parameters that an optimiser may change."""
     groups = optimiser.param_groups
-    return [
-        parameter for group in groups for parameter in group["params"] if parameter.requires_grad
-    ]
+    return [each for group in groups for each in group["params"] if each.requires_grad]
 
 
 def _state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -164,9 +162,7 @@ def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
     """Return the running mean and variance of each normalisation that has them."""
     norms = [module for module in model.modules() if isinstance(module, _NormBase)]
     pairs = [(norm.running_mean, norm.running_var) for norm in norms]
-    return [
-        (mean, variance) for mean, variance in pairs if mean is not None and variance is not None
-    ]
+    return [(mean, var) for mean, var in pairs if mean is not None and var is not None]
 
 
 def _replace_by_mean(columns: Sequence[Sequence[Tensor]], total: Total, count: int) -> None:

@@ -18,24 +18,16 @@ PHASES = ("scatter", "gather", "push", "pull", "control")
 class Request(Protocol):
     """A send or receive under way."""
 
-    def Test(self) -> bool:
-        """Make progress; return whether it is complete."""
+    def Test(self) -> bool: ...  # make progress; whether it is complete
 
 
 class PointToPoint(Protocol):
     """The calls of `mpi4py.MPI.Comm` that the ring and the server make; buffers are bytes."""
 
-    def Get_rank(self) -> int:
-        """Return this process's number, 0…size - 1."""
-
-    def Get_size(self) -> int:
-        """Return the number of processes."""
-
-    def Isend(self, buf: Any, dest: int, tag: int) -> Any:
-        """Start to send a buffer; return a `Request`."""
-
-    def Irecv(self, buf: Any, source: int, tag: int) -> Any:
-        """Start to receive into a buffer; return a `Request`."""
+    def Get_rank(self) -> int: ...
+    def Get_size(self) -> int: ...
+    def Isend(self, buf: Any, dest: int, tag: int) -> Any: ...  # returns a `Request`
+    def Irecv(self, buf: Any, source: int, tag: int) -> Any: ...
 
 
 class Communicator(PointToPoint, Protocol):
@@ -44,41 +36,18 @@ class Communicator(PointToPoint, Protocol):
     Lower-case calls take any small object, by pickle; the others take buffers of bytes.
     """
 
-    def Dup(self) -> Any:
-        """Return a communicator of the same ranks with messages of its own."""
-
-    def Free(self) -> None:
-        """End it; all ranks call it."""
-
-    def Abort(self, errorcode: int) -> Any:
-        """End the job."""
-
-    def Get_attr(self, keyval: int) -> Any:
-        """Return a property of the MPI, e.g. its highest tag."""
-
-    def Iprobe(self, source: int, tag: int, status: Any) -> bool:
-        """Return whether a message has arrived, and fill `status` with its source."""
-
-    def Recv(self, buf: Any, source: int, tag: int) -> None:
-        """Receive into a buffer."""
-
-    def Bcast(self, buf: Any, root: int) -> None:
-        """Copy the root's buffer to all ranks."""
-
-    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any) -> None:
-        """Sum buffers over the ranks."""
-
-    def bcast(self, obj: Any, root: int) -> Any:
-        """Return the root's object on all ranks."""
-
-    def scatter(self, sendobj: Any, root: int) -> Any:
-        """Return this rank's item of the root's list."""
-
-    def gather(self, sendobj: Any, root: int) -> Any:
-        """Return the list of all ranks' objects on the root, None elsewhere."""
-
-    def allgather(self, sendobj: Any) -> Any:
-        """Return the list of all ranks' objects."""
+    def Dup(self) -> Any: ...  # the same ranks, with messages of its own
+    def Free(self) -> None: ...
+    def Abort(self, errorcode: int) -> Any: ...
+    def Get_attr(self, keyval: int) -> Any: ...  # a property of the MPI, e.g. its highest tag
+    def Iprobe(self, source: int, tag: int, status: Any) -> bool: ...
+    def Recv(self, buf: Any, source: int, tag: int) -> None: ...
+    def Bcast(self, buf: Any, root: int) -> None: ...
+    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any) -> None: ...
+    def bcast(self, obj: Any, root: int) -> Any: ...
+    def scatter(self, sendobj: Any, root: int) -> Any: ...
+    def gather(self, sendobj: Any, root: int) -> Any: ...  # a list on the root, None elsewhere
+    def allgather(self, sendobj: Any) -> Any: ...
 
 
 def settle(tensor: Tensor) -> None:

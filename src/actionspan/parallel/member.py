@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.communicator import Communicator, as_buffer
-from actionspan.parallel.exchange import role
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.settings import SERVED, ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
 
 
@@ -98,14 +97,7 @@ class AloneReplica(Alike):
 
 
 class Member(Alike):
-    """What a replica among several has, whatever its exchange.
-
-    Args:
-        comm: The ranks, an mpi4py communicator.
-        model: The model, of the same structure on all ranks; it starts with rank 0's values.
-        optimiser: Of the model's parameters, the same on all ranks.
-        settings: The exchange's settings.
-        name: The exchange, where the class has several.
+    """What a replica among several has, whatever its exchange; arguments as in `make_replica`.
 
     Raises:
         ValueError: The exchange is not possible with these settings, ranks or this model.
@@ -125,7 +117,9 @@ class Member(Alike):
         self.name = name or self.name
         self.model, self.optimiser, self.settings = model, optimiser, settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.worker, self.workers = role(self.name, self.rank, self.size)
+        servers = int(self.name in SERVED)
+        self.worker = self.rank - servers if self.rank >= servers else None
+        self.workers = self.size - servers
         self._check()
         broadcast([*model.parameters(), *model.buffers()], comm)
         self.comm = comm.Dup()  # for this replica's messages alone

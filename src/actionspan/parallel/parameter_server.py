@@ -11,7 +11,7 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
-from actionspan.parallel.transfer import Transfer, workspace, zeros
+from actionspan.parallel.transfer import Transfer, scratch, workspace
 
 Placement = Literal["own_rank", "on_worker", "sharded"]
 
@@ -47,7 +47,6 @@ class ParameterServer:
             raise ValueError(f"placement {placement!r}: own_rank, on_worker or sharded")
         self.comm, self.placement, self.wire, self.cuda_aware = comm, placement, wire, cuda_aware
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._room: Tensor | None = None
         if placement == "own_rank" and self.size < 2:
             raise ValueError("a server on a rank of its own needs at least one more rank, a worker")
 
@@ -91,7 +90,8 @@ class ParameterServer:
     def _sharded(self, blocks: Transfer) -> None:
         """Collect the contributions to this rank's block, add them in rank order, send the sum."""
         own = blocks.block(self.rank)
-        slots = self._slots(own)
+        room = scratch("slots", self.size * len(own), own.dtype, own.device)
+        slots = room.view(self.size, len(own))
         slots[self.rank].copy_(own)
         for send, to, _, source in push_rounds(self.rank, self.size):
             blocks.exchange("push", blocks.block(send), to, slots[source], source, add=False)
@@ -101,14 +101,3 @@ class ParameterServer:
         blocks.round_to_wire(own)
         for _, to, receive, source in pull_rounds(self.rank, self.size):
             blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
-
-    def _slots(self, like: Tensor) -> list[Tensor]:
-        """Return room for each rank's contribution, kept for the next call."""
-        room, length = self._room, self.size * len(like)
-        if (
-            room is None
-            or room.numel() < length
-            or (room.dtype, room.device) != (like.dtype, like.device)
-        ):
-            room = self._room = zeros(length, like.dtype, like.device)
-        return list(room[:length].view(self.size, len(like)))

@@ -14,6 +14,7 @@ The training loop is the same whatever the exchange:
 """
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from typing import Any, Protocol, cast
@@ -192,12 +193,13 @@ class SynchronousReplica(Member):
             self._done.set()
 
     def _exchange(self, number: int) -> None:
-        count = len(self._gradients.buckets)
-        what = f"bucket {number + 1} of {count} in step {self._steps + 1}"
-        with timed(self.seconds, "communication"), self.watchdog.waiting(what):
+        buckets = self._gradients.buckets
+        what = f"bucket {number + 1} of {len(buckets)} in step {self._steps + 1}"
+        with timed(self.seconds, "communication"):
             if number in self._filled:
                 self._filled.pop(number).synchronize()
-            self.exchange.allreduce(self._gradients.buckets[number].flat, number)
+            with self.watchdog.waiting(what):
+                self.exchange.allreduce(buckets[number].flat, number)
 
 
 def check_tags(comm: Communicator, buckets: int) -> None:
@@ -207,6 +209,10 @@ def check_tags(comm: Communicator, buckets: int) -> None:
     most = comm.Get_attr(MPI.TAG_UB)
     if tag_of(buckets, PHASES[0]) > most:
         raise ValueError(f"{buckets} buckets: this MPI has tags up to {most}; raise bucket_kib")
+
+
+_MEMBERS: dict[str, Callable[..., Replica]]
+_MEMBERS = {"aavg": ModelAveraging, "periodic": PeriodicAveraging, "ps_async": AsyncReplica}
 
 
 def make_replica(
@@ -235,9 +241,4 @@ def make_replica(
     if name == "none":
         return AloneReplica(optimiser)
     assert comm is not None
-    members: dict[str, type[Member]] = {
-        "aavg": ModelAveraging,
-        "periodic": PeriodicAveraging,
-        "ps_async": AsyncReplica,
-    }
-    return members.get(name, SynchronousReplica)(comm, model, optimiser, settings, name)
+    return _MEMBERS.get(name, SynchronousReplica)(comm, model, optimiser, settings, name)

@@ -51,12 +51,9 @@ def ring_allreduce(
         if size == 1:
             return
         blocks = Transfer(flat, block_bounds(len(flat), size), comm, bucket, wire or tensor.dtype)
+        block = blocks.block
         for send, to, receive, source in scatter_rounds(rank, size):
-            blocks.exchange(
-                "scatter", blocks.block(send), to, blocks.block(receive), source, add=True
-            )
-        blocks.round_to_wire(blocks.block((rank + 1) % size))
+            blocks.exchange("scatter", block(send), to, block(receive), source, add=True)
+        blocks.round_to_wire(block((rank + 1) % size))
         for send, to, receive, source in gather_rounds(rank, size):
-            blocks.exchange(
-                "gather", blocks.block(send), to, blocks.block(receive), source, add=False
-            )
+            blocks.exchange("gather", block(send), to, block(receive), source, add=False)

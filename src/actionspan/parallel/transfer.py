@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ def zeros(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.from_numpy(np.zeros(length * dtype.itemsize, dtype=np.uint8)).view(dtype)
 
 
+def scratch(use: str, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return (length,) room with any values; this thread gets the same for the same use again."""
+    kept: dict[Any, Tensor] = _SCRATCH.__dict__
+    key = f"{use} {dtype} {device}"
+    if key not in kept or len(kept[key]) < length:
+        kept[key] = zeros(length, dtype, device)
+    return kept[key][:length]
+
+
 @contextmanager
 def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     """Yield a flat float32 or float64 tensor to sum into; `tensor` has its values afterwards.
@@ -64,27 +74,15 @@ def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     flat.copy_(held)
 
 
+@dataclass
 class Transfer:
-    """Sends and receives blocks of a flat tensor, piece by piece.
+    """Sends and receives blocks of a flat tensor, piece by piece."""
 
-    Args:
-        flat: (M,) the values, float32 or float64.
-        bounds: Block b is `flat[bounds[b]:bounds[b + 1]]`.
-        comm: The ranks.
-        bucket: Chooses the tags.
-        wire: The type in which values travel.
-    """
-
-    def __init__(
-        self,
-        flat: Tensor,
-        bounds: Sequence[int],
-        comm: PointToPoint,
-        bucket: int,
-        wire: torch.dtype,
-    ) -> None:
-        self.flat, self.bounds, self.comm, self.bucket = flat, bounds, comm, bucket
-        self.wire = wire
+    flat: Tensor  # (M,) the values, float32 or float64
+    bounds: Sequence[int]  # block b is flat[bounds[b]:bounds[b + 1]]
+    comm: PointToPoint
+    bucket: int  # chooses the tags
+    wire: torch.dtype  # the type in which values travel
 
     def block(self, number: int) -> Tensor:
         """Return a view of a block."""
@@ -148,12 +146,5 @@ class Transfer:
         return torch.split(view, PIECE_BYTES // self.wire.itemsize)
 
     def _spare(self, way: str, number: int, like: Tensor) -> Tensor:
-        """Return scratch for a piece, free again when the piece after the next starts.
-
-        It is kept for the next transfer of this thread.
-        """
-        kept: dict[Any, Tensor] = _SCRATCH.__dict__
-        key = f"{way} {number % IN_FLIGHT} {self.wire} {like.device}"
-        if key not in kept or len(kept[key]) < len(like):
-            kept[key] = zeros(len(like), self.wire, like.device)
-        return kept[key][: len(like)]
+        """Return scratch for a piece, free again when the piece after the next starts."""
+        return scratch(f"{way} {number % IN_FLIGHT}", len(like), self.wire, like.device)
