@@ -1,8 +1,8 @@
-# make demo   set everything up and run the whole pipeline on the embedded data set
+# make demo   set everything up and run the complete pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml and workflow/schemas/config.schema.yaml from the settings
-# make lock   compile envs/requirements.txt anew from pyproject.toml
+# make lock   compile envs/requirements.txt from pyproject.toml
 
 PYTHON ?= python3
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
@@ -21,10 +21,10 @@ demo: $(VENV)/ready
 	@echo "Proposals:  results/proposals/mtn/proposals.csv (and .json, and chapters/ for any player)"
 	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/mtn/"
 	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/mtn"
-	@echo "All files:  results/README.md says what lies where"
+	@echo "All files:  results/README.md says what is where"
 
 test: $(VENV)/ready
-	pytest -n $(CORES) --dist loadfile
+	pytest -n $(CORES) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/ready
 	ruff check .
@@ -33,12 +33,12 @@ check: $(VENV)/ready
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
-# Its packages join the environment without changing a version of the lock.
+# Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt --group docs
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 
-# The environment, made anew when the lock changes. uv comes from PyPI, as everything does.
+# The environment; a changed lock replaces it. uv comes from PyPI, like everything else.
 $(VENV)/ready: envs/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv --clear $(VENV)
@@ -52,7 +52,7 @@ lock:
 	    --no-header --no-emit-index-url --no-emit-find-links --group dev pyproject.toml \
 	    --output-file envs/requirements.txt
 
-# By way of a new file: a command that fails leaves the old ones as they are.
+# Written under a new name first, so that a failing command does not destroy the old files.
 config: $(VENV)/ready
 	actionspan config > config.yaml.new && mv config.yaml.new config.yaml
 	actionspan schema > workflow/schemas/config.schema.yaml.new

@@ -1,6 +1,6 @@
 # From raw, untrimmed videos to scored temporal action proposals.
-#   snakemake --cores 2                                    everything in `rule all`
-#   snakemake --cores 2 results/evaluation/mtn.json        one file
+#   snakemake --cores 2                                    all of `rule all`
+#   snakemake --cores 2 results/evaluation/mtn.json        a single file
 #   snakemake --cores 2 tables                             the papers' tables, over several seeds
 #   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
@@ -33,7 +33,7 @@ wildcard_constraints:
     video=plan.video_pattern,
 
 
-##### Rules, a file a stage #####
+##### Rules, a file for each stage #####
 
 
 include: "workflow/rules/dataset.smk"

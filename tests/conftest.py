@@ -4,8 +4,34 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
-SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+# A busy machine is no failure; a failing example can be repeated from what is printed.
+settings.register_profile("actionspan", deadline=None, print_blob=True)
+settings.load_profile("actionspan")
+
+# Minutes each, so they start first: with the light files last, no core waits for a heavy one.
+HEAVIEST = (
+    "workflow/test_workflow.py",
+    "mpi/test_faults.py",
+    "mpi/test_replica.py",
+    "workflow/test_recognition.py",
+    "workflow/test_thumos14.py",
+    "mpi/test_allreduce.py",
+    "temporal/test_training.py",
+    "mpi/test_recognition.py",
+    "recognition/test_training.py",
+    "mpi/test_model_averaging.py",
+    "mpi/test_network_testbed.py",
+)
+TESTS = Path(__file__).parent
+SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the heaviest files first; `--dist loadfile --no-loadscope-reorder` keeps the order."""
+    places = {TESTS / name: place for place, name in enumerate(HEAVIEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session")

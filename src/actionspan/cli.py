@@ -18,17 +18,7 @@ from actionspan.errors import InputError
 from actionspan.parallel.launcher import let_root_speak
 
 PACKAGE_FOLDER = Path(__file__).parent
-STAGES = (
-    "dataset",
-    "video",
-    "recognition",
-    "features",
-    "temporal",
-    "proposals",
-    "evaluation",
-    "scaling",
-    "papers",
-)
+STAGES = "dataset video recognition features temporal proposals evaluation scaling papers".split()
 # Commands of one word, for work outside the workflow.
 SHORT = {
     "propose": "actionspan.propose.command",
@@ -40,7 +30,7 @@ SHORT = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint comes from one rank: all have the same flags."""
+    """A parser whose error message comes from one rank only: all have the same flags."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with status 2."""
@@ -52,10 +42,11 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    summary = __doc__.splitlines()[0]
-    parser = Parser(prog="actionspan", description=summary)
+    parser = Parser(prog="actionspan", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
-    _add_commands(parser, words)
+    # the stages, and the steps of the stage that is called
+    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
+    _add_level(parser, modules, words, "COMMAND")
     parsed = parser.parse_args(words)
     try:
         return int(parsed.run(parsed) or 0)
@@ -74,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def step_module(words: str) -> str:
-    """Return the module of a step: actionspan.video.flow of "video flow".
+    """Return the module of a step: actionspan.video.flow for "video flow".
 
     Raises:
         ValueError: There is no such step.
@@ -97,12 +88,6 @@ def steps_of(package: str) -> dict[str, str]:
     }
 
 
-def _add_commands(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Add the stages, and the steps of the stage that is called."""
-    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
-    _add_level(parser, modules, words, "COMMAND")
-
-
 def _add_level(
     parser: argparse.ArgumentParser, modules: dict[str, str], words: Sequence[str], level: str
 ) -> None:
@@ -122,7 +107,7 @@ def _add_level(
 
 
 def _file_of(module: str) -> Path:
-    base = PACKAGE_FOLDER.parent.joinpath(*module.split("."))
+    base = PACKAGE_FOLDER.parent / module.replace(".", "/")
     package = base / "__init__.py"
     return package if package.is_file() else base.with_suffix(".py")
 
@@ -136,7 +121,7 @@ def _is_step(path: Path) -> bool:
 
 
 def _summary(path: Path) -> str:
-    """Return the first line of a module's docstring, without importing the module."""
+    """Return the first line of a module's docstring without importing the module."""
     with path.open(encoding="utf-8") as file:
         return file.readline().strip().strip('"').rstrip(".").replace("%", "%%")
 

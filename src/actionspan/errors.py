@@ -1,4 +1,4 @@
-"""The one exception that stands for a user's mistake, and text that is safe on one line."""
+"""The exception for a user's mistake, and text that is safe on one line."""
 
 
 class InputError(Exception):

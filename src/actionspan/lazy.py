@@ -6,11 +6,9 @@ from typing import Any
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package's `__init__.py`, so that importing it stays light.
+    """Return a `__getattr__` for a package, so that importing the package stays light.
 
-    Args:
-        package: The package's `__name__`.
-        modules: The module that holds each public name.
+    `modules` names the module that holds each public name.
     """
 
     def attribute(name: str) -> Any:

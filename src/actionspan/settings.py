@@ -20,58 +20,38 @@ _KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were as
 def option(default: Any, help: str, **limits: Any) -> Any:
     """Declare a field of `Checked` settings: a key of config.yaml and a command-line flag.
 
-    Args:
-        default: The value where none is given.
-        help: A short text for `--help`, config.yaml and its schema.
-        **limits: `unit`, `above` and so on: see `Knob`.
+    `help` is for `--help`, config.yaml and its schema; `limits` are the last fields of `Knob`.
     """
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knob:
-    """A field of settings: what `option` declares of it, and what its annotation says.
+    """A field of settings: what its annotation says, and what `option` declares.
 
-    Bounds are those of a number, or of each number of a list. Numbers are finite, and no value
-    stands twice in a list.
-
-    Attributes:
-        name: Of the field.
-        default: The value where none is given.
-        kind: Type of the value, or of each item of a list.
-        many: Whether it is a list (a tuple in the dataclass).
-        optional: Whether None is allowed.
-        help: A short text.
-        unit: The unit of the value, e.g. `"seconds"`.
-        above: The number is greater than this.
-        least: The number is this or greater.
-        below: The number is less than this.
-        most: The number is this or less.
-        also: A value that is allowed too, outside these bounds.
-        choices: The values that are allowed; those of a Literal, where the option names none.
-        fewest: The fewest items of a list, or characters of a text.
-        rising: Each number of a list is greater than the one before.
+    Bounds are those of a number, or of each number of a list. Numbers are finite, and a list holds
+    no value twice.
     """
 
     name: str
     default: Any
-    kind: type
-    many: bool
-    optional: bool
+    kind: type  # of the value, or of each item of a list
+    many: bool  # a list (a tuple in the dataclass)
+    optional: bool  # None is allowed
     help: str
-    unit: str = ""
-    above: float | None = None
-    least: float | None = None
-    below: float | None = None
-    most: float | None = None
-    also: float | str | None = None
-    choices: tuple[Any, ...] = ()
-    fewest: int = 0
-    rising: bool = False
+    unit: str = ""  # e.g. "seconds"
+    above: float | None = None  # the number is greater than this
+    least: float | None = None  # the number is this or greater
+    below: float | None = None  # the number is less than this
+    most: float | None = None  # the number is this or less
+    also: float | str | None = None  # a value that is allowed too, outside these bounds
+    choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
+    fewest: int = 0  # items of a list, or characters of a text
+    rising: bool = False  # each number of a list is greater than the number before
 
     @property
     def bounds(self) -> str:
-        """Return what numbers are allowed, e.g. `from 0 to below 1`; empty if any is."""
+        """What numbers are allowed, e.g. `from 0 to below 1`; empty if all are."""
         closed = self.least is not None and (self.below, self.most) != (None, None)
         named = {
             "above": self.above,
@@ -85,7 +65,7 @@ class Knob:
 
     @property
     def text(self) -> str:
-        """Return the help with the unit."""
+        """The help with the unit."""
         return self.help + (f" [{self.unit}]" if self.unit else "")
 
     def check(self, value: Any) -> None:
@@ -193,12 +173,8 @@ def add_settings(
 ) -> None:
     """Add one flag for each field of a settings dataclass: `batch_size` becomes `--batch-size`.
 
-    A list has several words, or none: `--decay-epochs 20 30`.
-
-    Args:
-        parser: Of the command.
-        settings: The dataclass.
-        without: Fields that have no flag, whose values the command gives to `from_arguments`.
+    A list has several words, or none: `--decay-epochs 20 30`. Fields named in `without` have no
+    flag: the command gives their values to `from_arguments`.
     """
     group = parser.add_argument_group(f"settings ({settings.__name__})")
     for knob in knobs_of(settings):
@@ -225,7 +201,7 @@ def at_least_one(flag: str, count: int) -> int:
     """Return the value of a flag that counts something.
 
     Raises:
-        InputError: It is below 1.
+        InputError: The value is below 1.
     """
     if count < 1:
         raise InputError(f"{flag} {count}: at least 1")
@@ -235,12 +211,7 @@ def at_least_one(flag: str, count: int) -> int:
 def from_arguments(
     settings: type[Settings], arguments: argparse.Namespace, **given: Any
 ) -> Settings:
-    """Build the dataclass from parsed flags; its own checks report a value out of range.
-
-    Args:
-        settings: The dataclass.
-        arguments: Parsed by a parser with its flags.
-        **given: Values of the fields that have no flag.
+    """Build the dataclass from parsed flags, and from `given` where a field has no flag.
 
     Raises:
         InputError: A value is not allowed (the dataclass's `__post_init__` raised ValueError).
@@ -254,7 +225,7 @@ def from_arguments(
 def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Settings:
     """Build the dataclass from a mapping that holds its fields among others.
 
-    Paths may be texts, and tuples lists.
+    Texts become paths and lists become tuples where a field wants them.
 
     Raises:
         ValueError: A value is not allowed.

@@ -75,7 +75,7 @@ def test_fail_shows_every_line_and_stops(folder, capsys):
     errors = capsys.readouterr().err
     assert status == 2
     assert all(f"no video file has the id 'none{i}'" in errors for i in range(20))
-    assert errors.rstrip().endswith("leave them out by on_bad_input skip")
+    assert errors.rstrip().endswith("skip them with on_bad_input skip")
     assert "22 rejected (above)" in errors
     assert not (out / "videos.tsv").exists()
 

@@ -3,7 +3,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.dataset.formats.records import RawInstance, Reading, Record
@@ -104,7 +104,6 @@ def test_bad_labels(label, reason):
     assert check(1, 2, label) == (None, reason)
 
 
-@settings(deadline=None)
 @given(st.floats(), st.floats(), st.floats(0.1, 1e6), st.floats(0, 10))
 def test_kept_instances_lie_inside_their_video(start, end, duration, overshoot):
     instance, reason = check(start, end, duration=duration, overshoot=overshoot)
@@ -180,7 +179,6 @@ def test_two_names_of_one_video_are_a_second_entry():
     assert lines(index) == [expected]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=8), unique=True, min_size=1, max_size=30))
 def test_the_split_depends_on_the_id_alone(names):
     assert {split_subset(name, 0.0) for name in names} == {"training"}

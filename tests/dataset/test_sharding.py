@@ -14,7 +14,7 @@ IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=120)
 PER_SHARD = st.one_of(st.just("auto"), st.integers(1, 9))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ids=IDS, per_shard=PER_SHARD)
 def test_every_id_is_in_exactly_one_shard(ids, per_shard):
     shards = assign_shards(ids, per_shard)
@@ -23,13 +23,13 @@ def test_every_id_is_in_exactly_one_shard(ids, per_shard):
     assert list(shards) == sorted(shards)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ids=IDS, per_shard=PER_SHARD)
 def test_the_order_of_the_ids_does_not_matter(ids, per_shard):
     assert assign_shards(ids, per_shard) == assign_shards(ids[::-1], per_shard)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(ids=IDS, new=st.text(min_size=1, max_size=12), per_shard=PER_SHARD)
 def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new, per_shard):
     ids = [name for name in ids if name != new]

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter, namedtuple
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,7 +14,7 @@ from actionspan.dataset.tables import read_annotations
 from actionspan.features.store import open_features
 from actionspan.files.storage import open_h5
 
-REAL = {
+REAL: dict[str, Any] = {
     f"v_{number}": {
         "subset": ["training", "training", "validation", "testing"][number % 4],
         "duration": 20.0 + number,
@@ -127,7 +128,7 @@ def test_training_reads_it(simulate, tmp_path):
         ({"seed": -1}, "seed -1: at least 0"),
         (
             {"real": {"v": {"subset": "training", "duration": 9, "annotations": []}}},
-            "real.json: no segment in 1 videos; there is nothing to draw from",
+            "real.json: no segment in 1 videos to draw from",
         ),
     ],
 )

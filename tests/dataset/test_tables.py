@@ -39,7 +39,7 @@ def test_annotations_of_another_form_do_where_they_have_what_is_needed(tmp_path)
     path.write_text("video,start,end,label\na,1,2,run\n")
     assert read_instances(path) == {"a": (Instance(start=1.0, end=2.0, label="run"),)}
     with pytest.raises(
-        InputError, match="table.csv: video 'a': duration 0 s; a positive one is needed"
+        InputError, match="table.csv: video 'a': duration 0 s; a positive duration is needed"
     ):
         read_annotations(path)
 
@@ -48,7 +48,7 @@ def test_annotations_of_another_form_do_where_they_have_what_is_needed(tmp_path)
     ("change", "line"),
     [
         ({"subset": None}, "video 'a': no 'subset'"),
-        ({"duration": "long"}, "video 'a': duration 0 s; a positive one is needed"),
+        ({"duration": "long"}, "video 'a': duration 0 s; a positive duration is needed"),
         ({"annotations": {}}, "video 'a': no 'annotations'"),
         ({"annotations": [{"segment": [1, 2]}]}, "video 'a', instance 1: no label"),
         (

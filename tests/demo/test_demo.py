@@ -11,14 +11,20 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.demo.data_set import DemoSettings, plan_demo, render_demo
+from actionspan.demo.data_set import plan_demo, render_demo
 from actionspan.demo.names import demo_video_names
 from actionspan.demo.poses import BEARING, joints, person_pose
 from actionspan.demo.rendering import frames, render_video
-from actionspan.demo.scenario import LABELS, LARGEST_FRACTION, is_validation, plan_video
+from actionspan.demo.scenario import (
+    LABELS,
+    LARGEST_FRACTION,
+    DemoSettings,
+    is_validation,
+    plan_video,
+)
 
 SHORT = DemoSettings(videos=2, seed=3, shortest_seconds=5, longest_seconds=6)
 
@@ -108,7 +114,6 @@ def test_asking_for_names_imports_no_heavy_module():
 
 
 @given(fraction=st.floats(0, 1), count=st.integers(1, 200))
-@settings(deadline=None)
 def test_any_first_videos_hold_out_their_part(fraction, count):
     held = sum(is_validation(index, fraction) for index in range(count))
     assert abs(held - count * fraction) <= 0.5 + 1e-6

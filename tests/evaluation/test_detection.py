@@ -30,7 +30,7 @@ def scores(truth, proposals):
     return detection_precision(truth, proposals).scores()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(problems())
 def test_equals_the_literal_rule(problem):
     result = detection_precision(*problem)
@@ -51,7 +51,7 @@ def test_equals_the_literal_rule_with_many_proposals_of_crowded_videos():
     assert 0 < expected[9] < expected[0] < expected[11] < expected[10] < 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems())
 def test_is_a_share_that_falls_with_the_threshold_and_ignores_the_scale_of_scores(problem):
     truth, proposals = problem
@@ -64,7 +64,7 @@ def test_is_a_share_that_falls_with_the_threshold_and_ignores_the_scale_of_score
     assert scores(truth, scaled) == values
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems())
 def test_distinct_scores_make_the_order_of_videos_and_rows_indifferent(problem):
     truth, proposals = problem
@@ -77,7 +77,7 @@ def test_distinct_scores_make_the_order_of_videos_and_rows_indifferent(problem):
     assert scores(truth, distinct) == scores(truth, turned)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(problems())
 def test_a_last_proposal_never_lowers_it_and_a_first_miss_never_lifts_it(problem):
     truth, proposals = problem

@@ -9,13 +9,15 @@ from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
 from actionspan.evaluation.recall_curves import (
     AR_AGAINST_AN,
+    CURVE_COLUMNS,
     RECALL_AGAINST_TIOU,
+    curve_rows,
     draw_curves,
     read_curves,
-    write_curves,
 )
 from actionspan.evaluation.timeline_figure import _clock, _lanes, draw_timeline
 from actionspan.files.figures import spread_labels
+from actionspan.files.storage import write_tsv
 
 
 def record(method, level):
@@ -30,7 +32,7 @@ def record(method, level):
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "recall_curves.tsv"
-    write_curves(path, [record("mtn", 0.6), record("random", 0.2)])
+    write_tsv(path, CURVE_COLUMNS, curve_rows([record("mtn", 0.6), record("random", 0.2)]))
     return path
 
 

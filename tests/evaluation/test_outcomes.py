@@ -190,7 +190,7 @@ def problems(draw):
     return videos, {**proposals, "elsewhere": [(0.0, 1.0, 1.0)]}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problems())
 def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(problem):
     videos, proposals = problem
@@ -222,7 +222,7 @@ def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(pr
             assert inside.sum() == row.instances
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(problems())
 def test_the_best_proposal_has_the_tiou_that_the_protocol_says(problem):
     videos, proposals = problem
@@ -344,7 +344,7 @@ def test_bad_annotations_are_one_line(folder, capsys):
     write_annotations(folder / "annotations.json", [video("a", 0.0, (0, 1))])
     assert run(folder) == 2
     line = capsys.readouterr().err.strip()
-    assert "annotations.json: video 'a': duration 0 s; a positive one is needed" in line
+    assert "annotations.json: video 'a': duration 0 s; a positive duration is needed" in line
     write_annotations(folder / "annotations.json", [video("a", 9.0, (3, 1))])
     assert run(folder) == 2
     line = capsys.readouterr().err.strip()

@@ -122,9 +122,9 @@ def test_the_percentiles_leave_out_what_is_not_known():
 def test_the_half_width_of_one_group_is_that_of_the_t_interval():
     """Printed quantiles of Student's t with 1, 2 and 4 degrees of freedom."""
     for values, quantile in (((1, 3), 12.7062047), ((1, 2, 6), 4.3026527), (range(5), 2.7764451)):
-        values = np.array(values, dtype=float)
-        expected = quantile * values.std(ddof=1) / math.sqrt(len(values))
-        assert seeds_half_width([values], 0.95) == pytest.approx(expected)
+        group = np.array(values, dtype=float)
+        expected = quantile * group.std(ddof=1) / math.sqrt(len(group))
+        assert seeds_half_width([group], 0.95) == pytest.approx(expected)
 
 
 def test_two_groups_of_equal_spread_and_size_have_the_pooled_degrees_of_freedom():

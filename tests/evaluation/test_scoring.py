@@ -149,7 +149,7 @@ def test_floats_of_the_table_are_read_back_as_they_were(folder):
     recall, _, _ = scored(folder)
     written = {row["video_id"]: row for row in read_tsv(folder / "out.tsv")}
     for row in video_rows(recall, None):
-        cells = written[row[0]]
+        cells = written[str(row[0])]
         assert [float(cells[name]) for name in [*AR, "AUC"]] == row[3:9]
 
 

@@ -137,7 +137,7 @@ def test_a_chunked_or_foreign_file_is_refused(made, tmp_path):
         for key in ("video_id", "subset", "duration_seconds"):
             old.copy(key, new)
         new.create_dataset("features", data=old["features"][:], chunks=(1, 100, 4))
-    with pytest.raises(InputError, match="one contiguous float32 dataset"):
+    with pytest.raises(InputError, match="not a contiguous float32 dataset"):
         open_features(chunked)
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder, architecture, build_network, clip_rows
+from actionspan.features.encoders import Encoder, build_network, clip_rows
 from actionspan.features.images import fit_square, planes_to_batch
 from actionspan.features.settings import EncoderSettings
+from actionspan.networks.architecture import architecture
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, SameConv2d
 from actionspan.networks.folding import fold_batch_norms

@@ -15,7 +15,7 @@ from actionspan.features.extraction import TwoStream, extract
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
-from actionspan.running.parts import shard_videos
+from actionspan.running.parts import map_videos, shard_videos
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}
 
@@ -142,7 +142,7 @@ def test_other_settings_or_weights_make_all_videos_anew(
 
     for change in (settings(), settings(crop="centre")):
         with monkeypatch.context() as patch:
-            patch.setattr(module, "map_videos", _stop_after_one(module.map_videos))
+            patch.setattr(module, "map_videos", _stop_after_one(map_videos))
             with pytest.raises(KeyboardInterrupt):
                 extract(frames, flow, out, change)
     assert calls == [2, 2]  # the part of the first settings was not taken for the second's

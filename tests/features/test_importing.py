@@ -83,7 +83,7 @@ def test_one_row_stays_one_row(tmp_path, shape):
         ("a.pkl", pickle.dumps("text"), "a.pkl: not numbers"),
         ("a.pkl", pickle.dumps(np.zeros((0, 4))), r"a.pkl: shape \(0, 4\)"),
         ("a.pkl", pickle.dumps(np.zeros((2, 3, 4))), r"a.pkl: shape \(2, 3, 4\)"),
-        ("a.h5", b"not hdf5", "a.h5: not a whole HDF5 file"),
+        ("a.h5", b"not hdf5", "a.h5: not a complete HDF5 file"),
     ],
 )
 def test_broken_files_are_one_line(tmp_path, name, content, message):
@@ -107,7 +107,7 @@ def test_the_v_of_activitynet_is_optional(tmp_path, matrix, video, file):
 def test_two_files_of_one_video_are_refused(tmp_path, matrix):
     write(tmp_path / "x.npy", matrix)
     write(tmp_path / "x.csv", matrix)
-    with pytest.raises(InputError, match="x.csv beside it is of the same video"):
+    with pytest.raises(InputError, match="x.csv is of the same video"):
         find_file(tmp_path, "x")
 
 
@@ -117,7 +117,7 @@ def test_times_of_rows(make_video):
     np.testing.assert_allclose(even, [1.25, 3.75, 6.25, 8.75])
     strided = row_times(3, video, ExternalSettings(stride=16, offset=8))
     np.testing.assert_allclose(strided, [8 / 25, 24 / 25, 40 / 25])
-    with pytest.raises(InputError, match="row 39 lies at 25.28 s, the video ends at 10.00 s"):
+    with pytest.raises(InputError, match="row 39 is at 25.28 s, the video ends at 10.00 s"):
         row_times(40, video, ExternalSettings(stride=16, offset=8))
 
 

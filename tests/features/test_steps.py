@@ -68,7 +68,7 @@ def test_a_curve_is_rescaled_as_a_column(rng):
     np.testing.assert_array_equal(rescale(curve, times, 15.5, 100, "bins"), whole)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     rows=st.integers(1, 300),
     duration=st.floats(0.1, 5000),
@@ -100,7 +100,7 @@ def test_wrong_input_is_named(rows, times, duration, method, message):
         rescale(np.zeros((rows, 2), np.float32), np.array(times), duration, 100, method)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 30), st.integers(1, 40), st.floats(0.2, 1.0))
 def test_the_mean_is_the_integral_of_the_interpolated_line(rows, steps, coverage):
     random = np.random.default_rng([rows, steps])

@@ -5,14 +5,15 @@ mpirun -n 9 python -m mpi4py tests/mpi/allreduce_cases.py
 
 import hashlib
 import json
-import time
 
 import torch
-from allreduce_oracle import HALF, TENSORS, error_in_bounds, ordered_sum, worker_input
 
 from actionspan.parallel import CountingCommunicator, ParallelSettings
+from actionspan.parallel.collective import TorchAllreduce
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
+from mpi.allreduce_oracle import HALF, TENSORS, error_in_bounds, ordered_sum, worker_input
+from mpi.ranks import first_ranks, sleep_until_all_are_here
 
 EXCHANGES = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
 POINT_TO_POINT = ("ring", "auto", "ps", "ps_worker", "ps_sharded")
@@ -143,7 +144,7 @@ def run_exchange(comm, exchange):
     lines = [refused(comm, exchange, plain)]
     if workers == MOST and exchange != "ring":
         lines += [vanishing(comm, exchange, plain, kind) for kind in HALF]
-    if exchange == "gloo":
+    if isinstance(plain, TorchAllreduce):
         plain.close()
     every = comm.gather([row[:2] for row in done], root=0)
     if comm.Get_rank() == 0:
@@ -154,25 +155,16 @@ def run_exchange(comm, exchange):
     return lines
 
 
-def sleep_until_all_are_here(comm):
-    """Wait for the other ranks, leaving them the cores."""
-    here = comm.Ibarrier()
-    while not here.Test():
-        time.sleep(0.003)
-
-
 def main():
     """Run all cases; ranks beyond a case's workers sleep."""
     torch.set_num_threads(1)
     everyone = world()
-    from mpi4py import MPI
-
     rank, size = everyone.Get_rank(), everyone.Get_size()
-    comms = [everyone.Split(0 if rank < n else MPI.UNDEFINED, rank) for n in range(size + 1)]
+    comms = first_ranks(everyone)
     for workers in range(1, size):
         for exchange in EXCHANGES:
             comm = comms[workers + (exchange == "ps")]
-            if comm != MPI.COMM_NULL:
+            if rank < workers + (exchange == "ps"):
                 lines = run_exchange(comm, exchange)
                 if rank == 0:
                     print("\n".join(json.dumps(line) for line in lines), flush=True)

@@ -1,8 +1,9 @@
 """Run by mpirun: learners that average their models, on ranks and in one process, as JSON.
 
-Each word is a case, METHOD[,setting=value…]. A line tells the digests of all learners' models,
-buffers and optimiser states at the ends of three epochs: of the ranks, of those of a run that was
-stopped after the first epoch and goes on from its checkpoint, and of learners in one process.
+Each word is a case, RANKS:METHOD[,setting=value…], on the first ranks of the job. A line tells the
+digests of all learners' models, buffers and optimiser states at the ends of three epochs: of the
+ranks, of those of a run that was stopped after the first epoch and goes on from its checkpoint, and
+of learners in one process.
 """
 
 import hashlib
@@ -15,13 +16,10 @@ from torch import nn
 from actionspan.parallel import InProcessAveraging, ParallelSettings, make_replica
 from actionspan.parallel.launch import world
 from actionspan.parallel.member import share
+from mpi.ranks import first_ranks, sleep_until_all_are_here
 
-EPOCHS, STEPS, BATCH, LAST = (
-    3,
-    5,
-    11,
-    3,
-)  # of the last batch of an epoch, the first of 4 ranks has none
+EPOCHS, STEPS, BATCH = 3, 5, 11
+LAST = 3  # rows of the last batch of an epoch, of which the first of 4 ranks has none
 
 
 class Net(nn.Module):
@@ -133,34 +131,47 @@ def values(optimiser):
     return {"parameters": parameters, "tensors": tensors, "state": state, "channels": 13}
 
 
+def run(case, comm):
+    """Train in all ways; return rank 0's row, or the errors of all ranks where it is refused."""
+    name, *changes = case.split(",")
+    given = dict(change.split("=") for change in changes)
+    optimiser = given.pop("optimiser", "adam")
+    settings = ParallelSettings(
+        averaging_steps=int(given.get("k", -1)),
+        average_state=given.get("whole", "1") == "1",
+        wire=given.get("wire", "float32"),
+        overlap=given.get("overlap", "0") == "1",
+    )
+    try:
+        made, averages, sent = on_ranks(name, settings, comm, optimiser)
+    except ValueError as error:
+        return {"errors": comm.gather(str(error))}
+    resumed, _, sent_again = on_ranks(name, settings, comm, optimiser, stopped=True)
+    if comm.Get_rank():
+        return None
+    oracle, averages_there = in_one_process(settings, comm.Get_size(), optimiser)
+    return {
+        "ranks": made,
+        "resumed": resumed,
+        "in_process": oracle,
+        "averages": [averages, averages_there],
+        "sent": [sent, sent_again],
+        "values": values(optimiser),
+    }
+
+
 def main() -> None:
     """Run each case named on the command line."""
     torch.set_num_threads(1)
-    comm = world()
-    for case in sys.argv[1:]:
-        name, *changes = case.split(",")
-        given = dict(change.split("=") for change in changes)
-        optimiser = given.pop("optimiser", "adam")
-        settings = ParallelSettings(
-            averaging_steps=int(given.get("k", -1)),
-            average_state=given.get("whole", "1") == "1",
-            wire=given.get("wire", "float32"),
-            overlap=given.get("overlap", "0") == "1",
-        )
-        made, averages, sent = on_ranks(name, settings, comm, optimiser)
-        resumed, _, sent_again = on_ranks(name, settings, comm, optimiser, stopped=True)
-        if comm.Get_rank() == 0:
-            oracle, averages_there = in_one_process(settings, comm.Get_size(), optimiser)
-            row = {
-                "case": case,
-                "ranks": made,
-                "resumed": resumed,
-                "in_process": oracle,
-                "averages": [averages, averages_there],
-                "sent": [sent, sent_again],
-                "values": values(optimiser),
-            }
-            print(json.dumps(row), flush=True)
+    everyone = world()
+    rank, comms = everyone.Get_rank(), first_ranks(everyone)
+    for word in sys.argv[1:]:
+        ranks, case = word.split(":")
+        if rank < int(ranks):
+            made = run(case, comms[int(ranks)])
+        if rank == 0:
+            print(json.dumps({"case": word, **made}), flush=True)
+        sleep_until_all_are_here(everyone)
 
 
 main()

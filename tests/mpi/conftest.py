@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 MARK = "ACTIONSPAN_TEST_JOB"  # in the environment of every process of a job
+TESTS = Path(__file__).parents[1]  # ranks import from here what tests import
 
 Mpirun = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,10 +43,11 @@ def mpirun() -> Mpirun:
         words = [str(script_or_words)] if is_script else list(script_or_words)
         command = [program, "-n", n, sys.executable, "-m", "mpi4py", *words, *args]
         job = uuid.uuid4().hex
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **(env or {}), MARK: job}
+        path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, **(env or {}), MARK: job}
         process = subprocess.Popen(
             [str(word) for word in command],
-            env=environment,
+            env={**os.environ, **own},
             text=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -18,9 +18,10 @@ def leave_the_compiler_out() -> None:
     dynamo, inductor, config = (
         ModuleType(f"torch.{name}") for name in ("_dynamo", "_inductor", "_inductor.config")
     )
-    dynamo.disable = lambda function, recursive=True, *, wrapping=True: function
-    dynamo.graph_break = lambda: None
-    inductor.config, torch._dynamo, torch._inductor = config, dynamo, inductor
+    vars(dynamo)["disable"] = lambda function, recursive=True, *, wrapping=True: function
+    vars(dynamo)["graph_break"] = lambda: None
+    vars(inductor)["config"] = config
+    torch._dynamo, torch._inductor = dynamo, inductor
     sys.modules.update({module.__name__: module for module in (dynamo, inductor, config)})
 
 

@@ -1,21 +1,29 @@
-"""Run by mpirun: trains a small network in several ways and prints what came of it, as JSON."""
+"""Run by mpirun: trains a small network in several ways and prints what came of it, as JSON.
+
+Each word is a case, WORKERS:EXCHANGE[,setting=value…], on the first ranks of the job.
+"""
 
 import hashlib
 import itertools
 import json
 import sys
+from typing import Any
 
 import torch
 from torch import nn
 
 from actionspan.parallel import ParallelSettings, make_replica
 from actionspan.parallel.launch import world
+from mpi.ranks import first_ranks, sleep_until_all_are_here
 
+SERVED = ("ps,", "ps_async,")  # by a rank more
 ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven for most ranks
 
 
 class Net(nn.Module):
     """Two paths as in MTN with a learned scalar between, parameters unused or frozen, a buffer."""
+
+    seen: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,11 +41,11 @@ class Net(nn.Module):
         return weight * conv.sigmoid() + (2 - weight) * self.dense(x).softmax(2) * self.frozen
 
 
-def train(name, settings, comm, optimiser_of, start=0) -> dict:
+def train(name, settings, comm, optimiser_of) -> dict[str, Any]:
     """Return the losses of all steps, the final weights and the ranks' digests of them."""
     torch.manual_seed(3)
     data, target = torch.randn(ROWS, 10, 7), torch.rand(ROWS, 10, 3)
-    torch.manual_seed(start + (comm.Get_rank() if comm is not None else 0))  # only rank 0 counts
+    torch.manual_seed(comm.Get_rank() if comm is not None else 0)  # only rank 0 counts
     model = Net()
     optimiser = optimiser_of(model.parameters())
     replica = make_replica(name, model, optimiser, settings, comm)
@@ -79,21 +87,35 @@ def sgd(parameters):
     return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
 
 
+SETTINGS = {"bucket_kib": int, "staleness": int, "overlap": bool, "wire": str, "auto_kib": int}
+
+
+def run(case: str, comm: Any) -> dict[str, Any]:
+    """Train as EXCHANGE[,setting=value…] says; or return the error, where it is refused."""
+    name, *changes = case.split(",")
+    values = dict(change.split("=") for change in changes)
+    optimiser = {"adam": adam, "sgd": sgd}[values.pop("optimiser", "adam")]
+    given: dict[str, Any] = {key: SETTINGS[key](value) for key, value in values.items()}
+    try:
+        return train(name, ParallelSettings(**{"bucket_kib": 1, **given}), comm, optimiser)
+    except ValueError as error:
+        return {"errors": comm.gather(str(error))}
+
+
 def main() -> None:
-    """Run each case named on the command line, as exchange[,setting=value…]."""
+    """Run each case named on the command line."""
     torch.set_num_threads(1)
-    comm = world()
-    for case in sys.argv[1:]:
-        name, *changes = case.split(",")
-        values = dict(change.split("=") for change in changes)
-        optimiser = {"adam": adam, "sgd": sgd}[values.pop("optimiser", "adam")]
-        kinds = {"bucket_kib": int, "staleness": int, "overlap": bool, "wire": str, "auto_kib": int}
-        settings = ParallelSettings(
-            **{"bucket_kib": 1, **{key: kinds[key](value) for key, value in values.items()}}
-        )
-        made = train(name, settings, None if name == "none" else comm, optimiser)
-        if comm.Get_rank() == 0:
-            print(json.dumps({"case": case, **made}), flush=True)
+    everyone = world()
+    rank, comms = everyone.Get_rank(), first_ranks(everyone)
+    for word in sys.argv[1:]:
+        workers, case = word.split(":")
+        ranks = int(workers) + case.startswith(SERVED)
+        if rank < ranks:
+            made = run(case, comms[ranks])
+        if rank == 0:
+            print(json.dumps({"case": word, **made}), flush=True)
+        sleep_until_all_are_here(everyone)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,108 +1,156 @@
-"""Classifiers trained on ranks: the bits of learners in one process, for every variant of AAVG."""
+"""Classifiers trained on ranks: the bits of learners in one process, for every variant of AAVG.
 
+One job of three ranks trains all but the command's own (`recognition_cases.py`).
+"""
+
+import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from actionspan.files.storage import read_tsv
-from actionspan.parallel.settings import ParallelSettings
-from actionspan.recognition.settings import PARTS, RecognitionSettings
-from actionspan.recognition.training import train
+from actionspan.parallel.settings import ExchangeName
+from actionspan.recognition.clip_store import Stream
+from actionspan.recognition.settings import PARTS
+from mpi.conftest import Mpirun
+from mpi.recognition_cases import Case, run
 from recognition.learning import TINY, kill_in_epoch, write_task
 
+CASES = Path(__file__).with_name("recognition_cases.py")
 FILES = ("model.pt", "scores.json")
-SMALL = {**TINY, "network": "efficientnet_lite0"}  # a third of resnet18's parameters
+VARIANTS = [(0, 2, 3), (1, -1, 2), (2, 1, 2), (2, -1, 3)]  # so many parts, steps, learners
+RESUMED = (1, 3)
+PEERS = [("ps_async", 1), ("periodic", 0)]  # and how many serve
+LINEAR = {"optimiser": "sgd", "batch_size": 5, "epochs": 2, "keep": "last"}
+LINEAR |= {"aavg": PARTS[1:]}
 
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """15 clips and 9 to validate: shares of learners differ, and so do ranks' shares of those."""
     return write_task(tmp_path_factory.mktemp("clips") / "clips.h5", training=5, validation=3)
 
 
-@pytest.fixture
-def on_ranks(mpirun, clips):
-    def run(ranks: int, out: Path, *flags: str, exchange: str = "aavg", more: int = 0) -> Path:
-        words = ["recognition", "train", "--clips", clips, "--out", out]
-        for key, value in SMALL.items():
-            name = key.replace("_", "-")
-            words += [f"--no-{name}"] if value is False else [f"--{name}", value]
-        words += ["--learners", ranks, "--exchange", exchange, *flags]
-        mpirun(ranks + more, ["-m", "actionspan"], *words, timeout=300)
-        return out
+@dataclass(frozen=True)
+class Runs:
+    """Folders of trainings, in this process (`alone/…`) and of one job of ranks (`ranks/…`)."""
 
-    return run
+    clips: Path
+    folder: Path
+
+    def case(
+        self,
+        name: str,
+        learners: int,
+        *,
+        exchange: ExchangeName = "aavg",
+        servers: int = 0,
+        stream: Stream = "rgb",
+        rgb: Path | None = None,
+        **settings: Any,
+    ) -> Case:
+        """Describe a training with the output `name` in the folder."""
+        return {
+            "clips": str(self.clips),
+            "out": str(self.folder / name),
+            "ranks": learners + servers,
+            "learners": learners,
+            "exchange": exchange,
+            "stream": stream,
+            "rgb_model": str(rgb) if rgb else None,
+            "settings": settings,
+        }
+
+    def alone(self, name: str, learners: int, **options: Any) -> Path:
+        """Train with all learners in this process; return the folder."""
+        run(self.case(name, learners, **options), None)
+        return self.folder / name
 
 
-def in_process(clips, out, learners, stream="rgb", rgb=None, **changed):
-    settings = RecognitionSettings(**{**SMALL, **changed})
-    parallel = ParallelSettings(
-        averaging_steps=settings.averaging_steps, average_state=settings.is_on("average_state")
-    )
-    train([clips], stream, settings, out, rgb_model=rgb, learners=learners, parallel=parallel)
-    return out
+@pytest.fixture(scope="module")
+def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """All that is trained on ranks, in one job; some of it begun in this process and killed."""
+    runs = Runs(clips, tmp_path_factory.mktemp("runs"))
+    cases = [
+        runs.case(f"ranks/{parts},{steps}", learners, aavg=PARTS[:parts], averaging_steps=steps)
+        for parts, steps, learners in VARIANTS
+    ]
+    rgb = runs.alone("rgb", 1) / "model.pt"
+    for parts in RESUMED:
+        options: dict[str, Any] = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
+        runs.alone(f"alone/{parts}", 2, **options)
+        with pytest.MonkeyPatch.context() as patch, kill_in_epoch(patch, 3):
+            runs.alone(f"ranks/{parts}", 2, **options)
+        cases.append(runs.case(f"ranks/{parts}", 2, **options))
+    cases += [
+        runs.case("ranks/averaged", 3, averaging_steps=1, **LINEAR),
+        runs.case("ranks/summed", 3, exchange="ring", **LINEAR),
+    ]
+    for exchange, servers in PEERS:
+        options = {"exchange": exchange, "servers": servers, "aavg": (), "epochs": 6}
+        cases.append(runs.case(f"ranks/{exchange}", 2, **options))
+    (runs.folder / "cases.json").write_text(json.dumps(cases))
+    mpirun(3, CASES, runs.folder / "cases.json", timeout=300)
+    return runs
 
 
 def same(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
-@pytest.mark.parametrize(
-    ("parts", "steps", "learners"),
-    [(0, 2, 3), (1, -1, 2), (2, 1, 2), (2, -1, 3)],
-)
-def test_ranks_and_one_process_give_the_same_bits(
-    clips, on_ranks, tmp_path, parts, steps, learners
-):
-    """15 clips and 9 to validate: shares of learners differ, and so do ranks' shares of those."""
-    flags = ["--aavg", *PARTS[:parts], f"--averaging-steps={steps}", "--stream=rgb"]
-    ranks = on_ranks(learners, tmp_path / "ranks", *flags)
-    options = {"aavg": PARTS[:parts], "averaging_steps": steps}
-    alone = in_process(clips, tmp_path / "alone", learners, **options)
+@pytest.mark.parametrize(("parts", "steps", "learners"), VARIANTS)
+def test_ranks_and_one_process_give_the_same_bits(runs, parts, steps, learners):
+    ranks, name = runs.folder / f"ranks/{parts},{steps}", f"alone/{parts},{steps}"
+    alone = runs.alone(name, learners, aavg=PARTS[:parts], averaging_steps=steps)
     assert same(ranks, alone)
     sent = [float(row["sent_bytes"]) for row in read_tsv(ranks / "log.tsv")]
     assert sent[0] > 0
     assert {row["sent_bytes"] for row in read_tsv(alone / "log.tsv")} == {"0"}
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-def test_what_one_process_began_ranks_end(clips, on_ranks, tmp_path, monkeypatch, parts):
+def test_the_command_on_ranks_gives_the_bits_of_one_process(mpirun, runs, clips, tmp_path):
+    """A real network, with the flags of the command line."""
+    words = ["recognition", "train", "--clips", clips, "--out", tmp_path, "--stream=rgb"]
+    words += ["--aavg", *PARTS[:2], "--averaging-steps=1"]
+    for key, value in {**TINY, "network": "efficientnet_lite0", "epochs": 2}.items():
+        name = key.replace("_", "-")
+        words += [f"--no-{name}"] if value is False else [f"--{name}", value]
+    mpirun(2, ["-m", "actionspan"], *words, "--learners=2", "--exchange=aavg", timeout=300)
+    options = {"network": "efficientnet_lite0", "aavg": PARTS[:2], "averaging_steps": 1}
+    assert same(tmp_path, runs.alone("alone/command", 2, epochs=2, **options))
+
+
+@pytest.mark.parametrize("parts", RESUMED)
+def test_ranks_go_on_where_one_process_was_killed(runs, parts):
     """A checkpoint holds each learner's own (Adam's moments, batch norms)."""
-    rgb = in_process(clips, tmp_path / "rgb", 1) / "model.pt"
-    options = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
-    whole = in_process(clips, tmp_path / "whole", 2, **options)
-    with kill_in_epoch(monkeypatch, 3):
-        in_process(clips, tmp_path / "out", 2, **options)
-    flags = ["--aavg", *PARTS[:parts], "--stream=flow", f"--rgb-model={rgb}"]
-    assert same(on_ranks(2, tmp_path / "out", *flags), whole)
+    assert same(runs.folder / f"ranks/{parts}", runs.folder / f"alone/{parts}")
 
 
-def test_averaging_after_each_step_is_summing_gradients(clips, on_ranks, tmp_path):
+def test_averaging_after_each_step_is_summing_gradients(runs):
     """With SGD, whose update is linear, and shares of equal size."""
-    flags = ["--stream=rgb", "--optimiser=sgd", "--batch-size=5", "--epochs=2", "--keep=last"]
-    flags += ["--aavg", *PARTS[1:]]
-    averaged = on_ranks(3, tmp_path / "averaged", *flags, "--averaging-steps=1")
-    summed = on_ranks(3, tmp_path / "summed", *flags, exchange="ring")
     one, two = (
-        torch.load(out / "model.pt", weights_only=True)["state_dict"] for out in (averaged, summed)
+        torch.load(runs.folder / f"ranks/{name}/model.pt", weights_only=True)["state_dict"]
+        for name in ("averaged", "summed")
     )
     for name, value in one.items():
         if "running" not in name:  # the ring keeps the statistics of its first rank
             torch.testing.assert_close(value, two[name], rtol=1e-2, atol=1e-4)
 
 
-@pytest.mark.parametrize(("exchange", "more"), [("ps_async", 1), ("periodic", 0)])
-def test_peers_train_too(on_ranks, tmp_path, exchange, more):
-    flags = ["--stream=rgb", "--aavg", "--epochs=6"]
-    out = on_ranks(2, tmp_path / "out", *flags, exchange=exchange, more=more)
-    rows = read_tsv(out / "log.tsv")
+@pytest.mark.parametrize("exchange", [exchange for exchange, _ in PEERS])
+def test_peers_train_too(runs, exchange):
+    rows = read_tsv(runs.folder / f"ranks/{exchange}/log.tsv")
     losses = [float(row["training_loss"]) for row in rows]
     assert losses[-1] < losses[0]
     spent, exchanged = (
         sum(float(row[f"{name}seconds"]) for row in rows) for name in ("", "communication_")
     )
+    print(exchanged / spent)
     assert exchanged < 0.95 * spent  # a learner's: a server does nothing but wait
 
 
@@ -118,7 +166,7 @@ def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
 def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
     words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]
     words += ["--exchange", exchange, "--epochs=1", "--aavg", "--input-size=64"]
-    words += ["--no-pretrained"]
+    words += ["--no-pretrained", "--validation-samples=1", "--final-samples=1"]
     done = subprocess.run(
         [sys.executable, "-m", "actionspan", *map(str, words)],
         capture_output=True,

@@ -1,13 +1,14 @@
 """Many ranks train as one: the same trajectory, whatever the exchange."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from mpi import replica_cases
 
 CASES = Path(__file__).with_name("replica_cases.py")
 SYNCHRONOUS = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
@@ -26,37 +27,50 @@ RANKS = (2, 3, 5)
 BY_SGD = ("ring", "ps_sharded", "mpi", "ps_async,staleness=0")
 
 
-def parsed(output: str) -> dict[str, dict]:
-    rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return {row["case"]: row for row in rows}
+ON_MANY = ("ring", "ring,overlap=1", "ps_sharded", "ps_async,staleness=0")
+REPEATED = [(workers, case) for workers in RANKS[:-1] for case in VARIANTS]
+REPEATED += [(RANKS[-1], case) for case in ON_MANY]
+STALENESS = (1, 2, 100)
+REFUSED = ("ps_async,wire=float16", "ps_async,overlap=1", "mpi,wire=float16")
+HALF = [
+    f"{name},wire={wire}"
+    for name in ("ring", "ps_sharded", "ps_worker", "auto")
+    for wire in ("float16", "bfloat16")
+]
 
 
 @cache
 def alone(optimiser: str) -> dict:
     """One process that knows nothing of ranks."""
-    words = [sys.executable, str(CASES), f"none,optimiser={optimiser}"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-    (made,) = parsed(done.stdout).values()
-    return made
+    return replica_cases.run(f"none,optimiser={optimiser}", None)
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun):
-    """All variants, run twice, on `workers` workers."""
+def jobs(mpirun) -> tuple[dict[str, dict], dict[str, dict]]:
+    """What came of all cases, WORKERS:CASE, in one job; and of a second one with most of them."""
+    twice = [f"{workers}:{case},optimiser=adam" for workers, case in REPEATED]
+    once = [f"{RANKS[-1]}:{case},optimiser=adam" for case in VARIANTS if case not in ON_MANY]
+    once += [f"{workers}:{case},optimiser=sgd" for workers in RANKS for case in BY_SGD]
+    once += [f"4:ps_async,staleness={bound}" for bound in STALENESS]
+    once += [f"2:{case}" for case in REFUSED] + [f"3:{case}" for case in HALF]
 
-    @cache
-    def run(workers: int) -> tuple[dict[str, dict], dict[str, dict]]:
-        words = [f"{case},optimiser=adam" for case in VARIANTS]
-        words += [f"{case},optimiser=sgd" for case in BY_SGD]
-        served = [word for word in words if word.startswith(("ps,", "ps_async,"))]
-        others = [word for word in words if word not in served]
-        made: tuple[dict[str, dict], dict[str, dict]] = ({}, {})
-        for once in made:
-            once.update(parsed(mpirun(workers, CASES, *others, timeout=120).stdout))
-            once.update(parsed(mpirun(workers + 1, CASES, *served, timeout=120).stdout))
-        return made
+    def run(*words: str) -> dict[str, dict]:
+        lines = mpirun(max(RANKS) + 1, CASES, *words, timeout=600).stdout.splitlines()
+        rows = [json.loads(line) for line in lines if line.startswith("{")]
+        return {row["case"]: row for row in rows}
 
-    return run
+    return run(*twice, *once), run(*twice)
+
+
+@pytest.fixture(scope="module")
+def trained(jobs) -> Callable[[int], dict[str, dict]]:
+    """The cases of the first job on so many workers."""
+
+    def on(workers: int) -> dict[str, dict]:
+        start = f"{workers}:"
+        return {case[len(start) :]: row for case, row in jobs[0].items() if case.startswith(start)}
+
+    return on
 
 
 @pytest.mark.parametrize(
@@ -64,7 +78,7 @@ def trained(mpirun):
 )
 @pytest.mark.parametrize("workers", RANKS)
 def test_the_trajectory_is_that_of_one_rank(trained, workers, case, optimiser):
-    made, reference = trained(workers)[0][f"{case},optimiser={optimiser}"], alone(optimiser)
+    made, reference = trained(workers)[f"{case},optimiser={optimiser}"], alone(optimiser)
     assert len(made["losses"]) == 50
     np.testing.assert_allclose(made["losses"], reference["losses"], rtol=0, atol=1e-5)
     np.testing.assert_allclose(made["weights"], reference["weights"], rtol=0, atol=1e-5)
@@ -74,17 +88,22 @@ def test_the_trajectory_is_that_of_one_rank(trained, workers, case, optimiser):
 
 @pytest.mark.parametrize("case", VARIANTS)
 @pytest.mark.parametrize("workers", RANKS)
-def test_all_ranks_hold_the_same_bits_and_a_second_run_repeats_them(trained, workers, case):
-    first, second = (once[f"{case},optimiser=adam"] for once in trained(workers))
+def test_all_ranks_hold_the_same_bits(trained, workers, case):
+    row = trained(workers)[f"{case},optimiser=adam"]
     served = case.startswith(("ps_async", "ps")) and not case.startswith(("ps_w", "ps_s"))
-    assert len(first["digests"]) == workers + served
-    assert len(set(first["digests"])) == 1
+    assert len(row["digests"]) == workers + served
+    assert len(set(row["digests"])) == 1
+    assert row["worker"] == [None if served else 0, workers]
+
+
+@pytest.mark.parametrize(("workers", "case"), REPEATED)
+def test_a_second_job_has_the_same_bits(jobs, workers, case):
+    first, second = (job[f"{workers}:{case},optimiser=adam"] for job in jobs)
     assert first["digests"] == second["digests"]
-    assert first["worker"] == [None if served else 0, workers]
 
 
-def test_overlapped_buckets_give_the_same_bits_as_those_exchanged_afterwards(trained):
-    made = trained(3)[0]
+def test_overlap_does_not_change_the_bits(trained):
+    made = trained(3)
     for name in ("ring", "mpi", "gloo", "ps_sharded"):
         one, two = (
             made[f"{case},optimiser=adam"]["digests"] for case in (name, f"{name},overlap=1")
@@ -93,7 +112,7 @@ def test_overlapped_buckets_give_the_same_bits_as_those_exchanged_afterwards(tra
 
 
 def test_the_bucket_size_decides_how_many_there_are(trained):
-    made = trained(2)[0]
+    made = trained(2)
     sizes = made["ring,optimiser=adam"]["reports"][0]["bucket_bytes"]
     whole = made["ring,bucket_kib=4096,optimiser=adam"]["reports"][0]["bucket_bytes"]
     assert len(sizes) > 2
@@ -103,9 +122,9 @@ def test_the_bucket_size_decides_how_many_there_are(trained):
 
 
 @pytest.mark.parametrize("case", ["ring", "ps_sharded", "ps", "ps_async,staleness=0"])
-def test_what_ranks_send_is_told(trained, case):
+def test_bytes_that_ranks_send(trained, case):
     """Per step, of K bytes: ring and sharded server 2(n - 1)·K in all, a server 2n·K."""
-    made = trained(3)[0]
+    made = trained(3)
     row = made[f"{case},optimiser=adam"]
     sent = sum(report["sent_bytes"] for report in row["reports"])
     whole = sum(made["ring,optimiser=adam"]["reports"][0]["bucket_bytes"])  # with 11 flags
@@ -121,29 +140,25 @@ def test_what_ranks_send_is_told(trained, case):
 @pytest.mark.parametrize("case", ["ring", "ps", "ps_async,staleness=0"])
 def test_buffers_are_those_of_the_first_worker(trained, case):
     batches = [16 if step % 3 < 2 else 14 for step in range(50)]
-    made = trained(3)[0][f"{case},optimiser=adam"]
+    made = trained(3)[f"{case},optimiser=adam"]
     assert made["seen"] == sum(rows // 3 for rows in batches)
 
 
 def test_the_bound_of_a_synchronous_server_lets_no_gradient_age(trained):
-    report = trained(3)[0]["ps_async,staleness=0,optimiser=adam"]["reports"][0]
+    report = trained(3)["ps_async,staleness=0,optimiser=adam"]["reports"][0]
     assert set(report["staleness"]) == {"0"}
 
 
-@pytest.mark.parametrize(
-    "case", ["ps_async,wire=float16", "ps_async,overlap=1", "mpi,wire=float16"]
-)
-def test_what_an_exchange_does_not_do_is_refused(mpirun, case):
-    done = mpirun(2, CASES, case, check=False)
-    assert done.returncode != 0
-    assert "ValueError: " in done.stderr
-    assert "float32" in done.stderr
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_an_exchange_does_not_do_is_refused(trained, case):
+    errors = trained(2)[case]["errors"]
+    assert len(errors) == 2 + case.startswith("ps_async")
+    assert all("float32" in error for error in errors)
 
 
-@pytest.mark.parametrize("bound", [1, 2, 100])
-def test_no_gradient_is_staler_than_the_bound(mpirun, bound):
-    made = parsed(mpirun(5, CASES, f"ps_async,staleness={bound}", timeout=60).stdout)
-    (row,) = made.values()
+@pytest.mark.parametrize("bound", STALENESS)
+def test_no_gradient_is_staler_than_the_bound(trained, bound):
+    row = trained(4)[f"ps_async,staleness={bound}"]
     ages = {int(age): count for age, count in row["reports"][0]["staleness"].items()}
     assert max(ages) <= bound
     assert 0 < sum(ages.values()) <= 4 * 50
@@ -154,12 +169,9 @@ def test_no_gradient_is_staler_than_the_bound(mpirun, bound):
     assert row["losses"][-1] < row["losses"][0] * 0.7
 
 
-def test_half_precision_on_the_wire_costs_little_and_keeps_ranks_equal(mpirun):
-    words = [f"{name},wire={wire}" for name in ("ring", "ps_sharded", "ps_worker", "auto")
-             for wire in ("float16", "bfloat16")]  # fmt: skip
-    made = parsed(mpirun(3, CASES, *words, timeout=60).stdout)
-    reference = alone("adam")
-    for word in words:
+def test_half_precision_on_the_wire_costs_little_and_keeps_ranks_equal(trained):
+    made, reference = trained(3), alone("adam")
+    for word in HALF:
         assert len(set(made[word]["digests"])) == 1
         off = np.abs(np.array(made[word]["losses"]) - reference["losses"]).max()
         assert 1e-8 < off < 2e-3, word

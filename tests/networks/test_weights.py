@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_named(state):
         fill(network, lacking, "x.pth")
     with pytest.raises(InputError, match=r"x\.pth: .*has the unknown layer9\.weight"):
         fill(network, state | {"layer9.weight": torch.zeros(1)}, "x.pth")
-    with pytest.raises(InputError, match=r"conv2_3x3\.weight has shape \(2, 2\), the encoder"):
+    with pytest.raises(InputError, match=r"conv2_3x3\.weight has shape \(2, 2\), the network"):
         fill(network, state | {"conv2_3x3.weight": torch.zeros(2, 2)}, "x.pth")
 
 
@@ -81,7 +81,7 @@ def test_files_that_could_run_code_or_are_damaged_are_refused(tmp_path):
     (tmp_path / "a.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="not a safetensors file"):
         load_state("bn_inception", tmp_path / "a.safetensors", "last_linear")
-    with pytest.raises(InputError, match="no such checkpoint"):
+    with pytest.raises(InputError, match="no such file"):
         load_state("bn_inception", tmp_path / "none.pth", "last_linear")
 
 

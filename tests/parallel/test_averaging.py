@@ -25,6 +25,8 @@ OPTIMISERS = {
 class Net(nn.Module):
     """Batch norm, dropout, a frozen and an unused parameter, buffers of several types."""
 
+    seen: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv1d(3, 6, 3)
@@ -148,7 +150,7 @@ def test_parameters_alone_are_averaged_where_that_is_asked():
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
-@pytest.mark.parametrize("idle", [(0,), (1,), (0, 1, 2)])
+@pytest.mark.parametrize("idle", [(0,), (1,), (0, 1), (0, 1, 2)])
 def test_a_learner_without_gradients_counts_as_one_whose_state_is_zero(optimiser, idle):
     learners = learners_after(3, 2, OPTIMISERS[optimiser], idle)
     states = [state_tensors(one) for one in learners]
@@ -187,17 +189,26 @@ def test_variances_keep_their_digits_where_the_printed_form_loses_them(offset, p
         norm.running_var.copy_(1e-4 * torch.rand(6, generator=generator))
     means = [one.model.norm.running_mean.clone() for one in learners]
     variances = [one.model.norm.running_var.clone() for one in learners]
-    exact = []
+    values = []
     for channel in range(6):
         m = [Fraction(float(one[channel])) for one in means]
         v = [Fraction(float(one[channel])) for one in variances]
-        exact.append(float(sum(v) / 3 + sum((x - sum(m) / 3) ** 2 for x in m) / 3))
+        values.append(float(sum(v) / 3 + sum((x - sum(m) / 3) ** 2 for x in m) / 3))
     average(learners, ring_sum, 3, whole_state=True)
     found = learners[0].model.norm.running_var
-    exact = torch.tensor(exact, dtype=torch.float64)
+    exact = torch.tensor(values, dtype=torch.float64)
     assert torch.allclose(found.double(), exact, rtol=1e-6, atol=0)
     printed = printed_variance(means, variances, printed_in).double()
     assert ((printed - exact).abs() / exact).max() > 0.1
+
+
+@pytest.mark.parametrize("whole_state", [False, True])
+def test_learners_keep_their_own_frozen_parameters(whole_state):
+    learners = learners_after(3, 2, OPTIMISERS["adam"])
+    for number, learner in enumerate(learners):
+        learner.model.frozen.data.fill_(number)
+    average(learners, ring_sum, 3, whole_state)
+    assert [learner.model.frozen.tolist() for learner in learners] == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_the_mean_of_whole_numbers_is_rounded():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from actionspan.plan.workflow import Plan, make_plan
+from actionspan.plan.workflow import Plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +40,6 @@ def planned(config: dict[str, Any]) -> Callable[..., Plan]:
 
     def plan(changes: dict[str, Any] | None = None) -> Plan:
         schema = ROOT / "workflow/schemas/config.schema.yaml"
-        return make_plan(merged(config, changes or {}), schema, "config.yaml")
+        return Plan(merged(config, changes or {}), schema, "config.yaml")
 
     return plan

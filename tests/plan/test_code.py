@@ -1,5 +1,6 @@
 """The files that a rule's code depends on: all of them, and none of anybody else's."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -75,8 +76,8 @@ def test_modules_that_are_imported_by_their_names_count(package):
 
 def test_each_file_is_parsed_once(package, monkeypatch):
     parsed = []
-    parse = code.ast.parse
-    monkeypatch.setattr(code.ast, "parse", lambda text: parsed.append(text) or parse(text))
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda text: parsed.append(text) or parse(text))
     code._imported.cache_clear()
     for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
         source_files(module)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -62,7 +62,6 @@ def test_features_of_mirrored_actionness_are_mirrored():
     np.testing.assert_allclose(one[16:], two[16:][::-1], rtol=1e-5)
 
 
-@settings(deadline=None)
 @given(
     hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1)),
     st.lists(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.proposals import group_actionness
@@ -36,7 +36,6 @@ def test_nothing_above_any_level():
     assert group_actionness([], [0.5], [0.5]).shape == (0, 2)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 8).map(lambda level: level / 8), max_size=20),
     st.lists(st.sampled_from([0.125, 0.3, 0.5, 0.9]), max_size=3),

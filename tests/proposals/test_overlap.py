@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.proposals import temporal_iou
@@ -35,7 +35,6 @@ def test_shape_and_order_of_the_matrix():
     assert temporal_iou([], second).shape == (0, 2)
 
 
-@settings(deadline=None)
 @given(st.lists(SEGMENT, min_size=1, max_size=5), st.lists(SEGMENT, min_size=1, max_size=5))
 def test_symmetric_in_range_and_equal_to_the_slow_one(first, second):
     matrix = temporal_iou(first, second)
@@ -45,7 +44,6 @@ def test_symmetric_in_range_and_equal_to_the_slow_one(first, second):
     np.testing.assert_allclose(matrix, slow, rtol=1e-6, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(SEGMENT.filter(lambda pair: pair[0] < pair[1]))
 def test_a_segment_is_exactly_itself(segment):
     assert temporal_iou([segment], [segment]).item() == 1.0

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -92,7 +92,6 @@ def test_keeps_the_best():
     assert best_scores.prod(axis=1).min() >= scores[1000:].prod(axis=1).max()
 
 
-@settings(deadline=None)
 @given(
     PROBABILITIES,
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
@@ -140,6 +139,16 @@ def test_a_video_of_one_bin_has_no_candidates():
     assert found.segments.shape == (0, 2)
     assert found.features.shape == (0, 32)
     assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
+
+
+def test_features_are_those_of_the_actionness():
+    probabilities = np.random.default_rng(3).random((30, 3), dtype=np.float32)
+    found = video_candidates(probabilities, CandidateSettings(candidates=20))
+    segments, scores = generate_candidates(probabilities, CandidateSettings(candidates=20))
+    slow = [oracle.bsp(probabilities[:, 1].tolist(), segment) for segment in segments.tolist()]
+    np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.segments, segments.astype(np.float32))
+    np.testing.assert_array_equal(found.scores, scores.astype(np.float32))
 
 
 def test_perfect_probabilities_give_the_truth_first():

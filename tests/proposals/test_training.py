@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
@@ -93,11 +93,18 @@ def test_classes_that_are_small_or_empty(counts, expected):
     assert classes(targets[sample]) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=60))
 def test_rates_are_shares_and_never_all_zero(targets):
     rates = sampling_rates(np.array(targets), EvaluatorSettings())
     assert ((rates > 0) & (rates <= 1)).all()
+
+
+def test_each_class_that_is_there_gives_a_sample():
+    """Even where its ratio stands for less than half a candidate."""
+    targets = np.array([1.0] + [0.4] * 10)
+    setting = EvaluatorSettings(middle_ratio=0.1)
+    sample = balanced_sample(targets, setting, np.random.default_rng(0))
+    assert sorted(targets[sample].tolist()) == [0.4, 1.0]
 
 
 def test_weights_change_the_loss():
@@ -105,8 +112,8 @@ def test_weights_change_the_loss():
     prediction = torch.tensor([0.5, 0.5, 0.5, 0.5])
     target = torch.tensor([0.5, 1.0, 0.0, 0.3])
     each = torch.tensor([0.0, 0.125, 0.125, 0.02])  # half the squared error
-    for weight in ([1.0, 0, 0, 0], [0.0, 1, 0, 0], [1.0, 1, 1, 1], [0.25, 1, 0.5, 0]):
-        weight = torch.tensor(weight)
+    for values in ([1.0, 0, 0, 0], [0.0, 1, 0, 0], [1.0, 1, 1, 1], [0.25, 1, 0.5, 0]):
+        weight = torch.tensor(values)
         expected = float((each * weight).sum() / weight.sum())
         assert float(weighted_loss(prediction, target, weight)) == pytest.approx(expected)
     assert float(weighted_loss(prediction, target, torch.zeros(4))) == 0.0

@@ -15,7 +15,9 @@ import torch
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.writing import result_rows
@@ -215,7 +217,7 @@ def test_only_broken_files_is_exit_2_and_no_output(trained, tmp_path, capsys):
     broken.write_bytes(trained.videos[0].read_bytes()[:3000])
     assert propose(tmp_path / "out", broken, "--model", trained.model) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "actionspan propose: no proposals: none of the 1 videos could be read"
+        "actionspan propose: no proposals: not one of the 1 videos could be read"
     )
     assert not (tmp_path / "out").exists()
 
@@ -257,7 +259,7 @@ def test_motion_grouping_needs_no_model(trained, tmp_path):
     [
         (lambda folder: folder.mkdir(), "no model.pt in this folder"),
         (lambda folder: None, "no such file"),
-        (lambda folder: folder.write_text("model"), "not a whole file of torch.save"),
+        (lambda folder: folder.write_text("model"), "not a complete torch.save file"),
     ],
     ids=["empty folder", "missing", "text"],
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from actionspan.recognition import training
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.settings import option
+from networks.tiny import TINY_NETWORK
 
 STACK = 2
 LEVELS = {"bright": 200, "dark": 50, "background": 120}
-TINY = {
-    "network": "resnet18",
+TINY: dict[str, Any] = {
+    "network": TINY_NETWORK,
     "pretrained": False,
     "input_size": 64,
     "epochs": 3,
@@ -28,8 +31,15 @@ TINY = {
 }
 
 
-def tiny(**changed: object) -> RecognitionSettings:
-    return RecognitionSettings(**{**TINY, **changed})
+@dataclass(frozen=True, kw_only=True)
+class AnyNetwork(RecognitionSettings):
+    """Settings that also take a network which only tests have registered."""
+
+    network: str = option(TINY_NETWORK, "any network")
+
+
+def tiny(**changed: Any) -> RecognitionSettings:
+    return AnyNetwork(**{**TINY, **changed})
 
 
 def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = STACK) -> Path:

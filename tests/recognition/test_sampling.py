@@ -18,9 +18,10 @@ from actionspan.recognition.sampling import (
     read_sample,
     training_sample,
 )
-from actionspan.video.optical_flow import compute_flow, dequantise, quantise
+from actionspan.video.optical_flow import compute_flow, quantise
 from actionspan.video.settings import FlowSettings
 from recognition.conftest import HEIGHT, WIDTH
+from video.test_optical_flow import dequantise
 
 ROOT_CODES = st.integers(1, 255)
 

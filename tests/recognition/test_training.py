@@ -56,14 +56,23 @@ def column(out: Path, name: str) -> list[float]:
     return [float(row[name]) for row in rows(out)]
 
 
-@pytest.mark.parametrize("stream", ["rgb", "flow"])
-@pytest.mark.parametrize("learners", [1, 2])
-def test_what_differs_is_learned(learn, clips, stream, learners):
-    options = {"epochs": 12, "learning_rate": 0.001, "aavg": ()}
+@pytest.mark.parametrize(
+    ("network", "stream", "learners", "epochs"),
+    [
+        ("tiny", "rgb", 1, 12),
+        ("tiny", "rgb", 2, 12),
+        ("tiny", "flow", 1, 12),
+        ("tiny", "flow", 2, 12),
+        ("resnet18", "flow", 1, 3),
+    ],
+)
+def test_what_differs_is_learned(learn, clips, network, stream, learners, epochs):
+    options = {"network": network, "epochs": epochs, "aavg": ()}
+    options["learning_rate"] = 0.001 if network == "tiny" else 0.0003
     out = learn(stream=stream, learners=learners, **options)
     scores = json.loads((out / "scores.json").read_text())
     assert scores["accuracy"] == 1.0
-    assert f"adam at 0.001, {learners} learner" in scores["trained"]
+    assert f"adam at {options['learning_rate']}, {learners} learner" in scores["trained"]
     assert scores["classes"] == ["bright", "dark", "background"]
     store = ClipStore([clips])
     chosen = [clip for clip in store.clips if clip.subset == "validation"]
@@ -135,8 +144,9 @@ def test_a_checkpoint_of_other_settings_is_not_used(learn, monkeypatch, capsys):
 
 def test_flow_starts_from_the_rgb_network(learn):
     """With a learning rate of almost nothing the flow network is what it started from."""
-    rgb = learn("rgb") / "model.pt"
+    rgb = learn("rgb", network="resnet18", epochs=1) / "model.pt"
     still = {"epochs": 1, "learning_rate": 1e-20, "optimiser": "sgd", "keep": "last"}
+    still["network"] = "resnet18"
     flow = learn("flow", stream="flow", rgb=rgb, **still) / "model.pt"
     before, after = (torch.load(path, weights_only=True)["state_dict"] for path in (rgb, flow))
     kernel = before["conv1.weight"].mean(dim=1, keepdim=True).repeat(1, 2 * STACK, 1, 1)
@@ -181,10 +191,10 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
         learn(stream="flow")
     with pytest.raises(InputError, match=r"none.pt: no such file"):
         learn(stream="flow", rgb=tmp_path / "none.pt")
-    other = learn("other", network="resnet34", epochs=1) / "model.pt"
-    with pytest.raises(InputError, match=r"a resnet34, but the flow network is a resnet18"):
-        learn(stream="flow", rgb=other)
     named = torch.load(learn("rgb", epochs=1) / "model.pt", weights_only=True)
+    torch.save({**named, "network": "resnet34"}, tmp_path / "other.pt")
+    with pytest.raises(InputError, match=r"a resnet34, but the flow network is a tiny"):
+        learn(stream="flow", rgb=tmp_path / "other.pt")
     torch.save({**named, "classes": ["a", "b", "c"]}, tmp_path / "named.pt")
     with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
         learn(stream="flow", rgb=tmp_path / "named.pt")
@@ -194,7 +204,7 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     with pytest.raises(InputError, match=r"the training loss is nan in epoch 1; lower learning_r"):
         learn(learning_rate=1e30, epochs=1)
     with pytest.raises(InputError, match="resnet18: no weights come with it; give a checkpoint"):
-        learn(pretrained=True)
+        learn(network="resnet18", pretrained=True)
     with pytest.raises(InputError, match=r"mine.pt: not used with pretrained false; leave out"):
         train([clips], "rgb", tiny(), tmp_path / "out", weights=tmp_path / "mine.pt")
 
@@ -205,10 +215,11 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
 def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
     path = tmp_path / "model.pt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"model.pt: not a whole file of torch.save"):
+    public = tiny(network="resnet18", pretrained=True)
+    with pytest.raises(InputError, match=r"model.pt: not a complete torch.save file"):
         learn(stream="flow", rgb=path)
     with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
-        train([clips], "rgb", tiny(pretrained=True), tmp_path / "out", weights=path)
+        train([clips], "rgb", public, tmp_path / "out", weights=path)
 
 
 def test_classes_without_training_clips_are_named(tmp_path, capsys):

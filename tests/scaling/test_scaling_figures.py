@@ -146,7 +146,7 @@ def test_ticks_that_are_too_close_are_left_out():
     ("change", "message"),
     [
         (lambda model: model.pop("ps"), "not fitted to these times, which have ps, ring"),
-        (lambda model: model["ring"].pop("curve"), "ring has no 'curve'; fit it anew"),
+        (lambda model: model["ring"].pop("curve"), "ring has no 'curve'; fit it again"),
         (lambda model: model["ps"].update(ranks=[2, 3]), r"on \[2, 3\] ranks, not \[2, 4\]"),
         (lambda model: model.update(ring=7), "ring has no 'T'"),
     ],

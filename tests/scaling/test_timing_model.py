@@ -211,7 +211,7 @@ def test_the_record_is_json_of_exchange_names(single):
     assert list(model["ps"])[:7] == ["T", "C", "P", "rank", "r2", "measured", "paper_fit"]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     exchange=st.sampled_from(EXCHANGES),
     parameters=st.tuples(SECONDS, SECONDS, SECONDS),
@@ -246,7 +246,7 @@ def test_the_order_of_rows_and_the_unit_of_time_do_not_matter(
     assert changed["r2"] == (entry["r2"] and pytest.approx(entry["r2"], abs=1e-6))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(parameters=st.tuples(SECONDS, SECONDS, SECONDS), shift=st.floats(-500, 500), ranks=RANKS)
 def test_a_ring_is_the_same_for_every_split_of_its_parameters(parameters, shift, ranks):
     """T + d, C + d, P - d: the same run times, so the same answer."""

@@ -51,7 +51,7 @@ def videos(draw):
     rule=st.sampled_from(["bsn", "mtn"]),
     ratio=st.floats(0, 0.5),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     segments, duration = video
     options = {"steps": steps, "rule": rule, "boundary_ratio": ratio}
@@ -65,7 +65,6 @@ def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
 
 
 @given(video=videos())
-@settings(deadline=None)
 def test_the_order_of_instances_does_not_matter_and_none_gives_no_positive(video):
     segments, duration = video
     np.testing.assert_array_equal(
@@ -112,7 +111,6 @@ def test_two_instances_do_not_add_up_within_a_bin():
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-@settings(deadline=None)
 def test_mtn_actionness_is_one_minus_start_minus_end_inside_the_instance_only(one, two):
     # TRAP: 1 - g_s - g_e for every region, as paper 001 prints it, calls background an action.
     start, end = sorted((one, two))
@@ -188,7 +186,6 @@ def test_positives_on_the_real_training_videos(shared_data):
     rule=st.sampled_from(["bsn", "mtn"]),
     sigma=st.floats(0.5, 20),
 )
-@settings(deadline=None)
 def test_soft_labels_are_the_largest_gaussian_of_all_instances(video, steps, rule, sigma):
     segments, duration = video
     labels = soft_boundary_labels(segments, duration, steps=steps, rule=rule, sigma=sigma)
@@ -216,7 +213,6 @@ def test_soft_labels_by_hand():
 
 
 @given(video=videos(), rule=st.sampled_from(["bsn", "mtn"]), ratio=st.floats(0, 0.5))
-@settings(deadline=None)
 def test_no_softness_is_hard_labels(video, rule, ratio):
     options = {"rule": rule, "boundary_ratio": ratio}
     np.testing.assert_array_equal(
@@ -225,7 +221,6 @@ def test_no_softness_is_hard_labels(video, rule, ratio):
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.5, 3))
-@settings(deadline=None)
 def test_every_boundary_is_a_positive_somewhere(place, sigma):
     """At half a bin's distance exp(-1/8 / sigma²) is above ½ from sigma = 0.43 on."""
     labels = soft_boundary_labels(np.array([[place, place]]), 1.0, sigma=sigma)

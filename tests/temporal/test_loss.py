@@ -4,15 +4,16 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.temporal import weighted_binary_loss
-from actionspan.temporal.loss import EPSILON, boundary_loss
+from actionspan.temporal.loss import boundary_loss
+
+EPSILON = 1e-5  # inside the logarithms; not imported, so that a change of it is seen
 
 
 @given(st.integers(1, 19), st.integers(0, 2**31))
-@settings(deadline=None)
 def test_it_is_half_the_mean_over_positives_and_half_that_over_negatives(positives, seed):
     generator = torch.Generator().manual_seed(seed)
     probability = torch.rand(2, 10, generator=generator, dtype=torch.float64)
@@ -117,7 +118,6 @@ def loss_of_before(probability, label, whole=None):
 
 
 @given(st.integers(0, 300), st.integers(0, 2**31), st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_hard_labels_give_the_bits_of_before(positives, seed, soft, shared):
     generator = torch.Generator().manual_seed(seed)
     label = torch.zeros(300)

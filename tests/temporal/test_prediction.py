@@ -98,7 +98,7 @@ def test_what_is_no_model_is_one_line(tmp_path):
     with pytest.raises(InputError, match="none.pt: no such file"):
         load_model(tmp_path / "none.pt")
     (tmp_path / "text.pt").write_text("not a model")
-    with pytest.raises(InputError, match=r"text.pt: not a whole file"):
+    with pytest.raises(InputError, match=r"text.pt: not a complete torch"):
         load_model(tmp_path / "text.pt")
     write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
     with pytest.raises(InputError, match=r"other.pt: not a model of 'actionspan temporal train'"):
@@ -110,7 +110,7 @@ def test_what_is_no_model_is_one_line(tmp_path):
 def test_a_truncated_model_is_one_line(model_path):
     whole = model_path.read_bytes()
     model_path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"model.pt: not a whole file"):
+    with pytest.raises(InputError, match=r"model.pt: not a complete torch"):
         load_model(model_path)
 
 

@@ -20,8 +20,8 @@ def test_by_hand():
         for parameter in model.parameters():
             parameter.zero_()
         model.first.weight[0, 0, 1] = 1
-        for layer in model.layers:
-            layer.weight[0, 0, 0] = 1
+        for layer in model.layers.children():
+            layer.get_parameter("weight")[0, 0, 0] = 1
         model.last.weight[:, 0, 0] = torch.tensor([1.0, 2.0, -1.0])
     features = torch.zeros(1, 40, 1, dtype=torch.float64)
     features[0, 10] = 3

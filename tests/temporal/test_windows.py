@@ -90,6 +90,21 @@ def test_windows_that_hold_too_little_of_an_instance_are_left_out(windowed):
         assert (index in used) == (held > 0.9)
 
 
+def test_a_window_that_holds_exactly_the_coverage_is_left_out(windowed):
+    """Windows of video a begin at 0, 10, 20 and 25; the second holds 5 of the 10 seconds."""
+    folder, rows, _ = windowed
+    changed = [
+        replace(one, instances=(Instance(start=5.0, end=15.0, label="act"),))
+        for one in read_annotations(folder / "annotations.json")
+    ]
+    write_annotations(folder / "annotations.json", changed)
+    windows = [index for index, row in enumerate(rows) if row[0] == "a"]
+    assert [rows[index][1] for index in windows] == [0, 10, 20, 25]
+    for coverage, used in ((0.5, windows[:1]), (0.49, windows[:2])):
+        training = read(folder, window_coverage=coverage).training.tolist()
+        assert [index for index in training if index in windows] == used
+
+
 def test_no_window_to_train_on_is_one_line(windowed):
     folder, _, _ = windowed
     known = read_annotations(folder / "annotations.json")

@@ -8,6 +8,8 @@ from typing import Any
 import av
 import numpy as np
 
+from own_process import in_own_process, needs_own_process
+
 HEIGHT, WIDTH = 64, 128
 BITS, SIDE = 12, 16  # 2 rows of 6 squares, black or white
 
@@ -66,6 +68,24 @@ def encode(
         container: Name of FFmpeg's muxer.
         container_options: The muxer's.
     """
+    if needs_own_process(codec):
+        in_own_process(
+            encode,
+            path,
+            frames,
+            codec=codec,
+            rate=rate,
+            stamps=stamps,
+            tick=tick,
+            pixels=pixels,
+            size=size,
+            options=options,
+            b_frames=b_frames,
+            key_every=key_every,
+            container=container,
+            container_options=container_options,
+        )
+        return path
     unit = tick or Fraction(1, rate)
     with av.open(str(path), "w", format=container, options=container_options or {}) as file:
         stream: Any = file.add_stream(codec, rate=rate, options=options or {})

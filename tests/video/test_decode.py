@@ -6,6 +6,7 @@ import tracemalloc
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -113,6 +114,9 @@ def test_an_edit_list_hides_frames_and_leaves_no_stale_ones(trimmed, tmp_path):
         container_options={"use_editlist": "1", "avoid_negative_ts": "disabled"},
     )
     numbers, seconds = decoded(path)
+    timeline = read_timeline(path)
+    assert len(timeline) == FRAMES - trimmed
+    assert not timeline.continuous
     assert numbers == list(range(trimmed, FRAMES))
     np.testing.assert_allclose(seconds, np.arange(FRAMES - trimmed) / 25, atol=1e-9)
 
@@ -159,10 +163,32 @@ def test_narrow_frames_that_decord_pads_come_whole(width, tmp_path):
     np.testing.assert_array_equal(only.picture(), picture)
 
 
+@pytest.mark.parametrize(
+    ("frames", "lacking", "refused"),
+    [(24, 6, False), (24, 7, True), (100, 16, False), (100, 17, True)],
+)
+def test_a_quarter_of_the_frames_and_16_may_lack(tmp_path, monkeypatch, frames, lacking, refused):
+    path = encode(tmp_path / "v.mp4", frames)
+    pictures = [lambda: np.zeros((2, 2, 3), np.uint8)] * (frames - lacking)
+    monkeypatch.setattr(decode, "_decord_pictures", lambda path: iter(pictures))
+    monkeypatch.setattr(decode, "_pyav_pictures", lambda path, timeline: iter(()))
+    found = read_frames(path)
+    if refused:
+        with pytest.raises(InputError, match=f"stopped at frame {frames - lacking} of {frames}"):
+            list(found)
+    else:
+        assert len(list(found)) == frames - lacking
+
+
+def test_frames_beyond_the_packets_follow_at_the_usual_step(tmp_path):
+    timeline = read_timeline(encode(tmp_path / "v.mp4", 10))
+    assert [timeline.at(index) for index in (0, 9, 10, 12)] == pytest.approx([0, 0.36, 0.4, 0.48])
+
+
 def test_a_frame_is_decoded_once(tmp_path, monkeypatch):
     path = encode(tmp_path / "v.mp4", FRAMES)
     calls = []
-    reader = decord.VideoReader
+    reader: Any = decord.VideoReader
 
     class Watched(reader):
         def next(self):
@@ -174,7 +200,7 @@ def test_a_frame_is_decoded_once(tmp_path, monkeypatch):
 
         seek_accurate = get_batch = skip_frames = seek
 
-    monkeypatch.setattr(decode.decord, "VideoReader", Watched)
+    monkeypatch.setattr(decord, "VideoReader", Watched)
     monkeypatch.setattr(decode, "_pyav_pictures", None)
     assert len(list(read_frames(path))) == FRAMES == len(calls)
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ FILES = (
     *(f"reliability/{{}}{suffix}" for suffix in (".tsv", ".md", ".svg")),
     "videos/{}.md",
 )
-TRUTH = {
+TRUTH: dict[str, Any] = {
     "train": {"subset": "training", "duration": 9.0, "segments": [(0.0, 9.0)]},
     "found": {"subset": "validation", "duration": 30.0, "segments": [(3.0, 6.0), (9.0, 29.0)]},
     "not found": {"subset": "validation", "duration": 60.0, "segments": [(50.0, 51.0)]},

@@ -9,7 +9,9 @@ import h5py
 import pytest
 import torch
 
-from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow

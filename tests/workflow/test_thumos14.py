@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import yaml
 
-from actionspan.demo.data_set import DemoSettings, demo_video_names, render_demo
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
 from actionspan.features.windows import window_starts
-from actionspan.video.snippets import snippet_count
+from video.test_snippets import snippet_count
 from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow

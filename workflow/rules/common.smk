@@ -17,11 +17,11 @@ from actionspan.plan.code import step
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
-from actionspan.plan.workflow import make_plan
+from actionspan.plan.workflow import Plan
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 
 try:
-    plan = make_plan(
+    plan = Plan(
         config,
         ROOT / "workflow/schemas/config.schema.yaml",
         " + ".join(os.path.relpath(path) for path in workflow.configfiles),

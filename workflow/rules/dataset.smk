@@ -57,7 +57,7 @@ rule dataset_index:
     conda:
         "../../envs/environment.yaml"
     params:
-        # a folder by its name: its files alone have no classes
+        # a folder is given by its name: without it its files have no classes
         annotations=lambda wildcards: plan.dataset.annotations,
         settings=flags(
             config["dataset"],
@@ -73,7 +73,7 @@ rule dataset_index:
             if plan.dataset.is_demo
             else flags({"folder": config["dataset"]["videos"]})
         ),
-        passed_over=plan.dataset.passed_over,  # so that a file more in the folder is reported
+        passed_over=plan.dataset.passed_over,  # so that a new file in the folder is reported
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
         " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"

@@ -105,7 +105,7 @@ rule proposals_chapters:
 
 
 rule proposals_bundle:
-    # One file that holds all `actionspan propose` needs, so that a model can be passed on.
+    # A file with all that `actionspan propose` needs, so that a model can be passed on.
     input:
         features="results/features/features.h5",
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",

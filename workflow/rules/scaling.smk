@@ -2,7 +2,7 @@
 
 
 rule scaling_run:
-    # Timed runs have all cores, so that nothing else runs beside them, and begin anew.
+    # Timed runs have all cores, so that nothing else runs at the same time, and never resume.
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",

@@ -1,7 +1,7 @@
-"""What a container's own structure says without demuxing: its length in bytes, and rotation.
+"""What the structure of a container says without demuxing: its length in bytes, and rotation.
 
-A demuxer ends quietly where a truncated file ends, so the length that MP4, Matroska and AVI files
-state themselves is the only sure sign that the rest is missing.
+A demuxer ends quietly where a truncated file ends. Only the length that MP4, Matroska and AVI files
+state themselves is a sure sign that the rest is missing.
 """
 
 import os
@@ -20,8 +20,8 @@ MP4_BOXES = frozenset(
 def stated_bytes(path: Path) -> int:
     """Return how many bytes the container says that it has, 0 where it does not say.
 
-    Known containers are MP4/MOV (top-level boxes), Matroska/WebM (segment) and AVI (RIFF).
-    A file shorter than that is truncated; a longer one is whole.
+    MP4/MOV (top-level boxes), Matroska/WebM (segment) and AVI (RIFF) do. A shorter file is
+    truncated, a longer file is complete.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -54,7 +54,7 @@ def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, 
 
 
 def _matroska_bytes(file: BinaryIO) -> int:
-    """Return where the Matroska segment ends, 0 where its length is not known (live recordings)."""
+    """Return where the Matroska segment ends, 0 if its length is unknown (live recordings)."""
     file.seek(4)
     header = _ebml_number(file)
     if header is None:
@@ -67,7 +67,7 @@ def _matroska_bytes(file: BinaryIO) -> int:
 
 
 def _ebml_number(file: BinaryIO) -> int | None:
-    """Read a variable-length number; None where it means "unknown" or is not there."""
+    """Read a variable-length number; None if it means "unknown" or is not there."""
     first = file.read(1)
     if not first or first[0] == 0:
         return None
@@ -87,18 +87,15 @@ def turned_sideways(path: Path, track_id: int) -> bool:
     with path.open("rb") as file:
         if file.read(8)[4:8] not in MP4_BOXES:
             return False
-        for kind, start, end in _boxes(file, 0, path.stat().st_size):
-            if kind != b"moov":
-                continue
-            for inner, track, track_end in _boxes(file, start, end):
-                if inner != b"trak":
-                    continue
-                for header, place, _ in _boxes(file, track, track_end):
-                    if header == b"tkhd":
-                        file.seek(place)
-                        found, sideways = _track_header(file.read(96))
-                        if found == track_id:
-                            return sideways
+        spans = [(0, path.stat().st_size)]
+        for wanted in (b"moov", b"trak", b"tkhd"):  # each inside those before
+            boxes = [box for span in spans for box in _boxes(file, *span)]
+            spans = [(start, end) for kind, start, end in boxes if kind == wanted]
+        for start, _ in spans:
+            file.seek(start)
+            header_id, sideways = _track_header(file.read(96))
+            if header_id == track_id:
+                return sideways
     return False
 
 

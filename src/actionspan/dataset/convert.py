@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="source_form",
         choices=FORMAT_NAMES,
         default="auto",
-        help="form of IN (default: auto, told from its content)",
+        help="form of IN (default: auto, by its content)",
     )
     parser.add_argument(
         "--to",
@@ -39,8 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
     form = arguments.target_form or FORM_OF_SUFFIX.get(target.suffix.lower())
     if form is None:
         raise InputError(f"{target}: the suffix names no form; give --to ({', '.join(FORMATS)})")
+    # what of IN is sound
     reading = read_annotation_file(arguments.source, arguments.source_form)
-    drop_unsound(reading)
+    _drop_unsound(reading)
     for bad in reading.rejections[:SHOWN]:
         print(f"left out {bad.line()}", file=sys.stderr)
     if len(reading.rejections) > SHOWN:
@@ -48,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     records = reading.records
     if reading.rejections and not records:
         raise InputError(f"{arguments.source}: no video is left")
+    # OUT, and what it cannot hold
     text = FORMATS[form].write(records)
     with atomic_path(target) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
@@ -58,8 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"{target}: {len(records):,} videos, {form}")
 
 
-def drop_unsound(reading: Reading) -> None:
-    """Reject the instances whose times are no numbers or that have no label."""
+def _drop_unsound(reading: Reading) -> None:
+    """Reject the instances that have no label or whose times are not numbers."""
     for record in reading.records:
         sound = []
         for raw in record.instances:
@@ -73,18 +75,18 @@ def drop_unsound(reading: Reading) -> None:
 
 
 def what_is_lost(records: list[Record], written: list[Record]) -> Counter[str]:
-    """Count the videos of which the written file does not say what the records say, by fact."""
-    lost: Counter[str] = Counter()
+    """Count, for each fact, the videos for which the written file does not repeat it."""
     back = {record.video_id: facts(record) for record in written}
-    for record in records:
-        again = back.get(record.video_id, {})
-        lost.update(name for name, value in facts(record).items() if again.get(name) != value)
-    return lost
+    return Counter(
+        name
+        for record in records
+        for name, value in facts(record).items()
+        if back.get(record.video_id, {}).get(name) != value
+    )
 
 
 def facts(record: Record) -> dict[str, object]:
-    """Return what a record says of its video, where that is anything."""
-    known = {name: getattr(record, name) for name in ("subset", "seconds", "frames", "fps")}
-    return {name: value for name, value in known.items() if value} | {
-        "segments": [raw.parsed() for raw in record.instances]
-    }
+    """Return what a record says about its video."""
+    values = {name: getattr(record, name) for name in ("subset", "seconds", "frames", "fps")}
+    segments = [raw.parsed() for raw in record.instances]
+    return {name: value for name, value in values.items() if value} | {"segments": segments}

@@ -6,22 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.dataset.matching import (
-    IndexSettings,
-    describe,
-    index_annotations,
-    index_videos,
-    read_annotations,
-)
+from actionspan.dataset import matching, tables
+from actionspan.dataset.matching import IndexSettings
 from actionspan.dataset.rejections import Rejection, report, write_rejections
 from actionspan.dataset.sharding import left_out
-from actionspan.dataset.tables import (
-    VIDEO_COLUMNS,
-    Video,
-    read_videos,
-    write_annotations,
-    write_videos,
-)
+from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.settings import add_settings, from_arguments
 
@@ -33,32 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="FILE",
-        help="shard tables of `dataset probe`; @FILE names a file that lists them, one a line;"
+        help="shard tables of `dataset probe`; @FILE names a file that lists them, one per line;"
         " without any, videos and durations are those of the annotations",
     )
-    parser.add_argument(
-        "--annotations",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="annotations; several files (such as both of THUMOS14) are taken together",
-    )
-    parser.add_argument(
-        "--video-info",
-        type=Path,
-        metavar="FILE",
-        help="a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
-        " leave out, such as video_info_new.csv",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        help="the folder of the videos, to name the files in it that were passed over",
-    )
-    parser.add_argument(
-        "--name", help="of the data set, for captions (default: by the folder or the annotations)"
-    )
+    add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
+    folder = "the folder of the videos, to name the files in it that were passed over"
+    parser.add_argument("--folder", type=Path, help=folder)
+    name = "of the data set, for captions (default: by the folder or the annotations)"
+    parser.add_argument("--name", help=name)
     parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
     add_settings(parser, IndexSettings)
 
@@ -68,12 +39,12 @@ def run(arguments: argparse.Namespace) -> None:
     settings = from_arguments(IndexSettings, arguments)
     table = arguments.out / "rejected.tsv"
     # read everything, and check each row
-    reading = read_annotations(arguments.annotations, arguments.video_info, settings)
+    reading = matching.read_annotations(arguments.annotations, arguments.video_info, settings)
     probed = _read_shards(arguments.shards)
     if arguments.shards:
-        index = index_videos(probed, reading, settings)
+        index = matching.index_videos(probed, reading, settings)
     else:
-        index = index_annotations(reading, settings)
+        index = matching.index_annotations(reading, settings)
     # the reasons first: they are needed most where nothing is left
     passed = left_out(arguments.folder) if arguments.folder else {}
     files = [Rejection(file, "", reason) for file, reason in passed.items()]
@@ -84,10 +55,24 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"no video is left of {len(probed) or len(reading.records)}; see {table}")
     if index.rejections and not index.annotated:
         raise InputError(f"no annotation is left for {len(index.videos)} videos; see {table}")
-    write_videos(arguments.out / "videos.tsv", index.videos, VIDEO_COLUMNS)
+    tables.write_videos(arguments.out / "videos.tsv", index.videos, tables.VIDEO_COLUMNS)
     name = arguments.name or data_name(arguments.folder, arguments.annotations[0])
-    write_annotations(arguments.out / "annotations.json", index.annotations, name)
-    print(f"dataset: {describe(index)}", file=sys.stderr)
+    tables.write_annotations(arguments.out / "annotations.json", index.annotations, name)
+    print(f"dataset: {matching.describe(index)}", file=sys.stderr)
+
+
+def add_annotations(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add the flags of annotation files and of the table that completes them."""
+    parser.add_argument(
+        "--annotations", type=Path, nargs="+", required=True, metavar="FILE", help=help
+    )
+    parser.add_argument(
+        "--video-info",
+        type=Path,
+        metavar="FILE",
+        help="a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
+        " leave out, such as video_info_new.csv",
+    )
 
 
 def data_name(folder: Path | None, annotations: Path) -> str:
@@ -108,4 +93,4 @@ def _read_shards(names: Sequence[str]) -> list[Video]:
             paths += [Path(line) for line in lines if line]
         else:
             paths.append(Path(name))
-    return [video for path in paths for video in read_videos(path)]
+    return [video for path in paths for video in tables.read_videos(path)]

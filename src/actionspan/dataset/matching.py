@@ -1,8 +1,7 @@
-"""Probed videos and annotation records to the canonical tables: each row is checked here.
+"""Probed videos and annotation records become the canonical tables: each row is checked here.
 
-An instance must start before it ends and lie inside its video. One that overshoots the video by
-at most `overshoot_seconds` is cut to it: 215 segments of ActivityNet-1.3 end up to 0.85 s after
-their video.
+An instance must start before it ends and lie inside its video. An instance that overshoots its
+video by at most `overshoot_seconds` is cut: 215 segments of ActivityNet-1.3 end up to 0.85 s late.
 """
 
 import hashlib
@@ -13,17 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from actionspan.dataset.formats.records import (
+    SUBSETS,
     RawInstance,
     Reading,
     Record,
     possible_names,
     quoted,
 )
-from actionspan.dataset.formats.registry import (
-    AnnotationFormat,
-    read_annotation_file,
-    read_text,
-)
+from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.rejections import OnBadInput, Rejection
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
@@ -67,15 +63,10 @@ class Index:
 def read_annotations(
     paths: Sequence[Path], video_info: Path | None, settings: IndexSettings
 ) -> Reading:
-    """Read annotation files and complete them by a table of videos.
-
-    Args:
-        paths: The annotation files.
-        video_info: A table with subset, duration, frames or fps of the videos, or None.
-        settings: Form of the files, and whether "Ambiguous" counts.
+    """Read annotation files and complete them from a table of videos, if there is one.
 
     Raises:
-        InputError: A whole file is unusable.
+        InputError: Nothing in a file is usable.
     """
     reading = Reading()
     for path in paths:
@@ -86,35 +77,26 @@ def read_annotations(
         return reading
     info = read_video_info(str(video_info), read_text(video_info))
     reading.rejections += info.rejections
-    known = {record.video_id: record for record in info.records}
-    names = _Names(known)
+    completed = {record.video_id: record for record in info.records}
+    names = _Names(completed)
     for record in reading.records:
         name = names.find(record.video_id)
         if name is not None:
-            record.subset = record.subset or known[name].subset
-            record.seconds = record.seconds or known[name].seconds
-            record.frames = record.frames or known[name].frames
-            record.fps = record.fps or known[name].fps
+            for fact in ("subset", "seconds", "frames", "fps"):
+                setattr(record, fact, getattr(record, fact) or getattr(completed[name], fact))
     return reading
 
 
 def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSettings) -> Index:
-    """Join probed videos with their annotations.
+    """Join probed videos, which may have an `error`, with their annotations.
 
     Videos that no record names have no instance and are in the subset testing. A record without a
     subset is put in training or validation by the hash of its video's id.
-
-    Args:
-        probed: All videos, those that could not be read with their `error`.
-        reading: The annotation records.
-        settings: What is allowed.
     """
-    rejections = [
-        Rejection(str(video.path), "", video.error)
-        for video in sorted(probed, key=lambda video: video.video_id)
-        if video.error
-    ]
-    videos = {video.video_id: video for video in probed}
+    videos = {video.video_id: video for video in sorted(probed, key=lambda v: v.video_id)}
+    broken = [video for video in videos.values() if video.error]
+    rejections = [Rejection(str(video.path), "", video.error) for video in broken]
+    # the record of each video
     names = _Names(videos)
     records: dict[str, Record] = {}
     late = []
@@ -129,25 +111,22 @@ def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSetti
             late.append(_second(record, records[video_id], video_id))
         else:
             records[video_id] = record
-    good = {name: video for name, video in sorted(videos.items()) if not video.error}
-    kept = {name: record for name, record in records.items() if name in good}
-    annotations, bad = _check(good, kept, settings)
-    rejections += _in_order(reading.rejections + late + bad)
-    return _index(good, annotations, len(kept), rejections)
+    good = {name: video for name, video in videos.items() if not video.error}
+    return _index(good, records, rejections, reading.rejections + late, settings)
 
 
 def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
     """Make the tables from annotations alone, for features that were extracted elsewhere.
 
     Durations come from the annotations or the table of videos; `path` and `sha256` stay empty, and
-    `frames` and `fps` are 0 where they are not known.
+    `frames` and `fps` are 0 where they are unknown.
     """
     videos: dict[str, Video] = {}
     records: dict[str, Record] = {}
     late = []
     for record in reading.records:
-        known = record.frames and record.fps
-        seconds = record.seconds or (record.frames / record.fps if known else 0.0)
+        is_timed = record.frames and record.fps
+        seconds = record.seconds or (record.frames / record.fps if is_timed else 0.0)
         if record.video_id in records:
             late.append(_second(record, records[record.video_id], record.video_id))
         elif not seconds:
@@ -165,24 +144,18 @@ def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
                 height=0,
                 sha256="",
             )
-    good = dict(sorted(videos.items()))
-    annotations, bad = _check(good, records, settings)
-    rejections = _in_order(reading.rejections + late + bad)
-    return _index(good, annotations, len(good), rejections)
+    return _index(dict(sorted(videos.items())), records, [], reading.rejections + late, settings)
 
 
 def check_instance(
     raw: RawInstance, duration: float, overshoot: float
 ) -> tuple[Instance | None, str]:
-    """Check one annotated segment against its video.
+    """Check an annotated segment against its video; return the instance, or None and the reason.
 
     Args:
         raw: The segment as the file has it.
         duration: The video's duration in seconds.
         overshoot: Seconds by which it may pass the video's ends; what passes them is cut off.
-
-    Returns:
-        The instance and an empty text, or None and the reason.
     """
     try:
         start, end, label = raw.parsed()
@@ -196,20 +169,18 @@ def check_instance(
 
 
 def split_subset(video_id: str, validation_fraction: float) -> str:
-    """Return training or validation by the id alone, whatever other videos there are."""
+    """Return training or validation by the id alone, so that other videos have no influence."""
     value = int.from_bytes(hashlib.sha256(b"subset " + video_id.encode()).digest()[:8], "big")
     return "validation" if value < validation_fraction * 2**64 else "training"
 
 
 class _Names:
-    """Finds the id of a video under the name that an annotation gives it."""
+    """Finds the id of a video by the name that an annotation gives it."""
 
     def __init__(self, ids: Mapping[str, object]) -> None:
         self.ids = ids
-        self.composed = {
-            unicodedata.normalize("NFC", video_id): video_id
-            for video_id in sorted(ids, reverse=True)
-        }
+        ordered = sorted(ids, reverse=True)
+        self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
         if name in self.ids:
@@ -218,11 +189,15 @@ class _Names:
         return next((self.composed[name] for name in names if name in self.composed), None)
 
 
-def _check(
-    videos: Mapping[str, Video], records: Mapping[str, Record], settings: IndexSettings
-) -> tuple[list[Annotation], list[Rejection]]:
-    """Return an annotation for each video and the instances that are wrong."""
-    annotations, rejections = [], []
+def _index(
+    videos: Mapping[str, Video],
+    records: Mapping[str, Record],
+    files: list[Rejection],
+    rows: list[Rejection],
+    settings: IndexSettings,
+) -> Index:
+    """Check the instances of each video; reject `files`, and `rows` and instances by place."""
+    annotations, bad = [], []
     for video_id, video in videos.items():
         record = records.get(video_id)
         subset = "testing"
@@ -237,7 +212,7 @@ def _check(
                     instances.append(instance)
                 else:
                     reason = f"{reason} (video {quoted(video_id, 100)})"
-                    rejections.append(Rejection(record.file, raw.row, reason))
+                    bad.append(Rejection(record.file, raw.row, reason))
         instances.sort(key=lambda instance: (instance.start, instance.end, instance.label))
         annotations.append(
             Annotation(
@@ -247,20 +222,11 @@ def _check(
                 instances=tuple(instances),
             )
         )
-    return annotations, rejections
-
-
-def _index(
-    videos: Mapping[str, Video],
-    annotations: list[Annotation],
-    annotated: int,
-    rejections: list[Rejection],
-) -> Index:
-    with_subset = [
-        replace(videos[annotation.video_id], subset=annotation.subset) for annotation in annotations
-    ]
     return Index(
-        videos=with_subset, annotations=annotations, annotated=annotated, rejections=rejections
+        videos=[replace(videos[known.video_id], subset=known.subset) for known in annotations],
+        annotations=annotations,
+        annotated=len(videos.keys() & records.keys()),
+        rejections=files + _in_order(rows + bad),
     )
 
 
@@ -273,20 +239,20 @@ def _second(record: Record, first: Record, video_id: str) -> Rejection:
 def _in_order(rejections: list[Rejection]) -> list[Rejection]:
     """Sort by file, and by line number where rows are lines."""
     files = {bad.file: place for place, bad in reversed(list(enumerate(rejections)))}
-    return sorted(
-        rejections,
-        key=lambda bad: (files[bad.file], int(bad.row) if bad.row.isdecimal() else 0),
-    )
+
+    def place(bad: Rejection) -> tuple[int, int]:
+        return files[bad.file], int(bad.row) if bad.row.isdecimal() else 0
+
+    return sorted(rejections, key=place)
 
 
 def describe(index: Index) -> str:
-    """Return one line about what the data set holds."""
+    """Return a line about what the data set holds."""
     subsets = Counter(video.subset for video in index.videos)
-    instances = [instance for known in index.annotations for instance in known.instances]
+    labels = [instance.label for known in index.annotations for instance in known.instances]
     hours = sum(video.duration_seconds for video in index.videos) / 3600
-    parts = ", ".join(f"{subsets[name]} {name}" for name in ("training", "validation", "testing"))
+    parts = ", ".join(f"{subsets[name]} {name}" for name in SUBSETS)
     return (
-        f"{len(index.videos)} videos ({parts}), {hours:.2f} hours, {len(instances)} instances of"
-        f" {len({instance.label for instance in instances})} classes,"
-        f" {len(index.rejections)} rejected"
+        f"{len(index.videos)} videos ({parts}), {hours:.2f} hours, {len(labels)} instances of"
+        f" {len(set(labels))} classes, {len(index.rejections)} rejected"
     )

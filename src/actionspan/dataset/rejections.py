@@ -1,4 +1,4 @@
-"""Bad input as lines of a table: which file, which row, what is wrong; and what happens then."""
+"""Bad input as lines of a table: which file, which row, what is wrong."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,15 +10,14 @@ from actionspan.errors import InputError, printable
 from actionspan.files.storage import write_tsv
 
 OnBadInput = Literal["skip", "fail"]
-SHOWN = 5
-"""Lines that go to standard error where bad input is skipped; the table has them all."""
+SHOWN = 5  # lines on standard error where bad input is skipped; the table has all
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """One thing that is left out of the data set.
+    """Something that is left out of the data set.
 
-    `row` is a line number of a table, a key path of JSON, or empty where a whole file is meant.
+    `row` is a line number of a table, a key path of JSON, or empty for an entire file.
     """
 
     file: str
@@ -26,27 +25,24 @@ class Rejection:
     reason: str
 
     def line(self) -> str:
-        """Return the rejection as one line for people."""
-        place = f"row {self.row}: " if self.row.isdecimal() else f"{self.row}: " if self.row else ""
-        return printable(f"{self.file}: {place}{self.reason}")
+        """Return the rejection as a line for people."""
+        place = f"row {self.row}" if self.row.isdecimal() else self.row
+        return printable(": ".join(part for part in (self.file, place, self.reason) if part))
 
 
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
-    """Write rejected.tsv, one line for each rejection."""
-    write_tsv(
-        path,
-        ("file", "row", "reason"),
-        ([printable(part) for part in (bad.file, bad.row, bad.reason)] for bad in rejections),
-    )
+    """Write rejected.tsv, a line for each rejection."""
+    rows = ([printable(part) for part in (bad.file, bad.row, bad.reason)] for bad in rejections)
+    write_tsv(path, ("file", "row", "reason"), rows)
 
 
 def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Path) -> None:
-    """Say on standard error what was rejected.
+    """Say on standard error what was rejected: with `skip` the first lines, with `fail` all.
 
     Args:
         rejections: What was rejected.
-        on_bad_input: `skip` shows the first lines and goes on; `fail` shows all and stops.
-        table: Where all of them are written.
+        on_bad_input: Whether to go on or to stop.
+        table: The file that has all rejections.
 
     Raises:
         InputError: Something was rejected and `on_bad_input` is `fail`.
@@ -58,10 +54,8 @@ def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Pat
         print(f"rejected {bad.line()}", file=sys.stderr)
     if on_bad_input == "fail":
         raise InputError(
-            f"{len(rejections)} rejected (above); mend them, or leave them out by on_bad_input skip"
+            f"{len(rejections)} rejected (above); correct them, or skip them with on_bad_input skip"
         )
     if len(rejections) > SHOWN:
-        print(
-            f"rejected {len(rejections) - SHOWN} more: {table} names each with its reason",
-            file=sys.stderr,
-        )
+        more = f"{len(rejections) - SHOWN} more: {table} names each with its reason"
+        print(f"rejected {more}", file=sys.stderr)

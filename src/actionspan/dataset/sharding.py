@@ -1,7 +1,7 @@
 """Videos of a folder and their shards, the unit of work; standard library only.
 
-The Snakefile imports this module each time it is read, so it must stay quick to import and to run
-over tens of thousands of files.
+The Snakefile imports this module each time it is read, so it must stay quick to import, and to run
+on tens of thousands of files.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ AUTO_MAX_SHARDS = 1024
 def find_videos(folder: Path) -> dict[str, Path]:
     """Return the videos of a folder by id, the file's stem, sorted by id.
 
-    Files are told by their suffix in any case; sub-folders are not searched. Of files with the same
-    stem the first by name counts; `left_out` names the others.
+    The suffix, in any case, makes a file a video; sub-folders are not searched. Of files with the
+    same stem the first by name counts; `left_out` names the others.
 
     Raises:
         InputError: The folder is missing or cannot be read.
@@ -35,11 +35,7 @@ def find_videos(folder: Path) -> dict[str, Path]:
 
 
 def left_out(folder: Path) -> dict[str, str]:
-    """Return the video files of a folder that `find_videos` passes over, with the reason for each.
-
-    Raises:
-        InputError: The folder is missing or cannot be read.
-    """
+    """Return the video files of a folder that `find_videos` passes over, and why."""
     return _scan(folder)[1]
 
 
@@ -48,18 +44,17 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
     passed: dict[str, str] = {}
     try:
         with os.scandir(folder) as entries:
-            found = sorted((entry.name, entry.is_file(), entry.is_dir()) for entry in entries)
+            files = sorted((entry.name, entry.is_file(), entry.is_dir()) for entry in entries)
     except OSError as error:
         raise InputError(f"{folder}: not a folder of videos: {error.strerror}") from None
-    for name, is_file, is_folder in found:
+    for name, is_file, is_folder in files:
         video_id, suffix = os.path.splitext(name)
         if suffix.lower() not in VIDEO_SUFFIXES or is_folder:
             continue
-        path = os.path.join(folder, name)
+        path = os.path.join(folder, printable(name))
         if not name.isprintable():  # control characters, or bytes that are not UTF-8
-            passed[os.path.join(folder, printable(name))] = (
-                "the file's name is not UTF-8 or holds a control character; rename the file"
-            )
+            reason = "the file's name is not UTF-8 or holds a control character; rename the file"
+            passed[path] = reason
         elif not is_file:
             passed[path] = "a link to a file that does not exist"
         elif video_id in videos:
@@ -72,22 +67,21 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
 def assign_shards(
     ids: Sequence[str], videos_per_shard: int | Literal["auto"]
 ) -> dict[str, list[str]]:
-    """Distribute videos over shards so that one video more touches at most two shards.
+    """Distribute videos over shards so that a further video changes at most two shards.
 
     Linear hashing (Litwin 1980): an id's shard follows from its SHA-256 and the number of shards.
-    A new video changes its own shard; when it also makes one shard more, exactly one other splits.
+    A new video changes its own shard; if it also adds a shard, exactly one other splits.
 
     Args:
         ids: Video ids, without repetition, in any order.
-        videos_per_shard: Videos of a shard on average; `"auto"` takes 16, fewer where that made
-            less than 4 shards, and more where it made more than 1,024; 1 gives each video a shard
-            of its own, named after it.
+        videos_per_shard: Videos of a shard on average; `"auto"`: 16, fewer if that makes fewer than
+            4 shards, more if it makes more than 1,024; 1: each video's shard has its name.
 
     Returns:
-        For each shard that is not empty its ids, sorted.
+        The sorted ids of each shard that is not empty.
 
     Raises:
-        ValueError: `videos_per_shard` is less than 1 or is another word than auto.
+        ValueError: `videos_per_shard` is neither `"auto"` nor at least 1.
     """
     if videos_per_shard == 1 and not isinstance(videos_per_shard, bool):
         return dict(sorted((_file_name(video_id), [video_id]) for video_id in ids))

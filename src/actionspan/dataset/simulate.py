@@ -3,27 +3,14 @@
 import argparse
 from pathlib import Path
 
+from actionspan.dataset.index import add_annotations
 from actionspan.dataset.simulated import SimulateSettings, simulate
 from actionspan.settings import add_settings, from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument(
-        "--annotations",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="annotations of any form, from which durations and segments are drawn",
-    )
-    parser.add_argument(
-        "--video-info",
-        type=Path,
-        metavar="FILE",
-        help="a table of videos for subsets and durations that the annotations leave out, such as"
-        " video_info_new.csv; without a subset a stable hash splits the videos",
-    )
+    add_annotations(parser, "annotations of any form, the source of durations and segments")
     parser.add_argument("--out-features", type=Path, required=True, help="features.h5")
     parser.add_argument("--out-annotations", type=Path, required=True, help="annotations.json")
     add_settings(parser, SimulateSettings)

@@ -1,8 +1,8 @@
 """Simulated features: a features.h5 of any size for tests of speed, with real segments.
 
-Durations, subsets and segments are those of real annotations, the features are random numbers. At
-every step of an action, a start or an end a direction of its own is added, so that a network has
-something to learn; what it learns says nothing about videos.
+Durations, subsets and segments are those of real annotations; the features are random numbers. At
+every step of an action, a start or an end, a direction in feature space is added, so that a network
+has something to learn; what it learns says nothing about videos.
 """
 
 import shutil
@@ -13,16 +13,14 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
 from actionspan.running.progress import progress
 from actionspan.settings import Checked, option
-
-Floats = NDArray[np.float32]
 
 STEPS = 100
 SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
@@ -34,9 +32,7 @@ BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entri
 class SimulateSettings(Checked):
     """How much is simulated."""
 
-    videos: int = option(
-        20000, "videos; beyond those of the annotations, some are drawn again", least=1
-    )
+    videos: int = option(20000, "videos; if the annotations have fewer, some are repeated", least=1)
     channels: int = option(400, "features a step", least=1)
     seed: int = option(1, "seed of the choice of videos and of their features", least=0)
 
@@ -48,16 +44,9 @@ def simulate(
     out_annotations: Path,
     settings: SimulateSettings,
 ) -> None:
-    """Write simulated features.h5 and the annotations.json that belongs to it.
+    """Write features.h5, (N, 100, C) float32, and its annotations.json, marked as simulated.
 
-    One video is in memory at a time. Both files say that they are simulated.
-
-    Args:
-        annotations: Annotation files of any form, taken together.
-        video_info: A table of videos for subsets and durations the annotations leave out, or None.
-        out_features: features.h5: (N, 100, C) float32.
-        out_annotations: annotations.json.
-        settings: How much is simulated.
+    A single video is in memory at a time. The table `video_info` has what the annotations lack.
 
     Raises:
         InputError: The annotations hold no segment, or the disk is too small.
@@ -73,7 +62,7 @@ def simulate(
 
 
 def draw(known: Sequence[Annotation], settings: SimulateSettings) -> list[Annotation]:
-    """Choose videos at random and name them simulated_00001, …; one comes again only if it must."""
+    """Choose videos at random, as few as possible twice, and name them simulated_00001, …."""
     random = np.random.default_rng(settings.seed)
     again = settings.videos > len(known)
     chosen = random.choice(len(known), size=settings.videos, replace=again)
@@ -85,33 +74,24 @@ def draw(known: Sequence[Annotation], settings: SimulateSettings) -> list[Annota
 
 
 def simulate_features(
-    annotation: Annotation, directions: Floats, random: np.random.Generator
-) -> Floats:
-    """Return the features of one video: noise, and the directions of what happens at each step.
+    annotation: Annotation, directions: Float32, random: np.random.Generator
+) -> Float32:
+    """Return the (100, C) features of a video: noise, and the direction of what happens.
 
-    Args:
-        annotation: The video.
-        directions: (3, C), of start, action and end.
-        random: Where the noise comes from.
-
-    Returns:
-        (100, C) float32.
+    `directions` is (3, C), of start, action and end.
     """
     noise = random.standard_normal((STEPS, directions.shape[1]), dtype=np.float32)
-    segments = np.array([(one.start, one.end) for one in annotation.instances]).reshape(-1, 2)
+    segments = np.array([(known.start, known.end) for known in annotation.instances]).reshape(-1, 2)
     starts, ends = segments.T[..., None] / annotation.duration_seconds  # (K, 1) each
     middles = (np.arange(STEPS) + 0.5) / STEPS  # (100,)
     reach = np.maximum(0.5 / STEPS, BOUNDARY * (ends - starts))
-    happens = np.stack(
-        [
-            (abs(middles - starts) <= reach).any(axis=0),
-            ((middles >= starts) & (middles <= ends)).any(axis=0),
-            (abs(middles - ends) <= reach).any(axis=0),
-        ],
-        axis=1,
-    )  # (100, 3)
-    for kind, direction in enumerate(directions):
-        noise[happens[:, kind]] += direction
+    happens = (  # (K, 100) each
+        abs(middles - starts) <= reach,
+        (middles >= starts) & (middles <= ends),
+        abs(middles - ends) <= reach,
+    )
+    for steps, direction in zip(happens, directions, strict=True):
+        noise[steps.any(axis=0)] += direction
     return noise
 
 
@@ -122,12 +102,11 @@ def _write_features(
     file.attrs.update(description="simulated features", data="simulated videos")
     file.attrs["seed"] = settings.seed
     text = h5py.string_dtype()
-    file.create_dataset("video_id", data=[one.video_id for one in drawn], dtype=text)
-    file.create_dataset("subset", data=[one.subset for one in drawn], dtype=text)
-    file["duration_seconds"] = [one.duration_seconds for one in drawn]
-    features = file.create_dataset(
-        "features", (len(drawn), STEPS, settings.channels), np.float32
-    )  # contiguous
+    file.create_dataset("video_id", data=[video.video_id for video in drawn], dtype=text)
+    file.create_dataset("subset", data=[video.subset for video in drawn], dtype=text)
+    file["duration_seconds"] = [video.duration_seconds for video in drawn]
+    shape = (len(drawn), STEPS, settings.channels)
+    features = file.create_dataset("features", shape, np.float32)  # contiguous
     directions = _generator(settings.seed, 0).standard_normal((3, settings.channels))
     directions *= SIGNAL / np.linalg.norm(directions, axis=1, keepdims=True)
     for row, annotation in enumerate(progress(drawn, "simulating", len(drawn))):
@@ -140,25 +119,20 @@ def _generator(*numbers: int) -> np.random.Generator:
 
 
 def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[Annotation]:
-    """Read annotations of any form; what of them is not usable is counted on standard error."""
+    """Read annotations of any form; report on standard error how many are not usable."""
     settings = IndexSettings()
     index = index_annotations(read_annotations(annotations, video_info, settings), settings)
     if index.rejections:
-        print(
-            f"left out: {len(index.rejections)} entries of the annotations, the first: "
-            f"{index.rejections[0].line()}",
-            file=sys.stderr,
-        )
-    if not any(one.instances for one in index.annotations):
-        names = ", ".join(str(path) for path in annotations)
-        raise InputError(
-            f"{names}: no segment in {len(index.annotations)} videos; there is nothing to draw from"
-        )
+        first = f"entries of the annotations, the first: {index.rejections[0].line()}"
+        print(f"left out: {len(index.rejections)} {first}", file=sys.stderr)
+    if not any(video.instances for video in index.annotations):
+        names = ", ".join(map(str, annotations))
+        raise InputError(f"{names}: no segment in {len(index.annotations)} videos to draw from")
     return index.annotations
 
 
 def _check_space(out: Path, needed: int) -> None:
-    """Refuse to begin a file that the disk cannot hold."""
+    """Refuse to start a file that the disk cannot hold."""
     folder = next(parent for parent in out.absolute().parents if parent.exists())
     free = shutil.disk_usage(folder).free
     if free < needed:

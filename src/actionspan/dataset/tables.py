@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from actionspan.dataset.formats import activitynet
 from actionspan.dataset.formats.records import RawInstance, Record
@@ -13,10 +14,10 @@ from actionspan.files.storage import read_json, read_tsv, write_text, write_tsv
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """One probed video file.
+    """A probed video file.
 
-    `duration_seconds` is frames / fps for constant frame rates and the span of the time stamps
-    for variable ones; `width` and `height` are in pixels as displayed (rotation applied).
+    `duration_seconds` is frames / fps at a constant frame rate and the span of the time stamps at a
+    variable one; `width` and `height` are in pixels as displayed (rotation applied).
     """
 
     video_id: str
@@ -33,7 +34,7 @@ class Video:
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """One action instance: start and end in seconds, start < end, and its class."""
+    """An action instance: start and end in seconds, start < end, and its class."""
 
     start: float
     end: float
@@ -42,7 +43,7 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """What is known of one video: its subset, duration and action instances."""
+    """The subset, duration and action instances of a video."""
 
     video_id: str
     subset: str
@@ -59,25 +60,21 @@ def write_videos(path: Path, videos: list[Video], columns: tuple[str, ...]) -> N
 
     The path of a video that has no file, `Path()`, is an empty cell.
     """
-
-    def cell(video: Video, name: str) -> object:
-        value = getattr(video, name)
-        return "" if value == Path() else value
-
-    write_tsv(path, columns, ([cell(video, name) for name in columns] for video in videos))
+    rows = ([getattr(video, name) for name in columns] for video in videos)
+    write_tsv(path, columns, (["" if value == Path() else value for value in row] for row in rows))
 
 
 def read_videos(path: Path) -> list[Video]:
-    """Read a shard list or videos.tsv.
+    """Read a shard's table or videos.tsv.
 
     Raises:
         InputError: The file is missing or a row is not a video.
     """
-    convert = {field.name: field.type for field in fields(Video)}
+    types: dict[str, Any] = {field.name: field.type for field in fields(Video)}
     videos = []
-    for row, values in enumerate(read_tsv(path), start=2):
+    for row, cells in enumerate(read_tsv(path), start=2):
         try:
-            videos.append(Video(**{key: convert[key](text) for key, text in values.items()}))  # type: ignore[operator]
+            videos.append(Video(**{name: types[name](text) for name, text in cells.items()}))
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}: row {row}: not a video: {error}") from None
     return videos
@@ -87,12 +84,12 @@ def write_annotations(path: Path, annotations: list[Annotation], name: str = "")
     """Write annotations in ActivityNet form, with the name of the data set if it has one."""
     records = [
         Record(
-            video_id=known.video_id,
-            subset=known.subset,
-            seconds=known.duration_seconds,
-            instances=[RawInstance(**vars(instance)) for instance in known.instances],
+            video_id=video.video_id,
+            subset=video.subset,
+            seconds=video.duration_seconds,
+            instances=[RawInstance(**vars(instance)) for instance in video.instances],
         )
-        for known in annotations
+        for video in annotations
     ]
     write_text(path, activitynet.write(records, name))
 
@@ -108,32 +105,33 @@ def read_name(path: Path) -> str:
 
 
 def read_annotations(path: Path) -> list[Annotation]:
-    """Read the canonical annotations.json, or any annotations that give each video's duration.
+    """Read annotations that give each video's duration, as the canonical annotations.json does.
 
     Raises:
-        InputError: The file is missing, in no known form, or a row or a duration is not there.
+        InputError: The file is missing or in no known form, a row is not an instance, or a duration
+            is missing.
     """
-    records = read_annotation_file(path, strict=True).records
-    for record in records:
+    annotations = []
+    for record in read_annotation_file(path, strict=True).records:
         if not record.seconds:
-            video = f"video {record.video_id!r}"
-            raise InputError(f"{path}: {video}: duration 0 s; a positive one is needed")
-    return [
-        Annotation(
-            video_id=record.video_id,
-            subset=record.subset,
-            duration_seconds=record.seconds,
-            instances=_instances(record),
+            problem = f"video {record.video_id!r}: duration 0 s; a positive duration is needed"
+            raise InputError(f"{path}: {problem}")
+        annotations.append(
+            Annotation(
+                video_id=record.video_id,
+                subset=record.subset,
+                duration_seconds=record.seconds,
+                instances=_instances(record),
+            )
         )
-        for record in records
-    ]
+    return annotations
 
 
 def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
-    """Read the instances of each video from annotations of any form, which need no durations.
+    """Read the instances of each video from annotations of any form; durations may be missing.
 
     Raises:
-        InputError: The file is missing, in no known form, or a row is not an instance.
+        InputError: The file is missing or in no known form, or a row is not an instance.
     """
     records = read_annotation_file(path, strict=True).records
     return {record.video_id: _instances(record) for record in records}

@@ -1,17 +1,17 @@
-"""Facts about one video file, read from its packets: nothing is decoded.
+"""Facts about a video file, read from its packets without decoding.
 
-The stream is the one FFmpeg calls best, which decord picks too: the largest picture, not a cover
-image. Its packets are its frames, so `frames` is what a sequential decoder will give. A file
-counts as bad when its container says it is longer than it is, when a packet is damaged, or when an
-H.264/H.265 unit inside a packet runs past the packet's end (decord stops there, OpenCV ends early
-without a word). In streams without a stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest
-shows only where it cut a packet in two.
+The stream is FFmpeg's best, which decord picks too: the largest picture, not a cover image. Its
+packets are its frames, so `frames` is what a sequential decoder will give. A file is bad when its
+container says it is longer than it is, when a packet is damaged, or when an H.264/H.265 unit passes
+the end of its packet (decord stops there, OpenCV ends early in silence). In streams without a
+stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in two.
 """
 
 import hashlib
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -23,17 +23,9 @@ from actionspan.errors import InputError
 
 
 def probe_video(path: Path) -> Video:
-    """Probe one file; where it is bad, `error` says why and the numbers are 0."""
-    bad = Video(
-        video_id=path.stem,
-        path=path,
-        fps=0.0,
-        frames=0,
-        duration_seconds=0.0,
-        width=0,
-        height=0,
-        sha256="",
-    )
+    """Probe a file; if it is bad, `error` says why and the numbers are 0."""
+    zeros = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
+    bad = Video(video_id=path.stem, path=path, sha256="", **zeros)  # type: ignore[arg-type]
     try:
         if path.stat().st_size == 0:
             raise InputError("the file is empty")
@@ -53,11 +45,8 @@ def file_sha256(path: Path) -> str:
 
 
 def _read_packets(path: Path, video: Video) -> Video:
-    """Fill in a video's facts.
-
-    Raises:
-        InputError: The file is truncated, damaged or without a picture to play.
-    """
+    """Fill in a video's facts, or raise InputError."""
+    # the container and its stream
     stated, size = stated_bytes(path), path.stat().st_size
     if stated > size:
         raise InputError(f"truncated: {size} bytes of at least {stated}")
@@ -72,6 +61,7 @@ def _read_packets(path: Path, video: Video) -> Video:
         unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         tick = float(stream.time_base or 0)
+        # its packets
         times: list[float] = []
         last_duration, last_time, frames, hidden = 0.0, float("-inf"), 0, 0
         for packet in container.demux(stream):
@@ -104,27 +94,27 @@ def _read_packets(path: Path, video: Video) -> Video:
 def timing(
     times: Sequence[float], frames: int, rate: float, tick: float, last_duration: float
 ) -> tuple[float, float]:
-    """Return frames a second and the duration in seconds.
+    """Return frames per second and the duration in seconds.
 
     Args:
         times: Time stamps of the frames in seconds, in any order.
         frames: Number of frames.
-        rate: Frames a second the header states, 0 where it does not.
+        rate: Frames per second the header states, else 0.
         tick: The resolution of the time stamps in seconds.
-        last_duration: How long the frame with the last time stamp is shown, 0 where unknown.
+        last_duration: How long the frame with the last time stamp is shown, 0 if unknown.
 
     Returns:
-        The stated rate and frames / rate where every step is one frame long to a tick; otherwise
+        The stated rate and frames / rate if every step is a frame long to a tick; otherwise
         (variable frame rate) the duration is the span of the time stamps, the last frame included,
         and the rate is frames / duration.
 
     Raises:
-        InputError: There is neither a rate nor any pair of time stamps.
+        InputError: There is neither a rate nor a pair of time stamps.
     """
     ordered = sorted(times)
-    steps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
-    even = len(steps) < frames - 1 or not any(steps)  # no stamps to go by
-    if rate > 0 and (even or all(abs(step - 1 / rate) <= 1.01 * tick for step in steps)):
+    steps = [after - before for before, after in pairwise(ordered)]
+    unstamped = len(steps) < frames - 1 or not any(steps)
+    if rate > 0 and (unstamped or all(abs(step - 1 / rate) <= 1.01 * tick for step in steps)):
         return rate, frames / rate
     if not any(steps):
         if last_duration > 0 and frames == 1:

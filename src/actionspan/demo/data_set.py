@@ -3,25 +3,23 @@
 The videos are rendered, so they need no download and their annotations are exact. Actions are
 `fall`, `jump`, `sit`, `walk` and `wave` of an articulated figure. Between them the figure stands
 and fidgets, while the camera shakes, pans and zooms, lights change and flicker, things roll, drive
-and float past, and shots are cut: motion that is no action.
+and float past, and shots are cut: motion that is not an action.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from actionspan.demo.names import demo_video_names
 from actionspan.demo.scenario import LABELS, DemoSettings, VideoPlan, plan_video
 from actionspan.files.storage import write_json
 from actionspan.running.pool import worker_pool
 from actionspan.running.progress import progress
 
-__all__ = ["DemoSettings", "demo_annotations", "demo_video_names", "plan_demo", "render_demo"]
-
 
 def plan_demo(settings: DemoSettings) -> list[VideoPlan]:
-    """Write the scripts of all videos of the data set."""
+    """Return the plans of all videos of the data set."""
     return [plan_video(settings, index) for index in range(settings.videos)]
 
 
@@ -30,26 +28,14 @@ def render_demo(folder: Path, settings: DemoSettings, processes: int) -> None:
 
     The bytes of each video depend on the seed, its index, the two durations and the versions of
     the libraries that draw and encode, not on the number of videos or processes.
-
-    Args:
-        folder: Where the files go; it is made when missing.
-        settings: How many videos, how long, and from which seed.
-        processes: How many videos are rendered at once.
     """
     plans = plan_demo(settings)
-    render = partial(_render, folder)
     workers = min(processes, len(plans))
-    if workers > 1:
-        with worker_pool(workers) as pool:
-            _run_all(pool.map(render, plans), len(plans))
-    else:
-        _run_all(map(render, plans), len(plans))
-    write_json(folder / "annotations.json", demo_annotations(plans))
-
-
-def _run_all(done: Iterable[None], total: int) -> None:
-    for _ in progress(done, "rendering", total):
-        pass
+    with worker_pool(workers) if workers > 1 else nullcontext() as pool:
+        rendered = (pool.map if pool else map)(partial(_render, folder), plans)
+        for _ in progress(rendered, "rendering", len(plans)):
+            pass
+    write_json(folder / "annotations.json", _annotations(plans))
 
 
 def _render(folder: Path, plan: VideoPlan) -> None:
@@ -59,11 +45,13 @@ def _render(folder: Path, plan: VideoPlan) -> None:
     render_video(folder / plan.name, plan)
 
 
-def demo_annotations(plans: Iterable[VideoPlan]) -> Mapping[str, Any]:
+def _annotations(plans: Sequence[VideoPlan]) -> dict[str, Any]:
     """Return the annotations of the planned videos in ActivityNet form."""
     taxonomy = [{"nodeId": 0, "nodeName": "Root", "parentId": None, "parentName": None}]
-    for node, label in enumerate(LABELS, start=1):
-        taxonomy.append({"nodeId": node, "nodeName": label, "parentId": 0, "parentName": "Root"})
+    taxonomy += [
+        {"nodeId": node, "nodeName": label, "parentId": 0, "parentName": "Root"}
+        for node, label in enumerate(LABELS, start=1)
+    ]
     database = {
         plan.name.split(".")[0]: {
             "subset": plan.subset,

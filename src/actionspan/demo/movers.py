@@ -1,41 +1,36 @@
 """What moves in the background of a demo video: leaves in the wind and television screens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from actionspan.arrays import Float64, Int64
 from actionspan.demo.person import SHIFT, SHIRTS, Colour, Image, shade
-from actionspan.demo.poses import Floats
 from actionspan.demo.scenes import Mover
 
-LEAVES: tuple[Colour, ...] = ((58, 104, 44), (82, 128, 52), (104, 146, 64), (70, 96, 38))
+_LEAVES = ((58, 104, 44), (82, 128, 52), (104, 146, 64), (70, 96, 38))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Disc:
-    """A disc that moves: (F, 2) centres in scene pixels."""
+class Disc(NamedTuple):
+    """A disc that moves."""
 
-    centres: Floats
+    centres: Float64  # (F, 2) in scene pixels
     radius: float
     colour: Colour
 
 
-@dataclass(frozen=True, kw_only=True)
-class Screen:
-    """A screen with programmes: its corners in the scene, and what it shows when."""
+class Screen(NamedTuple):
+    """A screen with programmes."""
 
-    corners: Floats
-    picture: npt.NDArray[np.int64]
-    """(F,) which of the programmes is on."""
-    spot: Floats
-    """(F, 2) where something moves on the screen, 0…1."""
-    colours: list[tuple[Colour, Colour, Colour]]
+    corners: Float64  # (4, 2) in the scene
+    picture: Int64  # (F,) which of the programmes is on
+    spot: Float64  # (F, 2) where something moves on the screen, 0…1
+    colours: list[tuple[Colour, Colour, Colour]]  # of each programme
 
 
-def leaves(mover: Mover, time: Floats, rng: np.random.Generator) -> list[Disc]:
+def leaves(mover: Mover, time: Float64, rng: np.random.Generator) -> list[Disc]:
     """Make a crown of discs that sway together, each a little in its own way."""
     discs = []
     gust = 1 + 0.8 * np.sin(time * rng.uniform(0.3, 0.7) + rng.uniform(0, 6))
@@ -47,13 +42,13 @@ def leaves(mover: Mover, time: Floats, rng: np.random.Generator) -> list[Disc]:
         dip = gust * strength * 0.4 * np.sin(1.7 * rhythm * time + 2 * phase)
         x = mover.x + mover.width * away * np.cos(angle) * 1.25 + sway
         y = mover.y + mover.height * away * np.sin(angle) + dip
-        colour = shade(LEAVES[k % len(LEAVES)], float(rng.uniform(0.85, 1.15)))
+        colour = shade(_LEAVES[k % len(_LEAVES)], float(rng.uniform(0.85, 1.15)))
         radius = mover.width * rng.uniform(0.13, 0.2)
-        discs.append(Disc(centres=np.column_stack([x, y]), radius=radius, colour=colour))
+        discs.append(Disc(np.column_stack([x, y]), radius, colour))
     return discs
 
 
-def screen(mover: Mover, time: Floats, rng: np.random.Generator) -> Screen:
+def screen(mover: Mover, time: Float64, rng: np.random.Generator) -> Screen:
     """Make a screen whose programme changes every one to four seconds."""
     changes = np.cumsum(rng.uniform(1, 4, 64))
     palette = [[SHIRTS[k] for k in rng.choice(len(SHIRTS), 3, replace=False)] for _ in range(8)]
@@ -68,30 +63,28 @@ def screen(mover: Mover, time: Floats, rng: np.random.Generator) -> Screen:
     )
 
 
-def draw_discs(image: Image, discs: Sequence[Disc], frame: int, to_picture: Floats) -> None:
+def draw_discs(image: Image, discs: Sequence[Disc], frame: int, to_picture: Float64) -> None:
     """Draw one frame of the discs."""
     scale = float(np.hypot(to_picture[0, 0], to_picture[0, 1]))
     centres = np.stack([disc.centres[frame] for disc in discs]) @ to_picture[:, :2].T
     fixed = ((centres + to_picture[:, 2]) * 16).astype(int).tolist()
     for (x, y), disc in zip(fixed, discs, strict=True):
-        cv2.circle(
-            image, (x, y), int(disc.radius * scale * 16), disc.colour, -1, cv2.LINE_AA, SHIFT
-        )
+        radius = int(disc.radius * scale * 16)
+        cv2.circle(image, (x, y), radius, disc.colour, -1, cv2.LINE_AA, SHIFT)
 
 
-def draw_screen(image: Image, shown: Screen, frame: int, to_picture: Floats) -> None:
+def draw_screen(image: Image, shown: Screen, frame: int, to_picture: Float64) -> None:
     """Draw one frame of a screen."""
     low, middle, high = shown.colours[shown.picture[frame]]
-    fill(image, shown.corners, low, to_picture)
     origin, size = shown.corners[0], shown.corners[2] - shown.corners[0]
-    spot = shown.spot[frame]
     band = np.array([[0, 0.55], [1, 0.55], [1, 1], [0, 1]])
+    thing = np.array([[-0.1, -0.25], [0.1, -0.25], [0.1, 0.25], [-0.1, 0.25]])
+    fill(image, shown.corners, low, to_picture)
     fill(image, origin + band * size, middle, to_picture)
-    thing = np.array([[-0.1, -0.25], [0.1, -0.25], [0.1, 0.25], [-0.1, 0.25]]) + 0.3 + 0.4 * spot
-    fill(image, origin + thing * size, high, to_picture)
+    fill(image, origin + (thing + 0.3 + 0.4 * shown.spot[frame]) * size, high, to_picture)
 
 
-def fill(image: Image, corners: Floats, colour: Colour, to_picture: Floats) -> None:
+def fill(image: Image, corners: Float64, colour: Colour, to_picture: Float64) -> None:
     """Fill a convex polygon of the scene, (K, 2), on the picture."""
     mapped = corners @ to_picture[:, :2].T + to_picture[:, 2]
     cv2.fillConvexPoly(image, (mapped * 16).astype(np.int32), colour, cv2.LINE_AA, SHIFT)

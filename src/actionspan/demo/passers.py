@@ -1,36 +1,32 @@
 """Things that pass through a demo video while the person may do nothing: cars, balls, balloons."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from actionspan.arrays import Float64
 from actionspan.demo.movers import fill
 from actionspan.demo.person import SHIRTS, Colour, Image, shade
-from actionspan.demo.poses import Floats
 
-Turning = tuple[Floats, Floats, Colour]
-"""A polygon that turns about a hub: hub (2,), corners about it (K, 2), colour."""
-Parts = tuple[list[tuple[Floats, Colour]], list[Turning]]
+_Fixed = list[tuple[Float64, Colour]]  # polygons, (K, 2)
+_Turning = list[tuple[Float64, Float64, Colour]]  # polygons about a hub: hub (2,), corners (K, 2)
+_Parts = tuple[_Fixed, _Turning]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Passer:
+class Passer(NamedTuple):
     """A thing on its way through the scene, from the frame `first` on."""
 
     first: int
-    centres: npt.NDArray[np.float64]
-    """(F, 2) where its middle is, in scene pixels."""
-    angles: npt.NDArray[np.float64]
-    """(F,) how far what rolls has turned, in radians."""
-    parts: Parts
+    centres: Float64  # (F, 2) where its middle is, in scene pixels
+    angles: Float64  # (F,) how far what rolls has turned, in radians
+    parts: _Parts
     in_front: bool
 
 
 def make_passer(
     rng: np.random.Generator,
     first: int,
-    time: Floats,
+    time: Float64,
     *,
     scene: str,
     size: float,
@@ -39,26 +35,22 @@ def make_passer(
 ) -> Passer:
     """Choose a thing that suits the scene, and its way across it.
 
-    Args:
-        rng: Where the choices come from.
-        first: The first frame.
-        time: (F,) the times of its frames in seconds.
-        scene: The kind of background.
-        size: The person's height in pixels.
-        ground: Where it may stand behind and before the person, as y in the scene.
-        span: From where to where in x it passes, in the scene.
+    `time` holds the (F,) times of its frames in seconds, from the frame `first` on. The person's
+    height `size`, the y of the ground behind and in front of the person, and the x between which
+    the thing passes are in scene pixels.
     """
     kinds = {"street": ("car", "car", "ball"), "park": ("ball", "car", "balloon")}
     kind = str(rng.choice(kinds.get(scene, ("ball", "balloon", "trolley"))))
     in_front = bool(rng.random() < 0.3) and kind != "car"
     colour = SHIRTS[rng.integers(len(SHIRTS))]
-    # 0…1 and back for some: what passes once, or turns round and leaves where it came from.
-    way = np.linspace(0, 1, len(time)) if rng.random() < 0.7 else _there_and_back(len(time))
+    # It passes once, or turns round and leaves where it came from.
+    once, back = np.linspace(0, 1, len(time)), 0.62 * np.sin(np.linspace(0, np.pi, len(time)))
+    way = once if rng.random() < 0.7 else back
     if rng.random() < 0.5:
         way = 1 - way
     x = span[0] + (span[1] - span[0]) * way
-    foot = ground[1] if in_front else ground[0]
-    y = np.full(len(time), foot)
+    y = np.full(len(time), ground[1] if in_front else ground[0])
+    # Its parts, its height above the ground and the radius of what rolls.
     radius = 1.0
     if kind == "ball":
         radius = size * rng.uniform(0.1, 0.17)
@@ -80,21 +72,11 @@ def make_passer(
         radius = 0.08 * wide
         y -= 0.9 * wide
         parts = _trolley(wide, colour, rng)
-    return Passer(
-        first=first,
-        centres=np.column_stack([x, y]),
-        angles=(x - x[0]) / radius,
-        parts=parts,
-        in_front=in_front,
-    )
+    return Passer(first, np.column_stack([x, y]), (x - x[0]) / radius, parts, in_front)
 
 
-def _there_and_back(count: int) -> Floats:
-    return 0.62 * np.sin(np.linspace(0, np.pi, count))
-
-
-def draw_passer(image: Image, passer: Passer, frame: int, to_picture: Floats) -> None:
-    """Draw the thing as it is in a frame of the video."""
+def draw_passer(image: Image, passer: Passer, frame: int, to_picture: Float64) -> None:
+    """Draw the thing in a frame of the video."""
     centre, angle = passer.centres[frame - passer.first], passer.angles[frame - passer.first]
     fixed, turning = passer.parts
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
@@ -104,49 +86,41 @@ def draw_passer(image: Image, passer: Passer, frame: int, to_picture: Floats) ->
         fill(image, centre + hub + corners @ turn, colour, to_picture)
 
 
-def _circle(radius: float, corners: int = 20, tall: float = 1.0) -> Floats:
+def _circle(radius: float, corners: int = 20, tall: float = 1.0) -> Float64:
     angle = np.linspace(0, 2 * np.pi, corners, endpoint=False)
     return radius * np.column_stack([np.cos(angle), tall * np.sin(angle)])
 
 
-def _rectangle(x: float, y: float, width: float, height: float) -> Floats:
+def _rectangle(x: float, y: float, width: float, height: float) -> Float64:
     return np.array([[x, y], [x + width, y], [x + width, y + height], [x, y + height]])
 
 
-def _ball(radius: float, colour: Colour, second: Colour) -> Parts:
+def _ball(radius: float, colour: Colour, second: Colour) -> _Parts:
     """A ball of six sectors."""
-    sector = np.linspace(0, np.pi / 3, 6)
-    turning: list[Turning] = []
+    turning: _Turning = []
     for k in range(3):
-        angles = sector + 2 * k * np.pi / 3
+        angles = np.linspace(0, np.pi / 3, 6) + 2 * k * np.pi / 3
         wedge = radius * np.column_stack([np.cos(angles), np.sin(angles)])
         turning.append((np.zeros(2), np.vstack([[[0.0, 0.0]], wedge]), second))
     return [(_circle(radius), colour)], turning
 
 
-def _balloon(radius: float, colour: Colour) -> Parts:
+def _balloon(radius: float, colour: Colour) -> _Parts:
     string = _rectangle(-0.8, radius, 1.6, 2.2 * radius)
     glint = _circle(0.28 * radius, 10) + np.array([-0.35, -0.45]) * radius
     balloon = _circle(radius, tall=1.2)
-    return [
-        (string, (90, 90, 94)),
-        (balloon, colour),
-        (0.8 * balloon - 0.08 * radius, shade(colour, 1.12)),
-        (glint, (250, 250, 246)),
-    ], []
+    light = (0.8 * balloon - 0.08 * radius, shade(colour, 1.12))
+    return [(string, (90, 90, 94)), (balloon, colour), light, (glint, (250, 250, 246))], []
 
 
-def _wheels(radius: float, apart: float, y: float) -> list[Turning]:
-    turning: list[Turning] = []
+def _wheels(radius: float, apart: float, y: float) -> _Turning:
     spoke = _rectangle(-0.7 * radius, -0.2 * radius, 1.4 * radius, 0.4 * radius)
-    for x in (-apart, apart):
-        hub = np.array([x, y])
-        turning.append((hub, _circle(radius), (28, 28, 30)))
-        turning.append((hub, spoke, (186, 186, 188)))
-    return turning
+    tyre = _circle(radius)
+    shapes = ((tyre, (28, 28, 30)), (spoke, (186, 186, 188)))
+    return [(np.array([x, y]), shape, tone) for x in (-apart, apart) for shape, tone in shapes]
 
 
-def _car(length: float, colour: Colour, forward: bool) -> Parts:
+def _car(length: float, colour: Colour, forward: bool) -> _Parts:
     """A car from the side, `length` long, its middle 0.2·length above the ground."""
     body = np.array([[-0.5, 0.1], [-0.5, -0.03], [-0.46, -0.07], [0.3, -0.07], [0.47, -0.03],
                      [0.5, 0.02], [0.5, 0.1]])  # fmt: skip
@@ -156,16 +130,15 @@ def _car(length: float, colour: Colour, forward: bool) -> Parts:
     stripe = _rectangle(-0.5, 0.035, 1.0, 0.02)
     flip = np.array([length if forward else -length, length])
     glass = (172, 204, 216)
-    fixed = [(body, colour), (cabin, shade(colour, 0.85)), (back, glass), (front, glass)]
-    fixed.append((stripe, shade(colour, 0.65)))
-    return [(part * flip, tone) for part, tone in fixed], _wheels(
-        0.085 * length, 0.29 * length, 0.115 * length
-    )
+    fixed = [(body, colour), (cabin, shade(colour, 0.85)), (back, glass), (front, glass),
+             (stripe, shade(colour, 0.65))]  # fmt: skip
+    wheels = _wheels(0.085 * length, 0.29 * length, 0.115 * length)
+    return [(part * flip, tone) for part, tone in fixed], wheels
 
 
-def _trolley(wide: float, colour: Colour, rng: np.random.Generator) -> Parts:
+def _trolley(wide: float, colour: Colour, rng: np.random.Generator) -> _Parts:
     """A cart of boxes, `wide` pixels wide, its middle 0.9·wide above the ground."""
-    fixed: list[tuple[Floats, Colour]] = [
+    fixed: _Fixed = [
         (_rectangle(-0.5 * wide, 0.55 * wide, wide, 0.12 * wide), (96, 98, 104)),
         (_rectangle(-0.55 * wide, -0.35 * wide, 0.07 * wide, wide), (120, 122, 128)),
         (_rectangle(-0.45 * wide, -0.1 * wide, 0.9 * wide, 0.65 * wide), colour),
@@ -174,7 +147,6 @@ def _trolley(wide: float, colour: Colour, rng: np.random.Generator) -> Parts:
         (_rectangle(-0.07 * wide, -0.5 * wide, 0.1 * wide, 0.4 * wide), (222, 196, 150)),
     ]
     if rng.random() < 0.5:
-        fixed.append(
-            (_rectangle(-0.2 * wide, -0.75 * wide, 0.3 * wide, 0.25 * wide), (86, 128, 150))
-        )
+        top = _rectangle(-0.2 * wide, -0.75 * wide, 0.3 * wide, 0.25 * wide)
+        fixed.append((top, (86, 128, 150)))
     return fixed, _wheels(0.11 * wide, 0.36 * wide, 0.78 * wide)

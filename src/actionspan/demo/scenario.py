@@ -1,8 +1,6 @@
 """What happens in each video of the embedded data set, before anything is drawn.
 
-A plan is a pure function of (seed, index): a video's plan does not depend on how many others there
-are.
-
+A plan is a pure function of the settings and the index: it does not depend on the number of videos.
 The kinds of videos follow from the index alone, so that every seed has all of them: some hold no
 action, some hold one that fills them, a tenth is MPEG-4 in AVI and a tenth H.264 in Matroska.
 """
@@ -11,29 +9,21 @@ import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from actionspan.demo.names import demo_video_name
 from actionspan.settings import Checked, option
 
 Label = Literal["fall", "jump", "sit", "walk", "wave"]
 LABELS: tuple[Label, ...] = ("fall", "jump", "sit", "walk", "wave")
-SHORTEST: dict[Label, float] = {"fall": 2.0, "jump": 1.02, "sit": 2.0, "walk": 1.5, "wave": 1.02}
-LONGEST: dict[Label, float] = {"fall": 9.0, "jump": 12.0, "sit": 24.0, "walk": 24.0, "wave": 24.0}
-LARGEST_FRACTION = 0.4
-"""An instance takes at most this part of a video, unless it fills the video."""
+_SHORTEST: dict[Label, float] = {"fall": 2.0, "jump": 1.02, "sit": 2.0, "walk": 1.5, "wave": 1.02}
+_LONGEST: dict[Label, float] = {"fall": 9.0, "jump": 12.0, "sit": 24.0, "walk": 24.0, "wave": 24.0}
+LARGEST_FRACTION = 0.4  # of a video, for an instance that does not fill the video
 
-SIZES = ((320, 240), (320, 240), (340, 256), (256, 340))
-RATES = (
-    Fraction(20),
-    Fraction(24),
-    Fraction(25),
-    Fraction(25),
-    Fraction(30000, 1001),
-    Fraction(30),
-)
-SCENES = ("room", "street", "park", "hall")
-DISTRACTORS = ("pan", "object", "object", "flicker", "light", "zoom")
+_SIZES = ((320, 240), (320, 240), (340, 256), (256, 340))
+_RATES = tuple(Fraction(rate) for rate in ("20", "24", "25", "25", "30000/1001", "30"))
+_SCENES = ("room", "street", "park", "hall")
+_DISTRACTORS = ("pan", "object", "object", "flicker", "light", "zoom")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +41,11 @@ class DemoSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.longest_seconds < self.shortest_seconds:
-            raise ValueError(
-                f"longest_seconds {self.longest_seconds}: at least shortest_seconds, "
-                f"{self.shortest_seconds}"
-            )
+            least = f"at least shortest_seconds, {self.shortest_seconds}"
+            raise ValueError(f"longest_seconds {self.longest_seconds}: {least}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(NamedTuple):
     """Something that happens between two times in seconds: an action or a distractor."""
 
     kind: str
@@ -66,9 +53,8 @@ class Event:
     end: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shot:
-    """One take: from `start` seconds to the next shot, before one background."""
+class Shot(NamedTuple):
+    """A take from `start` seconds to the next shot, in front of one background."""
 
     start: float
     scene: str
@@ -76,7 +62,7 @@ class Shot:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoPlan:
-    """The script of one video: its file, its actions, and what distracts from them."""
+    """The plan of one video: its file, its actions, and what distracts from them."""
 
     index: int
     seed: int
@@ -98,22 +84,26 @@ class VideoPlan:
 
 
 def is_validation(index: int, fraction: float) -> bool:
-    """Say whether a video is held out, so that any first n videos hold out about n·fraction."""
+    """Return whether a video is held out; of the first n videos, about n·fraction are."""
     return math.floor((index + 1) * fraction + 0.5) > math.floor(index * fraction + 0.5)
 
 
 def plan_video(settings: DemoSettings, index: int) -> VideoPlan:
-    """Write the script of one video; it depends on the seed, the index and the durations alone."""
+    """Plan one video; its plan depends on the seed, the index and the durations alone."""
     name = demo_video_name(index)
     rng = random.Random(f"actionspan demo {settings.seed} {index}")
-    width, height = rng.choice(SIZES)
-    fps = rng.choice(RATES)
+    # The picture and its length.
+    width, height = rng.choice(_SIZES)
+    fps = rng.choice(_RATES)
     frames = round(rng.uniform(settings.shortest_seconds, settings.longest_seconds) * fps)
     duration = float(frames / fps)
+    # The actions: none, one that fills the video, or some.
     if index % 11 == 5:
         actions: tuple[Event, ...] = ()
     elif index % 13 == 6:
-        actions = (_filling_action(rng, index, duration),)
+        start = round(duration * rng.uniform(0.0, 0.02), 2)
+        end = round(duration * rng.uniform(0.98, 0.999), 2)
+        actions = (Event(("walk", "wave", "jump")[index // 13 % 3], start, end),)
     else:
         actions = _actions(rng, LABELS[index % 5], duration)
     return VideoPlan(
@@ -132,28 +122,21 @@ def plan_video(settings: DemoSettings, index: int) -> VideoPlan:
     )
 
 
-def _filling_action(rng: random.Random, index: int, duration: float) -> Event:
-    """Plan one action from the first moments of a video to its last."""
-    start = round(duration * rng.uniform(0.0, 0.02), 2)
-    end = round(duration * rng.uniform(0.98, 0.999), 2)
-    return Event(kind=("walk", "wave", "jump")[index // 13 % 3], start=start, end=end)
-
-
 def _actions(rng: random.Random, first: Label, duration: float) -> tuple[Event, ...]:
     """Plan one to five actions of log-uniform length with at least half a second between them."""
     count = rng.choice((1, 2, 2, 3, 3, 4, 5))
-    possible = [label for label in LABELS if SHORTEST[label] <= LARGEST_FRACTION * duration]
-    lengths: list[float] = []
+    most = LARGEST_FRACTION * duration
+    possible = [label for label in LABELS if _SHORTEST[label] <= most]
+    # Draw kinds and lengths until the actions take at most 60 % of the video.
     while True:
         labels = [first, *rng.choices(possible, k=count - 1)]
         rng.shuffle(labels)
-        lengths = []
-        for label in labels:
-            longest = min(LONGEST[label], LARGEST_FRACTION * duration)
-            lengths.append(math.exp(rng.uniform(math.log(SHORTEST[label]), math.log(longest))))
+        bounds = [(_SHORTEST[label], min(_LONGEST[label], most)) for label in labels]
+        lengths = [math.exp(rng.uniform(math.log(low), math.log(high))) for low, high in bounds]
         if sum(lengths) <= 0.6 * duration:
             break
         count = max(1, count - rng.choice((0, 1)))
+    # Divide the rest of the time into the gaps between them.
     idle = duration - sum(lengths) - 0.5 * (count + 1)
     cuts = sorted(rng.uniform(0, idle) for _ in range(count))
     events, spent = [], 0.0
@@ -162,14 +145,14 @@ def _actions(rng: random.Random, first: Label, duration: float) -> tuple[Event, 
         spent += length
         # Rounded inward, so that a length stays below its bound.
         start, end = math.ceil(start * 100) / 100, math.floor((start + length) * 100) / 100
-        events.append(Event(kind=label, start=start, end=end))
+        events.append(Event(label, start, end))
     return tuple(events)
 
 
 def _distractors(
     rng: random.Random, actions: tuple[Event, ...], duration: float
 ) -> tuple[Event, ...]:
-    """Plan what moves and is no action: mostly while nobody acts, sometimes while somebody does."""
+    """Plan motion that is not an action, most of it while nobody acts."""
     events = []
     for _ in range(round(duration / 2.6)):
         length = rng.uniform(1.2, 5.0)
@@ -177,20 +160,17 @@ def _distractors(
         middle = start + length / 2
         busy = any(action.start - 0.3 < middle < action.end + 0.3 for action in actions)
         if rng.random() < (0.3 if busy else 1.0):
-            events.append(Event(kind=rng.choice(DISTRACTORS), start=start, end=start + length))
+            events.append(Event(rng.choice(_DISTRACTORS), start, start + length))
     return tuple(sorted(events, key=lambda event: event.start))
 
 
 def _shots(rng: random.Random, actions: tuple[Event, ...], duration: float) -> tuple[Shot, ...]:
-    """Plan the cuts: none to three, none of them within 0.7 s of an action's start or end."""
-    scenes = rng.sample(SCENES, k=len(SCENES))
+    """Plan zero to three cuts, each more than 0.7 s from any start or end of an action."""
+    scenes = rng.sample(_SCENES, k=len(_SCENES))
     edges = [edge for action in actions for edge in (action.start, action.end)]
     cuts: list[float] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         cut = round(rng.uniform(2.0, duration - 2.0), 2)
         if all(abs(cut - edge) > 0.7 for edge in edges) and all(abs(cut - c) > 2 for c in cuts):
             cuts.append(cut)
-    starts = [0.0, *sorted(cuts)]
-    return tuple(
-        Shot(start=start, scene=scene) for start, scene in zip(starts, scenes, strict=False)
-    )
+    return tuple(map(Shot, [0.0, *sorted(cuts)], scenes))

@@ -3,11 +3,11 @@
 The budget is a percentage of each video's list, not its first k proposals: with V ground-truth
 videos, a set of proposals is first cut to about 100 V (each video keeps the same share of its
 list, at its best scores), and at average number j = 1 … 100 each video contributes the same
-percentage of what it kept. Both cuts truncate to whole proposals, and so do we.
+percentage of what it kept. Both cuts truncate to complete proposals, and so do we.
 
-Points which the protocol leaves to the caller, as settled here:
+Points that the protocol leaves to the caller, as settled here:
 
-- The videos are those of the ground truth that have an instance. One without proposals misses
+- The videos are those of the ground truth that have an instance. A video without proposals misses
   all its instances; proposals of any other video are left out before budgets are counted.
 - Instances of zero length cannot be found and stay in the denominator.
 - Proposals of equal score keep the order in which they are given.
@@ -15,75 +15,31 @@ Points which the protocol leaves to the caller, as settled here:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.evaluation.rows import (
-    Floats,
-    Integers,
-    check_truth,
-    match_ids,
-    match_proposals,
-)
+from actionspan.arrays import Float64, Int64
+from actionspan.evaluation.recall import Recall, best_within, tiou
+from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 
-__all__ = [
-    "AVERAGE_NUMBERS",
-    "TIOU_THRESHOLDS",
-    "AverageRecall",
-    "Floats",
-    "Integers",
-    "area_under_curve",
-    "average_recall_activitynet",
-    "match_ids",
-    "proposal_budgets",
-    "tiou",
-]
-
-TIOU_THRESHOLDS: Floats = np.linspace(0.5, 0.95, 10)
-AVERAGE_NUMBERS: Integers = np.arange(1, 101)
+TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
+AVERAGE_NUMBERS: Int64 = np.arange(1, 101)
+Floats = Float64  # for papers/, until it imports actionspan.arrays
+Integers = Int64
 
 
 @dataclass(frozen=True, kw_only=True)
-class AverageRecall:
-    """What a set of proposals reaches, kept per instance so that videos can be resampled."""
+class AverageRecall(Recall):
+    """Recall at average numbers of proposals (AN) 1 … 100, over tIoU 0.5:0.05:0.95."""
 
-    video_ids: tuple[str, ...]
-    """The V ground-truth videos that have an instance."""
-    instances: Integers
-    """(V,) how many instances each video has."""
-    best_tiou: Floats
-    """(I, 100) the best tIoU of each instance with what its video contributes at AN = 1 … 100."""
-    given: Integers
-    """(V,) how many proposals were given for each video."""
-    ignored_proposals: int
-    """How many were left out because their video is not among these."""
-
-    @property
-    def proposals(self) -> int:
-        """How many proposals were given for these videos."""
-        return int(self.given.sum())
+    thresholds = TIOU_THRESHOLDS
+    average_numbers = AVERAGE_NUMBERS
 
     @property
     def missing_videos(self) -> int:
         """How many ground-truth videos have no proposal."""
         return int((self.given == 0).sum())
-
-    @cached_property
-    def hits(self) -> Floats:
-        """(I, 100) the share of the tIoU thresholds at which each instance is found."""
-        return np.asarray((self.best_tiou[:, :, None] >= TIOU_THRESHOLDS).mean(axis=2))
-
-    @cached_property
-    def recall(self) -> Floats:
-        """(10, 100) recall at each tIoU threshold and average number."""
-        return np.stack([(self.best_tiou >= tiou).mean(axis=0) for tiou in TIOU_THRESHOLDS])
-
-    @cached_property
-    def average_recall(self) -> Floats:
-        """(100,) recall averaged over the tIoU thresholds."""
-        return np.asarray(self.recall.mean(axis=0))
 
     @property
     def auc(self) -> float:
@@ -95,7 +51,7 @@ class AverageRecall:
         return float(self.average_recall[number - 1])
 
 
-def area_under_curve(average_recall: Floats) -> float:
+def area_under_curve(average_recall: Float64) -> float:
     """Return the area under AR (fractions) at AN = 1 … 100 over 100, in percent.
 
     It starts at AN = 1, so that a perfect set scores 99.
@@ -116,32 +72,26 @@ def average_recall_activitynet(
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
             the proposals mean one video.
     """
-    truth = {
-        video: segments for video, segments in check_truth(ground_truth).items() if len(segments)
-    }
-    found, ignored = match_proposals(proposals, truth)
-    given_for = np.array([len(found.get(video_id, ())) for video_id in truth], dtype=np.int64)
-    kept, budgets = proposal_budgets(given_for)
-    best = np.zeros((sum(map(len, truth.values())), len(AVERAGE_NUMBERS)))
-    row = 0
-    for video, (video_id, segments) in enumerate(truth.items()):
-        if kept[video]:
-            given = found[video_id]
-            order = np.argsort(-given[:, 2], kind="stable")[: kept[video]]
-            running = np.maximum.accumulate(tiou(segments, given[order, :2]), axis=1)  # (G, n_v)
-            within = np.concatenate([np.zeros((len(segments), 1)), running], axis=1)
-            best[row : row + len(segments)] = within[:, budgets[video]]  # (G, 100)
-        row += len(segments)
+    truth = {video: rows for video, rows in check_truth(ground_truth).items() if len(rows)}
+    matched, ignored = match_proposals(proposals, truth)
+    lists = [matched.get(video, NO_PROPOSALS) for video in truth]
+    given = np.array([len(rows) for rows in lists], dtype=np.int64)
+    best = [
+        best_within(tiou(instances, rows[:most, :2]), budgets)
+        for instances, rows, most, budgets in zip(
+            truth.values(), lists, *proposal_budgets(given), strict=True
+        )
+    ]
     return AverageRecall(
         video_ids=tuple(truth),
-        instances=np.array([len(segments) for segments in truth.values()], dtype=np.int64),
-        best_tiou=best,
-        given=given_for,
+        instances=np.array([len(instances) for instances in truth.values()], dtype=np.int64),
+        best_tiou=np.concatenate(best),
+        given=given,
         ignored_proposals=ignored,
     )
 
 
-def proposal_budgets(given: Integers) -> tuple[Integers, Integers]:
+def proposal_budgets(given: Int64) -> tuple[Int64, Int64]:
     """Return how many proposals each video keeps, and contributes at AN = 1 … 100.
 
     Args:
@@ -152,25 +102,6 @@ def proposal_budgets(given: Integers) -> tuple[Integers, Integers]:
         protocol's: 29 % of 100 proposals are 28.
     """
     most = AVERAGE_NUMBERS[-1] * float(len(given))
-    if not given.sum():
-        return given, np.zeros((len(given), len(AVERAGE_NUMBERS)), dtype=np.int64)
-    kept = np.minimum((given * (most / given.sum())).astype(np.int64), given)
-    if not kept.sum():
-        return kept, np.zeros((len(given), len(AVERAGE_NUMBERS)), dtype=np.int64)
-    percent = AVERAGE_NUMBERS / 100.0 * (most / kept.sum())
+    kept = np.minimum((given * (most / max(given.sum(), 1))).astype(np.int64), given)
+    percent = AVERAGE_NUMBERS / 100.0 * (most / max(kept.sum(), 1))
     return kept, np.minimum((kept[:, None] * percent).astype(np.int64), kept[:, None])
-
-
-def tiou(instances: Floats, segments: Floats) -> Floats:
-    """Return (G, P) intersection over union of (G, 2) instances and (P, 2) segments.
-
-    It is 0 where either has no length. The operations and their order are the protocol's, which
-    decides at the thresholds; `actionspan.proposals.overlap` rounds differently.
-    """
-    start = np.maximum(instances[:, None, 0], segments[None, :, 0])
-    end = np.minimum(instances[:, None, 1], segments[None, :, 1])
-    overlap = np.maximum(end - start, 0.0)
-    lengths = (instances[:, 1] - instances[:, 0])[:, None] + (segments[:, 1] - segments[:, 0])
-    union = lengths - overlap
-    ratio: Floats = np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
-    return ratio

@@ -1,12 +1,17 @@
-"""What the steps `misses` and `reliability` read: a method's proposals and a subset's truth."""
+"""What the steps `misses` and `reliability` share: their flags, and reading what they judge."""
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+from numpy.typing import ArrayLike
 
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import read_proposals
-from actionspan.evaluation.rows import Floats
+
+Judged = TypeVar("Judged")
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -15,13 +20,18 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--method", required=True, help="the method's name, for titles")
+    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
 
 
-def read_inputs(arguments: argparse.Namespace) -> tuple[list[Annotation], dict[str, Floats]]:
-    """Read the videos of the subset and the proposals.
+def judge_inputs(
+    arguments: argparse.Namespace,
+    judge: Callable[[Sequence[Annotation], Mapping[str, ArrayLike]], Judged],
+) -> Judged:
+    """Judge the proposals by the videos of the subset.
 
     Raises:
-        InputError: A file is not readable, or the subset has no instance.
+        InputError: A file is not readable or has a bad row, or the subset has no instance.
     """
     annotations = read_annotations(arguments.annotations)
     videos = [video for video in annotations if video.subset == arguments.subset]
@@ -29,4 +39,8 @@ def read_inputs(arguments: argparse.Namespace) -> tuple[list[Annotation], dict[s
         raise InputError(
             f"{arguments.annotations}: subset {arguments.subset!r} has no instance to find"
         )
-    return videos, read_proposals(arguments.proposals)
+    proposals = read_proposals(arguments.proposals)
+    try:
+        return judge(videos, proposals)
+    except ValueError as error:
+        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None

@@ -7,23 +7,21 @@ from typing import Literal
 
 import numpy as np
 
+from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation
-from actionspan.evaluation.activitynet import Floats, Integers
-from actionspan.proposals.grouping import group_proposals
-from actionspan.proposals.settings import SuppressionSettings
 from actionspan.settings import Checked, option
 
 METHODS = ("random", "sliding", "difference", "tag")
 SCALE_STEP = 2**0.5
-NO_LENGTHS: Floats = np.empty(0)
+NO_LENGTHS: Float64 = np.empty(0)
 
-Proposals = tuple[Floats, Floats]
+Proposals = tuple[Float64, Float64]
 """(P, 2) starts and ends in seconds, and (P,) scores, best first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineSettings(Checked):
-    """How many proposals the baselines make, and how."""
+    """How the baselines make proposals, and how many."""
 
     proposals: int = option(100, "most proposals of a video", least=1)
     seed: int = option(1, "seed of the random proposals", least=0)
@@ -41,8 +39,8 @@ class BaselineSettings(Checked):
 def random_proposals(video_id: str, duration: float, settings: BaselineSettings) -> Proposals:
     """Draw segments with uniform centres and lengths, cut at the video's ends, in random order.
 
-    A video's proposals depend on the seed, its id and its duration alone. Not cut, as in
-    ActivityNet's own notebook, they score an AUC of 45.0 there; cutting lifts it to 48.7.
+    A video's proposals depend only on the seed, its id and its duration. Without the cut, as in
+    ActivityNet's own notebook, they score an AUC of 45.0 there; the cut lifts it to 48.7.
     """
     word = int.from_bytes(hashlib.sha256(video_id.encode()).digest()[:8], "little")
     generator = np.random.default_rng([settings.seed, word])
@@ -53,25 +51,25 @@ def random_proposals(video_id: str, duration: float, settings: BaselineSettings)
 
 
 def sliding_windows(
-    duration: float, training_lengths: Floats, settings: BaselineSettings
+    duration: float, training_lengths: Float64, settings: BaselineSettings
 ) -> Proposals:
-    """Return windows of many lengths, those first that should find the most for their number.
+    """Return windows of many lengths, the lengths first that should find the most per window.
 
-    Window lengths go down from the whole video by factors of √2. A length's worth is the share
+    Window lengths go down from the full video by factors of √2. A length's worth is the share
     of training instances that are closest to it, over the number of windows it takes to cover
-    the video. Windows of one length follow each other so that any first few are spread evenly.
+    the video. Windows of one length are ordered so that any first few are spread evenly.
 
     Args:
         duration: Of the video, in seconds.
         training_lengths: Lengths of the training instances as shares of their videos; with none,
             every window length counts for the same share.
-        settings: Their number, overlap and shortest length.
+        settings: Number, overlap and shortest length of the windows.
     """
     steps = int(np.floor(np.log(settings.shortest_window) / -np.log(SCALE_STEP) + 1e-9)) + 1
     lengths = SCALE_STEP ** -np.arange(steps, dtype=np.float64)
     usual = training_lengths[(training_lengths > 0) & (training_lengths <= 1)]
     nearest = np.rint(-np.log(usual) / np.log(SCALE_STEP)).astype(np.int64).clip(0, steps - 1)
-    # One instance more for each length, so that none is ruled out by a small training set.
+    # An additional instance of each length, so that a small training set rules out none.
     prior = np.bincount(nearest, minlength=steps) + 1.0
     segments, worth, turn = [], [], []
     for length, share in zip(lengths, prior / prior.sum(), strict=True):
@@ -85,48 +83,21 @@ def sliding_windows(
     return np.concatenate(segments)[order] * duration, scores
 
 
-def _spread_order(count: int) -> Integers:
+def _spread_order(count: int) -> Int64:
     """Return each place's turn when `count` places are visited evenly (bit-reversed order)."""
     bits = max(1, (count - 1).bit_length())
     reversed_bits = [int(f"{place:0{bits}b}"[::-1], 2) for place in range(count)]
     return np.argsort(np.argsort(reversed_bits))
 
 
-def motion_proposals(
-    signal: Floats, duration: float, suppression: SuppressionSettings
-) -> Proposals:
-    """Group the parts of a video in which much moves (TAG-style), with Soft-NMS.
-
-    Args:
-        signal: (N,) a measure of motion for each of N equal parts of the video, such as the
-            frame difference or the magnitude of optical flow.
-        duration: Of the video, in seconds.
-        suppression: Soft-NMS, and how many proposals at most.
-    """
-    return group_proposals(signal, duration, suppression_settings=suppression)
-
-
-def actionness_proposals(
-    actionness: Floats, duration: float, suppression: SuppressionSettings
-) -> Proposals:
-    """Group the parts of a video that a network calls action (TAG), with Soft-NMS.
-
-    Args:
-        actionness: (T,) probability of action in each of T equal parts of the video.
-        duration: Of the video, in seconds.
-        suppression: Soft-NMS, and how many proposals at most.
-    """
-    return group_proposals(actionness, duration, suppression_settings=suppression, stretch=False)
-
-
-def relative_lengths(annotations: Sequence[Annotation], subset: str = "training") -> Floats:
-    """Return the lengths of a subset's instances as shares of their videos' durations."""
+def relative_lengths(annotations: Sequence[Annotation]) -> Float64:
+    """Return the lengths of the training instances as shares of their videos' durations."""
     return np.array(
         [
-            (instance.end - instance.start) / known.duration_seconds
-            for known in annotations
-            if known.subset == subset
-            for instance in known.instances
+            (instance.end - instance.start) / video.duration_seconds
+            for video in annotations
+            if video.subset == "training"
+            for instance in video.instances
         ],
         dtype=np.float64,
     )

@@ -8,26 +8,19 @@ from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, AverageRecall
 def auc_interval(
     result: AverageRecall, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 1
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of AUC, in percent, resampling whole videos.
+    """Return the percentile bootstrap interval of AUC, in percent, resampling videos.
 
     Each video keeps the budgets it has in the full set. Where all videos have equally many
     proposals (the common case) that is exact; where they do not, a resample would shift all
     budgets a little, and this part of the variation is left out.
-
-    Args:
-        result: What `average_recall_activitynet` returned.
-        resamples: How many sets of V videos to draw with replacement.
-        confidence: The share of the resamples inside the interval.
-        seed: Seed of the draw.
     """
     # AUC is a ratio of two sums over videos: the area under hits against AN, and the instances.
     areas = 100 * np.trapezoid(result.hits, AVERAGE_NUMBERS, axis=1) / AVERAGE_NUMBERS[-1]  # (I,)
-    first = np.concatenate([[0], np.cumsum(result.instances)[:-1]])
-    video_areas = np.add.reduceat(areas, first)  # (V,)
+    video_areas = result.sums_by_video(areas)  # (V,)
     generator = np.random.default_rng(seed)
     values = np.empty(resamples)
     for resample in range(resamples):
-        drawn = generator.integers(len(first), size=len(first))
+        drawn = generator.integers(len(video_areas), size=len(video_areas))
         values[resample] = video_areas[drawn].sum() / result.instances[drawn].sum()
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)

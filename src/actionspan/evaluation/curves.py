@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.evaluation.records import read_records
+from actionspan.files.storage import write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the table of recall curves, and draw it."""
-    from actionspan.evaluation.recall_curves import draw_curves, read_curves, write_curves
+    from actionspan.evaluation import recall_curves
 
-    write_curves(arguments.out_table, read_records(arguments.evaluations))
+    rows = recall_curves.curve_rows(read_records(arguments.evaluations))
+    write_tsv(arguments.out_table, recall_curves.CURVE_COLUMNS, rows)
     for figure in arguments.out_figures:
-        draw_curves(figure, read_curves(arguments.out_table))
+        recall_curves.draw_curves(figure, recall_curves.read_curves(arguments.out_table))

@@ -1,18 +1,18 @@
 """Mean average precision of proposals as detections of one class, by ActivityNet's matching rule.
 
-All proposals of all videos stand in one list, best score first. Each is matched to the instance
-of its video that no better one has, with the highest tIoU, if that reaches the threshold; else it
-is a false alarm. Average precision is the area under precision against recall, with precision at
-a recall the best that is reached there or further on (as Pascal VOC since 2010).
+All proposals of all videos are in one list, best score first. Each is matched to the instance of
+its video with the highest tIoU among those that no better proposal has, if that tIoU reaches the
+threshold; else it is a false alarm. Average precision is the area under precision against recall,
+with precision at a recall the best that is reached there or further on (as Pascal VOC since 2010).
 
 Points settled here:
 
-- There is one class, action, so that a mean over classes is the value of this one.
+- There is a single class, action, so the mean over classes is its value.
 - Proposals of equal score keep the order in which they are given, and of two instances with
-  equal tIoU the later one is matched, as the official evaluator's sort does.
+  equal tIoU the later is matched, as the official evaluator's sort does.
 - Proposals of videos without an instance are false alarms. Those of videos that are not in the
   ground truth are left out: the official evaluator counts them, but a file of proposals for a
-  whole data set is no worse for the videos of its other subsets.
+  complete data set should not lose by the videos of its other subsets.
 - An instance of no length cannot be found and stays in the denominator.
 """
 
@@ -22,26 +22,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from actionspan.evaluation.activitynet import TIOU_THRESHOLDS, tiou
-from actionspan.evaluation.rows import Floats, check_truth, match_proposals
+from actionspan.arrays import Float64
+from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
+from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.rows import check_truth, match_proposals
 
-THRESHOLDS: Floats = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
+THRESHOLDS: Float64 = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionPrecision:
-    """Average precision at tIoU 0.5 … 0.95, and 0.3 and 0.4, and of how much."""
+    """Average precision at tIoU 0.5 … 0.95, and at 0.3 and 0.4."""
 
-    average_precision: Floats
+    average_precision: Float64
     """(12,) at `THRESHOLDS`, fractions."""
     videos: int
-    """How many videos the ground truth has, those without an instance too."""
+    """How many videos the ground truth has, also without an instance."""
     instances: int
-    """How many instances they have."""
     proposals: int
-    """How many proposals were given for these videos."""
+    """How many proposals are given for these videos."""
     ignored_proposals: int
-    """How many were left out because their video is not among these."""
+    """How many proposals are left out because their video is not in the ground truth."""
 
     def scores(self) -> dict[str, float]:
         """Return `{"mAP@0.50": …, …, "average_mAP": …}`; the average is over 0.5:0.05:0.95."""
@@ -56,23 +57,14 @@ def detection_precision(
 ) -> DetectionPrecision:
     """Score proposals as detections of one class.
 
-    Args:
-        ground_truth: For each video id of one subset, (G, 2) starts and ends, start <= end.
-        proposals: For each video id, (P, 3) start, end and score, in any order, start <= end.
-
-    Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
-            the proposals mean one video.
+    Arguments and errors are those of `average_recall_activitynet`.
     """
     truth = check_truth(ground_truth)
-    found, ignored = match_proposals(proposals, truth)
-    right = [np.zeros((0, len(THRESHOLDS)), dtype=bool)]  # (P, 12) a video, in the order given
-    for video, given in found.items():
-        order = np.argsort(-given[:, 2], kind="stable")
-        matched = np.zeros((len(given), len(THRESHOLDS)), dtype=bool)
-        matched[order] = match_greedily(tiou(given[order, :2], truth[video]), THRESHOLDS)
-        right.append(matched)
-    scores = np.concatenate([np.empty(0), *(given[:, 2] for given in found.values())])
+    matched, ignored = match_proposals(proposals, truth)
+    right = [np.zeros((0, len(THRESHOLDS)), dtype=bool)]  # (P, 12) a video, best score first
+    for video, rows in matched.items():
+        right.append(match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS))
+    scores = np.concatenate([np.empty(0), *(rows[:, 2] for rows in matched.values())])
     instances = sum(map(len, truth.values()))
     best_first = np.concatenate(right)[np.argsort(-scores, kind="stable")]  # (N, 12)
     return DetectionPrecision(
@@ -84,7 +76,7 @@ def detection_precision(
     )
 
 
-def match_greedily(tious: Floats, thresholds: Floats) -> NDArray[np.bool_]:
+def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
     """Return which proposals of one video are right at each threshold.
 
     Args:
@@ -98,30 +90,28 @@ def match_greedily(tious: Floats, thresholds: Floats) -> NDArray[np.bool_]:
     near = np.flatnonzero((tious >= thresholds.min()).any(axis=1))  # the others match nothing
     values = tious[near, ::-1]  # (N, G) the last instance first, which wins a tie
     free = values >= thresholds[:, None, None]  # (T, N, G) pairs that may still be matched
-    # A round matches, at each threshold, the best proposal that can be; there are at most G. One
-    # that can be matched to nothing cannot be so later, since no instance becomes free again.
+    # A round matches, at each threshold, the best proposal that can be; there are at most G. A
+    # proposal that matches nothing now never will, since no instance becomes free again.
     for _ in range(min(values.shape)):
         can = np.asarray(free.any(axis=2))  # (T, N)
-        left = np.flatnonzero(can.any(axis=1))
-        if not len(left):
+        levels = np.flatnonzero(can.any(axis=1))
+        if not len(levels):
             break
-        first = can[left].argmax(axis=1)
-        instance = np.where(free[left, first], values[first], -1.0).argmax(axis=1)
-        right[near[first], left] = True
-        free[left, first] = False
-        free[left, :, instance] = False
+        first = can[levels].argmax(axis=1)
+        instance = np.where(free[levels, first], values[first], -1.0).argmax(axis=1)
+        right[near[first], levels] = True
+        free[levels, first] = False
+        free[levels, :, instance] = False
     return right
 
 
 def average_precision(right: NDArray[np.bool_], instances: int) -> float:
-    """Return the area under precision against recall.
+    """Return the area under precision against recall of one or more instances.
 
-    Args:
-        right: (N,) whether each proposal is right, best score first.
-        instances: How many there are to find, 1 or more.
+    `right` is (N,): whether each proposal is right, best score first.
     """
     ranks = np.flatnonzero(right) + 1.0
-    # Precision is highest where a right one was just added; elsewhere recall does not change.
+    # Precision is highest where a right proposal was just added; elsewhere recall does not change.
     precision = np.arange(1, len(ranks) + 1) / ranks
     envelope = np.maximum.accumulate(precision[::-1])
     return float(envelope.sum()) / instances

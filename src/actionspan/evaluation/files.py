@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Record, subset_name, to_number
 from actionspan.dataset.formats.registry import read_annotation_file, read_text
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.errors import InputError
-from actionspan.evaluation.rows import Floats
 from actionspan.files.text import read_utf8
 from actionspan.proposals import reading
 
@@ -19,46 +19,45 @@ TABLES = (".csv", ".tsv")
 
 def read_ground_truth(
     path: Path, subset: str = "validation", video_info: Path | None = None
-) -> dict[str, Floats]:
+) -> dict[str, Float64]:
     """Read the instances of one subset: (G, 2) starts and ends in seconds for each video.
 
-    Instances of zero length are kept, as the official protocol does. The class Ambiguous of
-    THUMOS14 has instances like any other, and its times in seconds count.
+    Instances of zero length are kept, as in the official protocol, and so are those of THUMOS14's
+    class Ambiguous.
 
     Args:
         path: Annotations of any form that `actionspan dataset index` reads.
         subset: Name of the subset, or `"all"`.
         video_info: `video_info_new.csv`, which names the subsets of `anet_anno_action.json`;
-            where not given, the file of that name beside `path` is read if there is one.
+            by default the file of that name next to `path`, if there is one.
 
     Raises:
         InputError: The file is not in one of these forms, a row of it cannot be read, or it has no
             such subset.
     """
-    given = read_annotation_file(path, strict=True)
-    if given.form == "anet_anno_action" and subset != ALL_SUBSETS:
-        _name_subsets(given.records, path, video_info)
+    file = read_annotation_file(path, strict=True)
+    if file.form == "anet_anno_action" and subset != ALL_SUBSETS:
+        _name_subsets(file.records, path, video_info)
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
-    known: Counter[str | None] = Counter(record.subset for record in given.records)
-    if name != ALL_SUBSETS and not known[name]:
-        counts = ", ".join(f"{name!r} ({count})" for name, count in known.items() if name)
+    videos: Counter[str | None] = Counter(record.subset for record in file.records)
+    if name != ALL_SUBSETS and not videos[name]:
+        counts = ", ".join(f"{name!r} ({count})" for name, count in videos.items() if name)
         raise InputError(
             f"{path}: no video of subset {subset!r}; it has {counts or 'none'}"
             f"{'' if counts else f'; give --subset {ALL_SUBSETS}'}"
         )
-    wanted = [record for record in given.records if name in (ALL_SUBSETS, record.subset)]
+    wanted = [record for record in file.records if name in (ALL_SUBSETS, record.subset)]
     if not any(record.instances for record in wanted):
         raise InputError(f"{path}: subset {subset!r} has no instance to find")
     return {record.video_id: _segments(record) for record in wanted}
 
 
 def read_frame_rates(path: Path) -> dict[str, float]:
-    """Read the frames a second of the videos that a table gives one for.
+    """Read the frame rate of each video of a table; an empty cell or 0 is treated as missing.
 
     Args:
         path: A table with a column of videos and one of rates, such as `videos.tsv` (`video_id`,
-            `fps`) or `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`). A video whose
-            rate is empty or 0 is left out.
+            `fps`) or `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
 
     Raises:
         InputError: The file is no such table, or gives a video two rates.
@@ -67,7 +66,7 @@ def read_frame_rates(path: Path) -> dict[str, float]:
     return {record.video_id: record.fps for record in table.records if record.fps}
 
 
-def read_proposals(path: Path) -> dict[str, Floats]:
+def read_proposals(path: Path) -> dict[str, Float64]:
     """Read an ActivityNet result file: (P, 3) start, end and score for each video, in its order.
 
     Raises:
@@ -82,7 +81,7 @@ def read_proposals(path: Path) -> dict[str, Floats]:
 
 
 def _name_subsets(records: list[Record], path: Path, video_info: Path | None) -> None:
-    """Put in the subset of each video from video_info_new.csv."""
+    """Set the subset of each video from video_info_new.csv."""
     table = video_info or path.with_name("video_info_new.csv")
     if video_info is None and not table.exists():
         raise InputError(
@@ -95,7 +94,7 @@ def _name_subsets(records: list[Record], path: Path, video_info: Path | None) ->
         record.subset = subsets.get(record.video_id, "")
 
 
-def _segments(record: Record) -> Floats:
+def _segments(record: Record) -> Float64:
     """Return one video's (G, 2) instances, naming the first row that is not one."""
     segments = np.empty((len(record.instances), 2))
     for index, raw in enumerate(record.instances):

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from actionspan.errors import InputError
-from actionspan.evaluation.analysis import add_inputs, read_inputs
+from actionspan.evaluation.analysis import add_inputs, judge_inputs
+from actionspan.files.storage import write_text, write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,26 +12,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--out-table", type=Path, required=True, help="counts by bins")
     parser.add_argument("--out-instances", type=Path, required=True, help="a row an instance")
-    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write which instances are missed."""
-    from actionspan.evaluation.misses_report import write_reports
-    from actionspan.evaluation.outcomes import instance_outcomes
+    from actionspan.evaluation import misses_report as report
+    from actionspan.evaluation.outcomes import break_down, instance_outcomes
 
-    videos, proposals = read_inputs(arguments)
-    try:
-        outcomes = instance_outcomes(videos, proposals)
-    except ValueError as error:
-        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
-    write_reports(
-        outcomes,
-        method=arguments.method,
-        subset=arguments.subset,
-        table=arguments.out_table,
-        instances=arguments.out_instances,
-        markdown=arguments.out_markdown,
-        figure=arguments.out_figure,
-    )
+    method, subset = arguments.method, arguments.subset
+    outcomes = judge_inputs(arguments, instance_outcomes)
+    bins = break_down(outcomes)
+    write_tsv(arguments.out_table, report.TABLE_COLUMNS, map(report.table_row, bins))
+    write_tsv(arguments.out_instances, report.INSTANCE_COLUMNS, report.instance_rows(outcomes))
+    write_text(arguments.out_markdown, report.misses_markdown(outcomes, bins, method, subset))
+    report.draw_misses(arguments.out_figure, bins, method)

@@ -1,4 +1,4 @@
-"""What was missed, for a person to read: two tables, a page of Markdown and a figure."""
+"""What a method misses: the rows of two tables, a page of Markdown and a figure."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +14,9 @@ from actionspan.evaluation.outcomes import (
     SHOWN_THRESHOLDS,
     Bin,
     Outcomes,
-    break_down,
 )
 from actionspan.files.figures import INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.files.markdown import markdown_table
-from actionspan.files.storage import atomic_path, write_tsv
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
 TABLE_COLUMNS = (
@@ -36,27 +34,8 @@ SHADES = ("#d55e00", "#eb9f66", "#f7d8c1")  # missed at 0.5, at 0.7 only, at 0.9
 Cell = str | int | float
 
 
-def write_reports(
-    outcomes: Outcomes,
-    *,
-    method: str,
-    subset: str,
-    table: Path,
-    instances: Path,
-    markdown: Path,
-    figure: Path,
-) -> None:
-    """Write all four files of one method."""
-    bins = break_down(outcomes)
-    write_tsv(table, TABLE_COLUMNS, map(table_row, bins))
-    write_tsv(instances, INSTANCE_COLUMNS, instance_rows(outcomes))
-    with atomic_path(markdown) as partial:
-        partial.write_text(misses_markdown(outcomes, bins, method, subset), encoding="utf-8")
-    draw_misses(figure, bins, method)
-
-
 def table_row(row: Bin) -> list[Cell]:
-    """Return a bin as the cells of `TABLE_COLUMNS`; what is not defined is an empty cell."""
+    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is an empty cell."""
     cells = [row.characteristic, row.label, row.above, row.up_to, row.instances]
     for found, missed, share in zip(row.found, row.missed, row.misses_share, strict=True):
         cells += [found, missed, share]
@@ -70,10 +49,9 @@ def instance_rows(outcomes: Outcomes) -> list[list[Cell]]:
     for index, instance in enumerate(outcomes.instances):
         video_id = outcomes.result.video_ids[outcomes.videos[index]]
         rank = int(outcomes.best_ranks[index])
-        found = [*outcomes.best_segments[index].tolist(), rank] if rank else ["", "", ""]
-        rows.append(
-            [video_id, instance.start, instance.end, instance.label, *best[index].tolist(), *found]
-        )
+        proposal = [*outcomes.best_segments[index].tolist(), rank] if rank else ["", "", ""]
+        own = [video_id, instance.start, instance.end, instance.label]
+        rows.append([*own, *best[index].tolist(), *proposal])
     return sorted(rows, key=lambda row: (*row[6:3:-1], row[0], row[1], row[2]))
 
 
@@ -87,8 +65,8 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
         f"{subset}, and the first 100 proposals a video by ActivityNet's budgets. An instance is "
         "found at tIoU t if one of its video's proposals overlaps it by at least t, and missed "
         "otherwise. AR@100 is the mean share found at tIoU 0.5, 0.55, …, 0.95. Missed instances "
-        "are given in percent of the bin's instances; the last column says which part of all "
-        "misses at tIoU 0.5 lies in the bin, to be held against its part of the instances.",
+        "are given in percent of the bin's instances; the last column says which share of all "
+        "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
         "",
         f"{_missed(everything)}. {result.missing_videos:,} of the videos have no proposal at all.",
         "",
@@ -106,29 +84,30 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
     return "\n".join(lines) + "\n"
 
 
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
 def _missed(everything: Bin) -> str:
     parts = [
-        f"{missed:,} ({100 * missed / everything.instances:.1f} %) at tIoU {name}"
+        f"{missed:,} ({_percent(missed, everything.instances)}) at tIoU {name}"
         for missed, name in zip(everything.missed, NAMES, strict=True)
     ]
     return f"Missed: {', '.join(parts)}; AR@100 is {100 * (everything.average_recall or 0):.2f} %"
 
 
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
-    """Say which bin has the most misses beyond its part of the instances, if any has."""
+    """Say which bin has the most misses beyond its share of the instances, if any has."""
     if not everything.missed[0] or len(rows) < 2:
         return []
-
-    def excess(row: Bin) -> float:
-        return (row.misses_share[0] or 0.0) - row.instances / everything.instances
-
-    most = max(rows, key=excess)
-    if excess(most) <= 0:
+    excess = [(row.misses_share[0] or 0.0) - row.instances / everything.instances for row in rows]
+    if max(excess) <= 0:
         return []
+    most = rows[excess.index(max(excess))]
     return [
         f"Most over-represented among the misses at tIoU 0.5: **{most.label}**, with "
-        f"{100 * (most.misses_share[0] or 0.0):.1f} % of the misses and "
-        f"{100 * most.instances / everything.instances:.1f} % of the instances.",
+        f"{_percent(most.misses_share[0] or 0.0, 1)} of the misses and "
+        f"{_percent(most.instances, everything.instances)} of the instances.",
         "",
     ]
 
@@ -136,19 +115,17 @@ def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
 def _table(rows: Sequence[Bin], everything: Bin) -> list[str]:
     names = [f"missed at {name}" for name in NAMES]
     titles = ["", "instances", "of all", *names, "AR@100", "of the misses at 0.5"]
-    cells = []
-    for row in rows:
-        share = row.misses_share[0]
-        cells.append(
-            [
-                row.label,
-                f"{row.instances:,}",
-                f"{100 * row.instances / everything.instances:.1f} %",
-                *(f"{100 * missed / row.instances:.1f} %" for missed in row.missed),
-                f"{100 * (row.average_recall or 0):.2f}",
-                "–" if share is None else f"{100 * share:.1f} %",
-            ]
-        )
+    cells = [
+        [
+            row.label,
+            f"{row.instances:,}",
+            _percent(row.instances, everything.instances),
+            *(_percent(missed, row.instances) for missed in row.missed),
+            f"{100 * (row.average_recall or 0):.2f}",
+            "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1),
+        ]
+        for row in rows
+    ]
     return [*markdown_table("lrrrrrrr", titles, cells), ""]
 
 
@@ -182,7 +159,7 @@ def draw_misses(path: Path, bins: Sequence[Bin], method: str) -> None:
 
 
 def _panel(axes: Axes, rows: Sequence[Bin], everything: Bin) -> None:
-    """Draw nested bars, what is missed at the loosest threshold in front, and the whole's rates."""
+    """Draw nested bars, the loosest threshold in front, and the rates of all instances."""
     missed = np.array([row.missed for row in rows]) / [[row.instances] for row in rows]  # (B, 3)
     for column in (2, 1, 0):
         axes.bar(range(len(rows)), missed[:, column], width=0.74, color=SHADES[column], lw=0)
@@ -205,13 +182,8 @@ def _name_the_shades(axes: Axes, everything: Bin) -> None:
     }
     heights = spread_labels(rates, 0.085)
     for name, shade in zip(NAMES, SHADES, strict=True):
-        axes.annotate(
-            f"tIoU {name}: {100 * rates[name]:.0f}%",
-            xy=(1.07, heights[name]),
-            xycoords="axes fraction",
-            va="center_baseline",
-            fontsize=8,
-        )
+        text, place = f"tIoU {name}: {100 * rates[name]:.0f}%", (1.07, heights[name])
+        axes.annotate(text, xy=place, xycoords="axes fraction", va="center_baseline", fontsize=8)
         axes.plot(
             1.04, heights[name], "s", ms=6, color=shade, transform=axes.transAxes, clip_on=False
         )

@@ -1,4 +1,4 @@
-"""Which instances a set of proposals misses: each one's outcome, and counts by what it is like.
+"""Which instances a set of proposals misses: each outcome, and counts by kind of instance.
 
 After the false-negative analysis of DETAD (Alwassel, Caba Heilbron, Escorcia and Ghanem,
 "Diagnosing Error in Temporal Action Detectors", ECCV 2018). Its edges for coverage, length and
@@ -13,17 +13,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation, Instance
 from actionspan.evaluation.activitynet import (
     TIOU_THRESHOLDS,
     AverageRecall,
     average_recall_activitynet,
     proposal_budgets,
-    tiou,
 )
-from actionspan.evaluation.rows import Floats, Integers, match_proposals
+from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
 
-SHOWN_THRESHOLDS: Floats = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9, as the protocol rounds them
+SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9, as the protocol rounds them
 SHOWN_NUMBERS = (1, 10, 100)
 
 
@@ -32,18 +33,18 @@ class Outcomes:
     """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
 
     result: AverageRecall
-    """What the protocol says of these proposals; its `best_tiou` has a row an instance."""
+    """The protocol's result; its `best_tiou` has a row an instance."""
     instances: tuple[Instance, ...]
     """The I instances, video by video."""
-    durations: Floats
+    durations: Float64
     """(V,) durations of the videos in seconds."""
-    best_segments: Floats
+    best_segments: Float64
     """(I, 2) the proposal with the best tIoU at AN = 100, in seconds; NaN where none overlaps."""
-    best_ranks: Integers
+    best_ranks: Int64
     """(I,) its place in the video's list, from 1; 0 where none overlaps."""
 
     @cached_property
-    def videos(self) -> Integers:
+    def videos(self) -> Int64:
         """(I,) the row of each instance's video among `result.video_ids`."""
         return np.repeat(np.arange(len(self.result.instances)), self.result.instances)
 
@@ -98,14 +99,14 @@ class Bin:
     characteristic: str
     label: str
     above: float | None
-    """The lower edge, which the bin leaves out; None where it has none."""
+    """The lower edge, which lies outside the bin, if it has one."""
     up_to: float | None
-    """The upper edge, which the bin holds; None where it has none."""
+    """The upper edge, which lies inside, if it has one."""
     instances: int
-    found: tuple[int, int, int]
+    found: tuple[int, ...]
     """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
-    misses_share: tuple[float | None, float | None, float | None]
-    """Its misses as a share of all misses; None where nothing is missed."""
+    misses_share: tuple[float | None, ...]
+    """At the same tIoU, its misses as a share of all misses; None where nothing is missed."""
     average_recall: float | None
     """AR@100 of these instances; None where there is none."""
 
@@ -128,52 +129,45 @@ def instance_outcomes(
         ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
             proposals mean one video, or the duration of a video with instances is not positive.
     """
-    known = {video.video_id: video for video in annotations if video.instances}
-    for video in known.values():
+    videos = {video.video_id: video for video in annotations if video.instances}
+    for video in videos.values():
         if not 0 < video.duration_seconds < np.inf:
             raise ValueError(
                 f"video {video.video_id!r}: duration {video.duration_seconds:g} s; "
                 "a positive one is needed"
             )
-    truth = {name: segments_of(video) for name, video in known.items()}
+    truth = {name: segments_of(video) for name, video in videos.items()}
     result = average_recall_activitynet(truth, proposals)
-    given, _ = match_proposals(proposals, truth)
-    counts = np.array([len(given.get(video, ())) for video in truth], dtype=np.int64)
-    _, budgets = proposal_budgets(counts)
+    matched, _ = match_proposals(proposals, truth)
+    _, budgets = proposal_budgets(result.given)
     best = [
-        _best_proposals(truth[video], given.get(video, np.empty((0, 3))), int(budget))
-        for video, budget in zip(truth, budgets[:, -1], strict=True)
+        _best_proposals(segments, matched.get(video, NO_PROPOSALS)[:budget, :2])
+        for (video, segments), budget in zip(truth.items(), budgets[:, -1], strict=True)
     ]
     table = np.concatenate(best)
     return Outcomes(
         result=result,
-        instances=tuple(item for video in known.values() for item in video.instances),
-        durations=np.array([video.duration_seconds for video in known.values()]),
+        instances=tuple(item for video in videos.values() for item in video.instances),
+        durations=np.array([video.duration_seconds for video in videos.values()]),
         best_segments=table[:, :2],
         best_ranks=table[:, 2].astype(np.int64),
     )
 
 
-def segments_of(video: Annotation) -> Floats:
+def segments_of(video: Annotation) -> Float64:
     """Return (G, 2) starts and ends of a video's instances in seconds."""
     rows = [(instance.start, instance.end) for instance in video.instances]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
-def _best_proposals(segments: Floats, given: Floats, budget: int) -> Floats:
-    """Return (G, 3) start, end and rank of the best of the first `budget` for each instance."""
-    best = np.tile([np.nan, np.nan, 0.0], (len(segments), 1))
-    if budget:
-        ranked = given[np.argsort(-given[:, 2], kind="stable")[:budget], :2]
-        overlaps = tiou(segments, ranked)  # (G, budget)
-        first = overlaps.argmax(axis=1)
-        hit = overlaps.max(axis=1) > 0
-        best[hit, :2] = ranked[first[hit]]
-        best[hit, 2] = first[hit] + 1
-    return best
+def _best_proposals(segments: Float64, ranked: Float64) -> Float64:
+    """Return (G, 3) start, end and rank of the best of (P, 2) proposals for each instance."""
+    overlaps = np.pad(tiou(segments, ranked), ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
+    ranks = overlaps.argmax(axis=1)
+    return np.column_stack([np.vstack([[np.nan, np.nan], ranked])[ranks], ranks])
 
 
-def characteristic_values(outcomes: Outcomes) -> dict[str, Floats]:
+def characteristic_values(outcomes: Outcomes) -> dict[str, Float64]:
     """Return (I,) values of each characteristic: shares, seconds and counts."""
     segments = np.array([(item.start, item.end) for item in outcomes.instances], dtype=np.float64)
     durations = outcomes.durations[outcomes.videos]
@@ -187,14 +181,14 @@ def characteristic_values(outcomes: Outcomes) -> dict[str, Floats]:
 
 
 def break_down(outcomes: Outcomes) -> list[Bin]:
-    """Return a bin of all instances, then the bins of each characteristic, empty ones too."""
-    everything = np.ones(len(outcomes.instances), dtype=bool)
-    bins = [_bin(outcomes, everything, "all", "all", None, None)]
+    """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
+    bins = [_bin(outcomes, np.full(len(outcomes.instances), True), "all", "all", None, None)]
     values = characteristic_values(outcomes)
     for kind in CHARACTERISTICS:
         place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
-        bounds = zip((None, *kind.edges), (*kind.edges, None), strict=True)
-        for number, (label, (above, up_to)) in enumerate(zip(kind.labels, bounds, strict=True)):
+        edges = (None, *kind.edges, None)
+        for number, label in enumerate(kind.labels):
+            above, up_to = edges[number : number + 2]
             bins.append(_bin(outcomes, place == number, kind.name, label, above, up_to))
     return bins
 
@@ -207,21 +201,20 @@ def _bin(
     above: float | None,
     up_to: float | None,
 ) -> Bin:
-    found = outcomes.found[chosen].sum(axis=0)
-    missed = int(chosen.sum()) - found
-    all_missed = (~outcomes.found).sum(axis=0)
-    best = outcomes.result.best_tiou[chosen, -1]
-    shares = [
-        int(mine) / int(total) if total else None
-        for mine, total in zip(missed, all_missed, strict=True)
-    ]
+    instances = int(chosen.sum())
+    hits = outcomes.found[chosen].sum(axis=0).tolist()
+    missed = (~outcomes.found).sum(axis=0).tolist()
+    best = outcomes.result.best_tiou[chosen, -1:]
     return Bin(
         characteristic=characteristic,
         label=label,
         above=above,
         up_to=up_to,
-        instances=int(chosen.sum()),
-        found=(int(found[0]), int(found[1]), int(found[2])),
-        misses_share=(shares[0], shares[1], shares[2]),
-        average_recall=float((best[:, None] >= TIOU_THRESHOLDS).mean()) if len(best) else None,
+        instances=instances,
+        found=tuple(hits),
+        misses_share=tuple(
+            (instances - hit) / total if total else None
+            for hit, total in zip(hits, missed, strict=True)
+        ),
+        average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
     )

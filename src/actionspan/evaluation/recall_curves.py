@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,8 +10,16 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import InputError
 from actionspan.evaluation.records import Record
-from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.files.figures import (
+    COLOURS,
+    INK,
+    QUIET,
+    house_style,
+    name_line,
+    save_figure,
+    spread_labels,
+)
+from actionspan.files.storage import read_tsv
 
 CURVE_COLUMNS = ("method", "kind", "x", "y")
 AR_AGAINST_AN = "AR vs AN"
@@ -41,16 +50,11 @@ def curve_rows(records: Sequence[Record]) -> list[tuple[str, str, float, float]]
     return rows
 
 
-def write_curves(path: Path, records: Sequence[Record]) -> None:
-    """Write recall_curves.tsv."""
-    write_tsv(path, CURVE_COLUMNS, curve_rows(records))
-
-
 def read_curves(path: Path) -> dict[str, dict[str, Curve]]:
     """Read recall_curves.tsv: by kind and method, the x and the y values.
 
     Raises:
-        InputError: The file is missing, a row is not of this table or there is none.
+        InputError: The file is missing, a row does not belong to it or a kind has no row.
     """
     curves: dict[str, dict[str, Curve]] = {AR_AGAINST_AN: {}, RECALL_AGAINST_TIOU: {}}
     for row, values in enumerate(read_tsv(path), start=2):
@@ -68,12 +72,7 @@ def read_curves(path: Path) -> dict[str, dict[str, Curve]]:
 
 
 def draw_curves(path: Path, curves: dict[str, dict[str, Curve]]) -> None:
-    """Draw both kinds of curves beside each other, each line named at its right end.
-
-    Args:
-        path: An .svg or .png file.
-        curves: What `read_curves` returned.
-    """
+    """Draw both kinds of curves next to each other, each line named at its right end."""
     methods = list(curves[AR_AGAINST_AN])
     learned = [method for method in methods if method not in BASELINE_DASHES]
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(learned)}
@@ -100,20 +99,8 @@ def _panel(axes: Axes, curves: dict[str, Curve], colours: dict[str, str]) -> Non
             line.set(dashes=BASELINE_DASHES[method], linewidth=1.4, zorder=2)
     ends = {method: ys[-1] for method, (_, ys) in curves.items()}
     for method, height in spread_labels(ends, 0.068 * axes.get_ylim()[1]).items():
-        axes.annotate(
-            method,
-            xy=(right, ends[method]),
-            xytext=(1.075, height / axes.get_ylim()[1]),
-            textcoords="axes fraction",
-            va="center",
-            color=INK if method in BASELINE_DASHES else colours[method],
-            weight="normal" if method in BASELINE_DASHES else "bold",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colours.get(method, QUIET),
-                "linewidth": 0.7,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 2,
-            },
+        look: dict[str, Any] = (
+            {"color": INK, "weight": "normal"} if method in BASELINE_DASHES else {}
         )
+        place = (1.075, height / axes.get_ylim()[1])
+        name_line(axes, method, (right, ends[method]), place, colours.get(method, QUIET), **look)

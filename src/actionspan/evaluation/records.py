@@ -1,13 +1,12 @@
-"""One method's figures as a JSON record, and the table that puts methods side by side."""
+"""One method's scores as a JSON record, and the table that compares methods."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.evaluation import thumos14
-from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, TIOU_THRESHOLDS, AverageRecall
+from actionspan.evaluation.activitynet import AverageRecall
 from actionspan.evaluation.bootstrap import auc_interval
 from actionspan.evaluation.detection import DetectionPrecision
 from actionspan.evaluation.thumos14 import Thumos14Recall
@@ -34,60 +33,47 @@ class EvaluationSettings(Checked):
 def evaluation_record(
     method: str, subset: str, result: AverageRecall, settings: EvaluationSettings
 ) -> dict[str, Any]:
-    """Return the figures of ActivityNet's protocol: AR and recall in fractions, AUC in percent."""
-    interval = auc_interval(
-        result,
-        resamples=settings.resamples,
-        confidence=settings.confidence,
-        seed=settings.seed,
-    )
-    return {
-        "method": method,
-        "protocol": "activitynet",
-        "subset": subset,
-        "videos": len(result.video_ids),
-        "instances": int(result.instances.sum()),
-        "proposals": result.proposals,
-        "videos_without_proposals": result.missing_videos,
-        "proposals_left_out": result.ignored_proposals,
-        **{f"AR@{number}": result.at(number) for number in AR_NUMBERS},
-        "AUC": result.auc,
-        "AUC_interval": list(interval),
-        "AN": AVERAGE_NUMBERS.tolist(),
-        "AR": result.average_recall.tolist(),
-        "recall": {
-            f"{tiou:.2f}": row
-            for tiou, row in zip(TIOU_THRESHOLDS, result.recall.tolist(), strict=True)
-        },
-    }
+    """Return the scores of ActivityNet's protocol: AR and recall in fractions, AUC in percent."""
+    interval = auc_interval(result, **asdict(settings))
+    scores = {f"AR@{number}": result.at(number) for number in AR_NUMBERS}
+    more = {"AUC": result.auc, "AUC_interval": list(interval)}
+    return _recall_record("activitynet", method, subset, result, {**scores, **more})
 
 
 def thumos14_record(method: str, subset: str, result: Thumos14Recall) -> dict[str, Any]:
-    """Return the figures of THUMOS14's protocol, in fractions; AR@ is None beyond the lists.
+    """Return the scores of THUMOS14's protocol, in fractions; AR@ is None beyond the lists.
 
     `videos` and `instances` are those that take part: videos without proposals do not.
     """
+    return _recall_record("thumos14", method, subset, result, result.scores())
+
+
+def _recall_record(
+    protocol: str,
+    method: str,
+    subset: str,
+    result: AverageRecall | Thumos14Recall,
+    scores: Mapping[str, Any],
+) -> dict[str, Any]:
+    recalls = zip(result.thresholds, result.recall.tolist(), strict=True)
     return {
         "method": method,
-        "protocol": "thumos14",
+        "protocol": protocol,
         "subset": subset,
         "videos": len(result.video_ids),
         "instances": int(result.instances.sum()),
         "proposals": result.proposals,
         "videos_without_proposals": result.missing_videos,
         "proposals_left_out": result.ignored_proposals,
-        **result.scores(),
+        **scores,
         "AN": result.average_numbers.tolist(),
         "AR": result.average_recall.tolist(),
-        "recall": {
-            f"{tiou:.2f}": row
-            for tiou, row in zip(thumos14.TIOU_THRESHOLDS, result.recall.tolist(), strict=True)
-        },
+        "recall": {f"{tiou:.2f}": row for tiou, row in recalls},
     }
 
 
 def detection_record(method: str, subset: str, result: DetectionPrecision) -> dict[str, Any]:
-    """Return the figures of detections of one class, in fractions."""
+    """Return the scores of detections of one class, in fractions."""
     return {
         "method": method,
         "protocol": "detection",
@@ -104,7 +90,7 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
     """Read evaluation records, in the order given.
 
     Raises:
-        InputError: A file is not one, two name one method, or they score different videos.
+        InputError: A file is no record, two name one method, or they score different videos.
     """
     records: list[Record] = []
     for path in paths:
@@ -123,7 +109,7 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
                 if other[key] != record[key]:
                     raise InputError(
                         f"{path}: {key} is {record[key]!r}, but {other[key]!r} in {earlier}; "
-                        "only evaluations of the same ground truth stand in one table"
+                        "only evaluations of the same ground truth can share a table"
                     )
         records.append(record)
     return records
@@ -142,45 +128,37 @@ def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
 
 def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and rows of the table, all in percent with two decimals."""
-    columns = ["method", *(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_low", "AUC_high"]
-    columns += DETECTION_KEYS
-    rows = [
-        [record["method"]]
-        + [f"{100 * record[f'AR@{number}']:.2f}" for number in AR_NUMBERS]
-        + [f"{value:.2f}" for value in (record["AUC"], *record["AUC_interval"])]
-        + [f"{100 * record['detection'][key]:.2f}" for key in DETECTION_KEYS]
-        for record in records
-    ]
+    columns = ["method", *SUMMARY_KEYS[:-1], "AUC_low", "AUC_high", *DETECTION_KEYS]
+    rows = []
+    for method, scores in summarize(records).items():
+        scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
+        rows.append([method, *(_percent(key, scores[key]) for key in columns[1:])])
     return columns, rows
 
 
 def summary_markdown(records: Sequence[Record]) -> str:
     """Return the table in Markdown, the best of each column in bold."""
-    first = records[0]
-    columns, rows = summary_rows(records)
-    shown = [column for column in columns[1:] if column not in ("AUC_low", "AUC_high")]
-    titles = [column.replace("average_mAP", "average mAP") for column in shown]
-    titles.insert(titles.index("AUC") + 1, "interval")
+    first, summary = records[0], summarize(records)
+    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
+    best = {key: max(scores[key] for scores in summary.values()) for key in keys}
+    rows = []
+    for method, scores in summary.items():
+        cells = {key: _percent(key, scores[key]) for key in keys if key != "AUC_interval"}
+        bold = {key: f"**{text}**" for key, text in cells.items() if scores[key] == best[key]}
+        interval = "–".join(_percent("AUC", value) for value in scores["AUC_interval"])
+        texts = {**cells, **bold, "AUC_interval": interval}
+        rows.append([method, *(texts[key] for key in keys)])
+    titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
     lines = [
         f"ActivityNet protocol, subset {first['subset']}: {first['videos']} videos, "
         f"{first['instances']} instances. All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
         "",
+        *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),
     ]
-    values = {  # unrounded, so that only the best is bold
-        key: [
-            record["detection"][key] if key in DETECTION_KEYS else record[key] for record in records
-        ]
-        for key in shown
-    }
-    table = []
-    for number, row in enumerate(rows):
-        texts = dict(zip(columns, row, strict=True))
-        cells = [
-            f"**{texts[key]}**" if values[key][number] == max(values[key]) else texts[key]
-            for key in shown
-        ]
-        cells.insert(shown.index("AUC") + 1, f"{texts['AUC_low']}–{texts['AUC_high']}")
-        table.append([texts["method"], *cells])
-    lines += markdown_table("l" + "r" * len(titles), ["method", *titles], table)
     return "\n".join(lines) + "\n"
+
+
+def _percent(key: str, value: float) -> str:
+    """Return a score in percent with two decimals; AUC and its interval are in percent already."""
+    return f"{value if key.startswith('AUC') else 100 * value:.2f}"

@@ -3,33 +3,24 @@
 import argparse
 from pathlib import Path
 
-from actionspan.errors import InputError
-from actionspan.evaluation.analysis import add_inputs, read_inputs
+from actionspan.evaluation.analysis import add_inputs, judge_inputs
+from actionspan.files.storage import write_text, write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add_inputs(parser)
     parser.add_argument("--out-table", type=Path, required=True, help="quality by bins of scores")
-    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write how good the proposals of each score are."""
-    from actionspan.evaluation.reliability_report import write_reports
-    from actionspan.evaluation.score_quality import scored_proposals
+    from actionspan.evaluation import reliability_report as report
+    from actionspan.evaluation.score_quality import score_bins, scored_proposals
 
-    videos, proposals = read_inputs(arguments)
-    try:
-        scored = scored_proposals(videos, proposals)
-    except ValueError as error:
-        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
-    write_reports(
-        scored,
-        method=arguments.method,
-        subset=arguments.subset,
-        table=arguments.out_table,
-        markdown=arguments.out_markdown,
-        figure=arguments.out_figure,
-    )
+    method, subset = arguments.method, arguments.subset
+    scored = judge_inputs(arguments, scored_proposals)
+    bins = score_bins(scored)
+    write_tsv(arguments.out_table, report.COLUMNS, report.table_rows(scored, bins))
+    write_text(arguments.out_markdown, report.reliability_markdown(scored, bins, method, subset))
+    report.draw_reliability(arguments.out_figure, scored, bins, method)

@@ -1,4 +1,4 @@
-"""What scores mean, for a person to read: a table, a page of Markdown and a figure."""
+"""What scores mean: the rows of a table, a page of Markdown and a figure."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +13,10 @@ from actionspan.evaluation.score_quality import (
     ScoredProposals,
     calibration_errors,
     rank_correlation,
-    score_bins,
     summarize,
 )
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 from actionspan.files.markdown import markdown_table
-from actionspan.files.storage import atomic_path, write_tsv
 
 COLUMNS = (
     *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),
@@ -30,43 +28,35 @@ CURVES = (("tIoU ≥ 0.5", COLOURS[0]), ("mean tIoU", COLOURS[2]), ("tIoU ≥ 0.
 Cell = str | int | float
 
 
-def write_reports(
-    scored: ScoredProposals, *, method: str, subset: str, table: Path, markdown: Path, figure: Path
-) -> None:
-    """Write all three files of one method."""
-    bins = score_bins(scored)
-    write_tsv(table, COLUMNS, table_rows(scored, bins))
-    with atomic_path(markdown) as partial:
-        text = reliability_markdown(scored, bins, method, subset)
-        partial.write_text(text, encoding="utf-8")
-    draw_reliability(figure, scored, bins, method)
-
-
 def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Cell]]:
-    """Return a row for all proposals and one for each bin, as the cells of `COLUMNS`.
+    """Return a row for all proposals and a row for each bin, as the cells of `COLUMNS`.
 
     The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
-    of all are their means over the proposals, the expected calibration errors. What is not
-    defined is an empty cell.
+    of all are their means over the proposals, the expected calibration errors. An undefined value
+    is an empty cell.
     """
     if not bins:
         return [["all", 0, *[""] * (len(COLUMNS) - 2)]]
     errors = calibration_errors(scored, bins)
-    whole = summarize(scored, np.arange(len(scored.scores)))
+    everything = summarize(scored, np.arange(len(scored.scores)))
     correlation = rank_correlation(scored.scores, scored.best_tiou)
-    rows = [["all", *_cells(whole), *(errors or ("", "")), correlation]]
+    rows = [
+        [
+            "all",
+            *_cells(everything),
+            *(errors or ("", "")),
+            "" if correlation is None else correlation,
+        ]
+    ]
     for number, row in enumerate(bins, start=1):
         own = (abs(row.mean_score - row.mean_tiou), abs(row.mean_score - row.share[0]))
-        rows.append([str(number), *_cells(row), *(own if errors else ("", "")), None])
-    return [["" if cell is None else cell for cell in row] for row in rows]
+        rows.append([str(number), *_cells(row), *(own if errors else ("", "")), ""])
+    return rows
 
 
 def _cells(row: ScoreBin) -> list[Cell]:
-    return [
-        *(row.proposals, row.lowest, row.highest, row.mean_score, row.mean_tiou),
-        *row.share,
-        *row.first,
-    ]
+    means = row.mean_score, row.mean_tiou
+    return [row.proposals, row.lowest, row.highest, *means, *row.share, *row.first]
 
 
 def reliability_markdown(
@@ -77,7 +67,7 @@ def reliability_markdown(
         f"# What the scores of {method} mean",
         "",
         f"All {len(scored.scores):,} proposals of the {scored.videos:,} videos of subset {subset}, "
-        f"those without an instance too, sorted by score into {len(bins)} bins of equally "
+        f"also of those without an instance, sorted by score into {len(bins)} bins of equally "
         "many. tIoU is that with the best instance of the video. First: the share that is the "
         "first to find its instance at tIoU 0.5, which leaves out those that find it again.",
         "",
@@ -85,32 +75,24 @@ def reliability_markdown(
     if not bins:
         return "\n".join([*lines, "There are no proposals."]) + "\n"
     correlation = rank_correlation(scored.scores, scored.best_tiou)
-    lines += [
-        "Order: Spearman's rank correlation of score and tIoU is "
-        + (
-            f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
-            if correlation is not None
-            else "not defined, because all scores or all tIoU are equal."
-        ),
-        "",
-    ]
+    order = "not defined, because all scores or all tIoU are equal."
+    if correlation is not None:
+        order = f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
     errors = calibration_errors(scored, bins)
     if errors:
-        said = np.mean(scored.scores)
-        lines += [
-            f"Scale: the mean score is {said:.3f}, the mean tIoU {np.mean(scored.best_tiou):.3f}. "
-            f"Read as the tIoU to expect, scores are off by **{errors[0]:.3f}** on average over "
-            f"the bins; as the chance of tIoU ≥ 0.5, by **{errors[1]:.3f}** (expected calibration "
-            "error).",
-            "",
-        ]
+        scale = (
+            f"the mean score is {np.mean(scored.scores):.3f}, the mean tIoU "
+            f"{np.mean(scored.best_tiou):.3f}. Read as the tIoU to expect, scores are off by "
+            f"**{errors[0]:.3f}** on average over the bins; as the chance of tIoU ≥ 0.5, by "
+            f"**{errors[1]:.3f}** (expected calibration error)."
+        )
     else:
-        lines += [
-            f"Scale: scores lie between {scored.scores.min():.4g} and {scored.scores.max():.4g}; "
-            "outside 0…1 they cannot be read as a tIoU or a chance, and there is no calibration "
-            "error.",
-            "",
-        ]
+        scale = (
+            f"scores lie between {scored.scores.min():.4g} and {scored.scores.max():.4g}; outside "
+            "0…1 they cannot be read as a tIoU or a chance, and there is no calibration error."
+        )
+    lines += [f"Order: Spearman's rank correlation of score and tIoU is {order}", ""]
+    lines += [f"Scale: {scale}", ""]
     titles = ["scores", "proposals", "mean score", "mean tIoU"]
     titles += ["tIoU ≥ 0.5", "tIoU ≥ 0.7", "first at 0.5"]
     rows = [
@@ -129,7 +111,7 @@ def reliability_markdown(
 def draw_reliability(
     path: Path, scored: ScoredProposals, bins: Sequence[ScoreBin], method: str
 ) -> None:
-    """Draw quality over score with a histogram of the scores, and quality by tenths of proposals.
+    """Draw quality over score with a histogram of the scores, and quality by bins of proposals.
 
     Args:
         path: An .svg or .png file.
@@ -160,23 +142,23 @@ def draw_reliability(
         save_figure(figure, path)
 
 
-def _curves(bins: Sequence[ScoreBin]) -> list[tuple[str, str, list[float]]]:
-    """Return name, colour and heights of the three curves that both panels show."""
+def _draw_curves(axes: Axes, places: Sequence[float], bins: Sequence[ScoreBin]) -> dict[str, float]:
+    """Draw the curves that both panels show; return where each ends."""
     heights = (
         [row.share[0] for row in bins],
         [row.mean_tiou for row in bins],
         [row.share[1] for row in bins],
     )
-    return [(name, colour, ys) for (name, colour), ys in zip(CURVES, heights, strict=True)]
+    for (_, colour), ys in zip(CURVES, heights, strict=True):
+        axes.plot(places, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
+    return {name: ys[-1] for (name, _), ys in zip(CURVES, heights, strict=True)}
 
 
 def _over_scores(axes: Axes, scored: ScoredProposals, bins: Sequence[ScoreBin]) -> None:
-    scores = [row.mean_score for row in bins]
-    for _, colour, ys in _curves(bins):
-        axes.plot(scores, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+    _draw_curves(axes, [row.mean_score for row in bins], bins)
     axes.set_ylim(0, 1)
     axes.tick_params(labelbottom=False)
-    _percent(axes)
     if scored.is_share:
         right = min(1.0, np.ceil(10 * float(scored.scores.max()) + 1e-9) / 10)
         axes.set_xlim(0, right)
@@ -199,21 +181,15 @@ def _histogram(axes: Axes, scored: ScoredProposals) -> None:
 
 def _over_order(axes: Axes, bins: Sequence[ScoreBin]) -> None:
     places = list(range(1, len(bins) + 1))
-    for _, colour, ys in _curves(bins):
-        axes.plot(places, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+    ends = _draw_curves(axes, places, bins)
     firsts = [row.first[0] for row in bins]
     axes.plot(places, firsts, color=QUIET, lw=1.3, ls=(0, (4, 1.6)), clip_on=False, zorder=3)
     axes.set(ylim=(0, 1), xlabel="bin of scores", xticks=places)
     axes.set_xlim(0.7, max(len(bins), 2))
-    _percent(axes)
-    ends = {name: ys[-1] for name, _, ys in _curves(bins)} | {"first at 0.5": firsts[-1]}
+    ends["first at 0.5"] = firsts[-1]
     colours = {**dict(CURVES), "first at 0.5": INK}
     for name, height in spread_labels(ends, 0.05).items():
         axes.annotate(
             name, (1.04, height), xycoords="axes fraction",
             va="center_baseline", color=colours[name], fontsize=8,
         )  # fmt: skip
-
-
-def _percent(axes: Axes) -> None:
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")

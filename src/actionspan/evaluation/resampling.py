@@ -2,9 +2,9 @@
 
 The videos' part is a bootstrap. Videos are drawn once for all methods, so that the difference of
 two methods is that on the same videos. The seeds' part is Student's t interval of the mean over
-seeds, since a bootstrap of two or three seeds knows next to nothing of their spread. Both parts
-are put together by their squares, each side for itself (the method of variance estimates recovery:
-Zou and Donner, Statistics in Medicine 27, 2008).
+seeds, since a bootstrap of two or three seeds hardly knows their spread. Both parts are combined in
+quadrature, each side separately (the method of variance estimates recovery: Zou and Donner,
+Statistics in Medicine 27, 2008).
 """
 
 import math
@@ -12,82 +12,78 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from actionspan.arrays import Float64, Int64
+
+Floats = Float64  # for papers/, until it imports actionspan.arrays
+Integers = Int64
 
 
-def draw_videos(videos: int, resamples: int, seed: int) -> Integers:
-    """Return (B, V) how often each of V videos stands in each resample of V videos."""
+def draw_videos(videos: int, resamples: int, seed: int) -> Int64:
+    """Return (B, V) how often each of V videos is in each resample of V videos."""
     generator = np.random.default_rng([seed, 0])
-    drawn: Integers = generator.multinomial(videos, np.full(videos, 1 / videos), size=resamples)
-    return drawn
+    return generator.multinomial(videos, np.full(videos, 1 / videos), size=resamples)
 
 
-def seed_scores(values: Floats, instances: Integers) -> Floats:
-    """Return (S, K) each seed's instance-weighted means over videos.
+def seed_scores(values: Float64, instances: Int64) -> Float64:
+    """Return (S, K) each seed's instance-weighted means over videos, NaN for a seed without values.
 
     Args:
         values: (S, V, K) K measures of each video for each seed; NaN where a video has no value.
         instances: (V,) how many instances each video has.
-
-    Returns:
-        NaN where a seed has no value at all.
     """
     once = np.ones((1, values.shape[1]), dtype=np.int64)
-    scores = [resampled_scores(of[None], instances, once)[0] for of in values]
+    scores = [resampled_scores(rows[None], instances, once)[0] for rows in values]
     return np.array(scores).reshape(len(values), values.shape[2])
 
 
-def resampled_scores(values: Floats, instances: Integers, drawn_videos: Integers) -> Floats:
+def resampled_scores(values: Float64, instances: Int64, drawn_videos: Int64) -> Float64:
     """Return (B, K) the mean over seeds of those means, for each resample of the videos.
+
+    It is NaN where some seed has no value of any video that was drawn.
 
     Args:
         values: (S, V, K), as for `seed_scores`.
         instances: (V,).
         drawn_videos: (B, V), what `draw_videos` returned.
-
-    Returns:
-        NaN where, for some seed, none of the videos drawn has a value.
     """
-    present: NDArray[np.bool_] = ~np.isnan(values)  # (S, V, K)
-    weights = instances[:, None] * present  # (S, V, K)
     counts = drawn_videos.astype(np.float64)  # (B, V), for a fast matrix product
     total = np.zeros((len(counts), values.shape[2]))
-    for seed in range(len(values)):
-        sums = counts @ np.where(present[seed], weights[seed] * values[seed], 0.0)  # (B, K)
-        of = counts @ weights[seed]
-        total += np.divide(sums, of, out=np.full_like(sums, np.nan), where=of > 0)
-    scores: Floats = total / len(values)
+    for rows in values:
+        present = ~np.isnan(rows)  # (V, K)
+        weights = instances[:, None] * present
+        sums = counts @ np.where(present, weights * rows, 0.0)  # (B, K)
+        weight = counts @ weights
+        total += np.divide(sums, weight, out=np.full_like(sums, np.nan), where=weight > 0)
+    scores: Float64 = total / len(values)
     return scores
 
 
-def seeds_half_width(groups: Sequence[Floats], confidence: float) -> float:
+def seeds_half_width(groups: Sequence[Float64], confidence: float) -> float:
     """Return half the width of the t interval of a sum or difference of means over seeds.
 
     Args:
-        groups: One number a seed, (S,) each, of one method or of two that were trained apart
+        groups: A number for each seed, (S,) each, of one method or of two that were trained apart
             (Welch's interval). Of two that share their seeds, give the differences as one group.
             A group of one seed has no known spread and adds nothing.
         confidence: Of the interval, in (0, 1).
     """
-    parts = [(float(of.var(ddof=1)) / len(of), len(of) - 1) for of in groups if len(of) > 1]
+    groups = [group for group in groups if len(group) > 1]
+    parts = [(float(group.var(ddof=1)) / len(group), len(group) - 1) for group in groups]
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return 0.0
-    # Welch and Satterthwaite; in parts of the whole, whose squares cannot underflow
+    # Welch and Satterthwaite; in parts of the sum, whose squares cannot underflow
     degrees = 1 / sum((part / variance) ** 2 / free for part, free in parts)
     return float(stdtrit(degrees, (1 + confidence) / 2)) * math.sqrt(variance)
 
 
 def percentile_interval(values: Floats, confidence: float) -> tuple[float, float]:
     """Return the ends of the middle `confidence` of resampled values, NaN ones left out."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    if np.isnan(values).all():
+        return math.nan, math.nan
+    low, high = np.nanquantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
@@ -101,9 +97,9 @@ def interval(
 
     Args:
         value: Of all videos.
-        drawn: (B,) the same for each resample of the videos.
+        drawn: (B,) the value of each resample of the videos.
         videos: V, how many videos there are.
-        seeds_half: What `seeds_half_width` returned; 0 leaves an interval over videos alone.
+        seeds_half: What `seeds_half_width` returned; 0 leaves the interval over videos.
         confidence: In (0, 1).
     """
     # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
@@ -111,9 +107,8 @@ def interval(
     stretch = 1.0
     if videos > 1:
         probability = (1 + confidence) / 2
-        normal = NormalDist().inv_cdf(probability)
         stretch = math.sqrt(videos / (videos - 1))
-        stretch *= float(stdtrit(videos - 1, probability)) / normal
+        stretch *= float(stdtrit(videos - 1, probability)) / NormalDist().inv_cdf(probability)
     # a value outside the middle of its own resamples still lies inside its interval
     below, above = max(-low, 0.0) * stretch, max(high, 0.0) * stretch
     ends = value - math.hypot(below, seeds_half), value + math.hypot(above, seeds_half)

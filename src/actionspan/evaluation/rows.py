@@ -1,30 +1,30 @@
-"""What every protocol starts from: rows checked, and proposals put to the videos they are of.
+"""What every protocol starts from: checked rows, and proposals matched to their videos.
 
-Ids are compared as they are; one that finds no video is tried with `v_` put before or taken away,
-because ActivityNet's annotations exist in both forms. Where both `x` and `v_x` are given they are
-two videos, and each is only what it says.
+Ids are compared as they are. An id that finds no video is tried with `v_` put before it or taken
+away, because ActivityNet's annotations exist in both forms. Where both `x` and `v_x` are given they
+are two videos, and each matches only itself.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from actionspan.arrays import Float64
 from actionspan.dataset.names import other_names
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+NO_PROPOSALS: Float64 = np.empty((0, 3))
 
 
-def check_truth(ground_truth: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Return the (G, 2) instances of every video, those without any too.
+def check_truth(ground_truth: Mapping[str, ArrayLike]) -> dict[str, Float64]:
+    """Return the (G, 2) instances of every video, also of videos without any.
 
     Raises:
         ValueError: A row is reversed or not finite, or there is no instance at all.
     """
     truth = {
-        video_id: check_rows(given, 2, f"video {video_id!r}, instance")
+        video_id: _check_rows(given, 2, f"video {video_id!r}, instance")
         for video_id, given in ground_truth.items()
     }
     if not any(map(len, truth.values())):
@@ -33,32 +33,29 @@ def check_truth(ground_truth: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def match_proposals(
-    proposals: Mapping[str, ArrayLike], truth: Mapping[str, Floats]
-) -> tuple[dict[str, Floats], int]:
-    """Return the (P, 3) proposals of the videos of `truth`, under their ids there.
+    proposals: Mapping[str, ArrayLike], truth: Mapping[str, Float64]
+) -> tuple[dict[str, Float64], int]:
+    """Return the (P, 3) proposals of the videos of `truth`, and how many of other videos there are.
 
-    The order of the videos is that of `proposals`. Beside them stands the number of proposals
-    left out, which are those of other videos.
+    The videos have their ids of `truth` and the order of `proposals`. A video's proposals are
+    sorted best first; equal scores keep the order in which they are given.
 
     Raises:
         ValueError: A row is reversed or not finite, or two ids of the proposals mean one video.
     """
-    ids = match_ids(proposals, truth)
-    found = {ids[name]: check_rows(proposals[name], 3, f"video {name!r}, proposal") for name in ids}
+    matched = {}
+    for name, video in match_ids(proposals, truth).items():
+        rows = _check_rows(proposals[name], 3, f"video {name!r}, proposal")
+        matched[video] = rows[np.argsort(-rows[:, 2], kind="stable")]
     total = sum(len(np.asarray(rows)) for rows in proposals.values())
-    return found, total - sum(map(len, found.values()))
+    return matched, total - sum(map(len, matched.values()))
 
 
-def check_rows(rows: ArrayLike, columns: int, what: str) -> Floats:
-    """Return rows of (start, end[, score]) as an array, refusing reversed and non-finite ones.
-
-    Args:
-        rows: (N, columns) numbers.
-        columns: 2 for segments, 3 for proposals.
-        what: What a row is, for the message, e.g. `"video 'a', proposal"`.
+def _check_rows(rows: ArrayLike, columns: int, what: str) -> Float64:
+    """Return (N, columns) rows of start, end and perhaps score.
 
     Raises:
-        ValueError: The first bad row, counted from 1.
+        ValueError: The first row that is reversed or not finite, counted from 1 and named `what`.
     """
     table = np.asarray(rows, dtype=np.float64)
     if table.size == 0:
@@ -79,7 +76,7 @@ def check_rows(rows: ArrayLike, columns: int, what: str) -> Floats:
 def match_ids(proposals: Mapping[str, Any], ground_truth: Mapping[str, Any]) -> dict[str, str]:
     """Return the ground-truth id of each proposals id that has one, with or without `v_`.
 
-    A video that is given under its own id is no other id's.
+    An exact match takes precedence.
 
     Raises:
         ValueError: Two ids of the proposals mean one video, and neither is its own.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import average_recall_activitynet
 from actionspan.evaluation.detection import detection_precision
@@ -22,7 +23,7 @@ from actionspan.evaluation.records import (
     evaluation_record,
     thumos14_record,
 )
-from actionspan.evaluation.rows import Floats, match_ids
+from actionspan.evaluation.rows import match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
 from actionspan.settings import add_settings, from_arguments
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         choices=PROTOCOLS,
         help="activitynet: AR@AN over tIoU 0.5:0.05:0.95, budgets in percent of each list; "
-        "thumos14: AR@AN over tIoU 0.5:0.05:1 in frames, percentages of whole lists; "
+        "thumos14: AR@AN over tIoU 0.5:0.05:1 in frames, budgets in percent of full lists; "
         "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one",
     )
     parser.add_argument(
@@ -50,14 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--video-info",
         type=Path,
         help="video_info_new.csv, the subsets of anet_anno_action.json "
-        "(default: the file of that name beside it)",
+        "(default: the file of that name next to it)",
     )
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument(
         "--videos",
         type=Path,
         help="table of the videos' frame rates, e.g. results/dataset/videos.tsv (thumos14 only; "
-        "default: the ground truth where it is a table that has them)",
+        "default: the ground truth, if it is a table that has them)",
     )
     parser.add_argument(
         "--subset", default="validation", help=f"default: validation; {ALL_SUBSETS}: every video"
@@ -69,53 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the scores."""
     settings = from_arguments(EvaluationSettings, arguments)
-    record = score_files(
-        arguments.ground_truth,
-        arguments.proposals,
-        subset=arguments.subset,
-        method=arguments.proposals.stem,
-        settings=settings,
-        protocol=arguments.protocol,
-        video_info=arguments.video_info,
-        videos=arguments.videos,
-    )
+    record = _score(arguments, settings)
     print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
 
 
-def score_files(
-    ground_truth: Path,
-    proposals: Path,
-    *,
-    subset: str,
-    method: str,
-    settings: EvaluationSettings,
-    protocol: str = "activitynet",
-    video_info: Path | None = None,
-    videos: Path | None = None,
-) -> dict[str, Any]:
-    """Score a proposals file against a ground-truth file.
-
-    Args:
-        ground_truth: What `read_ground_truth` reads.
-        proposals: An ActivityNet result file.
-        subset: Whose videos are scored.
-        method: The name that the record gives to the proposals.
-        settings: How the interval of AUC is made (activitynet).
-        protocol: One of `PROTOCOLS`.
-        video_info: The subsets of `anet_anno_action.json`.
-        videos: The frame rates (thumos14), where the ground truth has none.
+def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[str, Any]:
+    """Return the record of the protocol.
 
     Raises:
         InputError: A file is not readable, the two have no video in common, or a frame rate that
             is needed is missing.
     """
-    truth, given = read_scored(ground_truth, proposals, subset, video_info)
-    rates = _frame_rates(ground_truth, videos) if protocol == "thumos14" else {}
+    ground_truth, videos, subset = arguments.ground_truth, arguments.videos, arguments.subset
+    method = arguments.proposals.stem
+    truth, given = read_scored(ground_truth, arguments.proposals, subset, arguments.video_info)
+    rates = _frame_rates(ground_truth, videos) if arguments.protocol == "thumos14" else {}
     try:
-        if protocol == "thumos14":
+        if arguments.protocol == "thumos14":
             recall = average_recall_thumos14(truth, given, rates)
             return thumos14_record(method, subset, recall)
-        if protocol == "detection":
+        if arguments.protocol == "detection":
             return detection_record(method, subset, detection_precision(truth, given))
         return evaluation_record(method, subset, average_recall_activitynet(truth, given), settings)
     except ValueError as error:
@@ -124,7 +98,7 @@ def score_files(
 
 def read_scored(
     ground_truth: Path, proposals: Path, subset: str, video_info: Path | None = None
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
+) -> tuple[dict[str, Float64], dict[str, Float64]]:
     """Read ground truth and proposals that can be scored against each other.
 
     Raises:
@@ -134,11 +108,11 @@ def read_scored(
     truth = read_ground_truth(ground_truth, subset, video_info)
     given = read_proposals(proposals)
     try:
-        known = match_ids(given, truth)
+        matched = match_ids(given, truth)
     except ValueError as error:
         raise InputError(f"{proposals}: {error}") from None
     if any(map(len, given.values())) and not any(
-        len(given[name]) and len(truth[video]) for name, video in known.items()
+        len(given[name]) and len(truth[video]) for name, video in matched.items()
     ):
         raise InputError(
             f"{proposals}: none of its videos (e.g. {next(iter(given))!r}) is among those of "
@@ -148,7 +122,7 @@ def read_scored(
 
 
 def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
-    """Read the frame rates from the table given for them, or from the ground truth."""
+    """Read the frame rates from their own table, or from the ground truth."""
     table = videos or (ground_truth if ground_truth.suffix.lower() in TABLES else None)
     rates = read_frame_rates(table) if table else {}
     if not rates:
@@ -165,8 +139,7 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
         f"{record['protocol']}, subset {record['subset']}: {record['videos']:,} videos, "
         f"{record['instances']:,} instances, {record['proposals']:,} proposals",
     ]
-    missing = record.get("videos_without_proposals", 0)
-    if missing:
+    if missing := record.get("videos_without_proposals", 0):
         take = "take no part" if record["protocol"] == "thumos14" else "misses"
         lines.append(f"{missing:,} videos have no proposals: {take}")
     if record["proposals_left_out"]:

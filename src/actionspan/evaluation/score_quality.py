@@ -2,7 +2,7 @@
 
 A score can be read as the tIoU to expect of a proposal, or as the chance that it overlaps an
 instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between what
-the score says and what is so, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
+the score says and what is true, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
 Calibration of Modern Neural Networks", ICML 2017, there with bins of equal width; ours hold equally
 many proposals, because most scores lie close together). A rank correlation says how far
 the order of the scores is that of the proposals' quality, whatever their scale.
@@ -13,30 +13,33 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
+from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
-from actionspan.evaluation.activitynet import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
 from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.outcomes import segments_of
-from actionspan.evaluation.rows import Floats, check_truth, match_proposals
+from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 
-SHOWN_THRESHOLDS: Floats = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
+SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
 BINS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredProposals:
-    """The P proposals of a subset, all that are given, beside what they are worth."""
+    """All P proposals that are given for a subset, and what they are worth."""
 
-    scores: Floats
+    scores: Float64
     """(P,) as given, on any scale."""
-    best_tiou: Floats
+    best_tiou: Float64
     """(P,) best tIoU with any instance of the video; 0 where it has none."""
     first: NDArray[np.bool_]
     """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
     matched for average precision."""
     videos: int
-    """How many videos the subset has, those without an instance or a proposal too."""
+    """How many videos the subset has, also without an instance or a proposal."""
 
     @property
     def is_share(self) -> bool:
@@ -55,7 +58,7 @@ class ScoreBin:
     mean_tiou: float
     """Mean of each proposal's best tIoU."""
     share: tuple[float, float]
-    """Share that overlaps an instance by 0.5 and 0.7, found before or not."""
+    """Share that overlaps an instance by 0.5 and 0.7, also one that is found already."""
     first: tuple[float, float]
     """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
 
@@ -66,7 +69,7 @@ def scored_proposals(
     """Find what each proposal of a subset overlaps.
 
     Args:
-        annotations: The videos of one subset; proposals of others are left out.
+        annotations: The videos of one subset; proposals of other videos are left out.
         proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
 
     Raises:
@@ -74,13 +77,12 @@ def scored_proposals(
             the proposals mean one video.
     """
     truth = check_truth({video.video_id: segments_of(video) for video in annotations})
-    found, _ = match_proposals(proposals, truth)
+    matched, _ = match_proposals(proposals, truth)
     scores, best, first = [np.empty(0)], [np.empty(0)], [np.empty((0, 2), dtype=bool)]
     for video_id, segments in truth.items():
-        rows = found.get(video_id, np.empty((0, 3)))
-        ranked = rows[np.argsort(-rows[:, 2], kind="stable")]
-        overlaps = tiou(segments, ranked[:, :2])  # (G, P)
-        scores.append(ranked[:, 2])
+        rows = matched.get(video_id, NO_PROPOSALS)
+        overlaps = tiou(segments, rows[:, :2])  # (G, P)
+        scores.append(rows[:, 2])
         best.append(overlaps.max(axis=0, initial=0.0))
         first.append(match_greedily(overlaps.T, SHOWN_THRESHOLDS))
     return ScoredProposals(
@@ -95,7 +97,7 @@ def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
     """Return bins of equally many proposals (one more or less), lowest scores first.
 
     Proposals of equal score may lie in two bins, in the order in which they are given. There are
-    as many bins as proposals where those are fewer than `count`.
+    no more bins than proposals.
     """
     order = np.argsort(scored.scores, kind="stable")
     if not len(order):
@@ -104,19 +106,19 @@ def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
 
 
 def summarize(scored: ScoredProposals, rows: ArrayLike) -> ScoreBin:
-    """Return the bin of some of the proposals, at least one."""
+    """Return the bin of the proposals of these rows, at least one."""
     chosen = np.asarray(rows)
     scores, best = scored.scores[chosen], scored.best_tiou[chosen]
-    shares = (best[:, None] >= SHOWN_THRESHOLDS).mean(axis=0)
-    first = scored.first[chosen].mean(axis=0)
+    shares = (best[:, None] >= SHOWN_THRESHOLDS).mean(axis=0).tolist()
+    first = scored.first[chosen].mean(axis=0).tolist()
     return ScoreBin(
         proposals=len(chosen),
         lowest=float(scores.min()),
         highest=float(scores.max()),
         mean_score=float(scores.mean()),
         mean_tiou=float(best.mean()),
-        share=(float(shares[0]), float(shares[1])),
-        first=(float(first[0]), float(first[1])),
+        share=(shares[0], shares[1]),
+        first=(first[0], first[1]),
     )
 
 
@@ -129,14 +131,10 @@ def calibration_errors(
     """
     if not bins or not scored.is_share:
         return None
-    weights = np.array([row.proposals for row in bins], dtype=np.float64)
-    said = np.array([row.mean_score for row in bins])
-    tious = np.array([row.mean_tiou for row in bins])
-    chances = np.array([row.share[0] for row in bins])
-    return (
-        float(np.average(np.abs(said - tious), weights=weights)),
-        float(np.average(np.abs(said - chances), weights=weights)),
-    )
+    weights = [row.proposals for row in bins]
+    tious = [abs(row.mean_score - row.mean_tiou) for row in bins]
+    chances = [abs(row.mean_score - row.share[0]) for row in bins]
+    return float(np.average(tious, weights=weights)), float(np.average(chances, weights=weights))
 
 
 def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
@@ -144,17 +142,7 @@ def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
 
     It is not defined, None, where all values of a list are equal.
     """
-    first, second = mean_ranks(one), mean_ranks(other)
+    first, second = rankdata(one), rankdata(other)
     first, second = first - first.mean(), second - second.mean()
     scale = np.sqrt((first @ first) * (second @ second))
     return float(first @ second / scale) if scale > 0 else None
-
-
-def mean_ranks(values: ArrayLike) -> Floats:
-    """Return the ranks of values from 1, the mean of their ranks for equal ones."""
-    _, place, counts = np.unique(
-        np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
-    )
-    last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[place]
-    return ranks

@@ -1,11 +1,10 @@
-"""One method's whole evaluation: the record of all protocols, and the table of its videos."""
+"""One method's evaluation by all protocols: its record, and the table of its videos."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import (
     AverageRecall,
@@ -14,8 +13,8 @@ from actionspan.evaluation.activitynet import (
 )
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.files import read_frame_rates
+from actionspan.evaluation.recall import Recall
 from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
-from actionspan.evaluation.rows import Floats, Integers
 from actionspan.evaluation.score import read_scored
 from actionspan.evaluation.thumos14 import (
     THUMOS14_NUMBERS,
@@ -27,9 +26,7 @@ from actionspan.evaluation.thumos14 import (
 
 VIDEO_NUMBERS = THUMOS14_NUMBERS[:4]
 VIDEO_COLUMNS = (
-    "video_id",
-    "instances",
-    "proposals",
+    *("video_id", "instances", "proposals"),
     *(f"AR@{number}" for number in AR_NUMBERS),
     "AUC",
     *(f"thumos14_AR@{number}" for number in VIDEO_NUMBERS),
@@ -52,9 +49,9 @@ def evaluate_files(
     Args:
         annotations: annotations.json.
         proposals: An ActivityNet result file.
-        subset: Whose videos are scored.
+        subset: Its videos are scored.
         method: The name of the record.
-        settings: How the interval of AUC is made.
+        settings: Of the interval of AUC.
         videos: videos.tsv, for the frame rates that THUMOS14's protocol needs. Without it, or
             where it lacks the rate of a video, the values of that protocol are None.
 
@@ -71,17 +68,14 @@ def evaluate_files(
     if videos is not None:
         try:
             in_frames = average_recall_thumos14(truth, given, read_frame_rates(videos))
-        except FrameRateError as error:  # features that were made elsewhere have no rate
+        except FrameRateError as error:  # external features have no rate
             print(f"{videos}: {error}: no values of THUMOS14's protocol", file=sys.stderr)
         except ValueError as error:
             raise InputError(f"{videos}: {error}") from None
+    unknown = {f"AR@{number}": None for number in THUMOS14_NUMBERS}
     record = {
         **evaluation_record(method, subset, result, settings),
-        "thumos14": (
-            {f"AR@{number}": None for number in THUMOS14_NUMBERS}
-            if in_frames is None
-            else in_frames.scores()
-        ),
+        "thumos14": in_frames.scores() if in_frames else unknown,
         "detection": detection_precision(truth, given).scores(),
     }
     return record, video_rows(result, in_frames)
@@ -91,13 +85,13 @@ def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> list[
     """Return a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
 
     A video's value is the mean over its instances and the thresholds, at the budgets that the
-    whole set gives it. So the mean over videos, weighted by their instances, is the value of the
+    full set gives it. So the mean over videos, weighted by their instances, is the value of the
     record (in THUMOS14's protocol over the videos that take part).
     """
-    curves = _by_video(result.hits, result.instances)  # (V, 100)
+    curves = _video_means(result)  # (V, 100)
     frames = {}
     if in_frames is not None and in_frames.video_ids:
-        means = _by_video(in_frames.hits, in_frames.instances)
+        means = _video_means(in_frames)
         columns = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
         frames = {
             video: [None if column is None else float(column[row]) for column in columns]
@@ -117,8 +111,6 @@ def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> list[
     return sorted(rows, key=lambda row: (row[worst], row[0]))
 
 
-def _by_video(hits: Floats, instances: Integers) -> Floats:
-    """Return the (V, 100) means over each video's instances of (I, 100) values."""
-    first = np.concatenate([[0], np.cumsum(instances)[:-1]])
-    sums = np.add.reduceat(hits, first)
-    return np.asarray(sums / instances[:, None])
+def _video_means(result: Recall) -> Float64:
+    """Return the (V, 100) mean hits of each video's instances."""
+    return result.sums_by_video(result.hits) / result.instances[:, None]

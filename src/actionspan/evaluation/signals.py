@@ -6,20 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
 from actionspan.errors import InputError
-from actionspan.evaluation.rows import Floats
 from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
 from actionspan.files.storage import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 
-def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
+def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
     """Return the (T,) frame differences of each video, from features.h5.
 
     Raises:
-        InputError: The file has none, as that of external features.
+        InputError: The file has none, as with external features.
     """
     features = open_features(path)
     if features.frame_difference is None:
@@ -34,22 +34,22 @@ def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
         )
         for rows in features.videos()
     }
-    return _of_videos(path, signals, videos)
+    return _chosen(path, signals, videos)
 
 
-def actionness(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
+def actionness(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
     """Return the (T,) probabilities of action of each video, from probabilities.h5.
 
     Raises:
         InputError: The file has none, or a value is not in 0…1.
     """
     with open_h5(path) as file:
-        found = read_probabilities(file, path)
+        probabilities = read_probabilities(file, path)
         signals = {
             name: values[:, 1].astype(np.float64)
-            for name, values in zip(found.video_id, found, strict=True)
+            for name, values in zip(probabilities.video_id, probabilities, strict=True)
         }
-    chosen = _of_videos(path, signals, videos)
+    chosen = _chosen(path, signals, videos)
     for video, signal in zip(videos, chosen, strict=True):
         if not ((signal >= 0) & (signal <= 1)).all():  # NaN compares false
             raise InputError(
@@ -58,12 +58,12 @@ def actionness(path: Path, videos: Sequence[Annotation]) -> list[Floats]:
     return chosen
 
 
-def _of_videos(
-    path: Path, signals: Mapping[str, Floats], videos: Sequence[Annotation]
-) -> list[Floats]:
-    """Return the signal of each video; nothing but zero for one that is not in the file.
+def _chosen(
+    path: Path, signals: Mapping[str, Float64], videos: Sequence[Annotation]
+) -> list[Float64]:
+    """Return the signal of each video, a zero where it is not in the file.
 
-    Such a video's decoding broke off: it gets no proposals and counts as a miss.
+    The decoding of such a video broke off: it gets no proposals and counts as a miss.
     """
     missing = [video.video_id for video in videos if video.video_id not in signals]
     if missing:

@@ -4,10 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from actionspan.dataset.tables import read_annotations
 from actionspan.evaluation.files import read_proposals
+from actionspan.evaluation.rows import NO_PROPOSALS
 from actionspan.temporal.probabilities import video_probabilities
 
 
@@ -21,25 +20,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw one video's timeline; one that was left out of the data set has an empty figure."""
+    """Draw one video's timeline, an empty figure if it was left out of the data set."""
     from actionspan.evaluation.timeline_figure import draw_timeline
 
     video_id = arguments.video
     videos = {video.video_id: video for video in read_annotations(arguments.annotations)}
-    rows = read_proposals(arguments.proposals).get(video_id, np.empty((0, 3)))
+    rows = read_proposals(arguments.proposals).get(video_id, NO_PROPOSALS)
     if video_id not in videos:
         print(f"{arguments.annotations}: no video {video_id!r}: it was left out", file=sys.stderr)
         draw_timeline(arguments.out, f"{video_id} (left out)", 1.0, None, (), rows, rows[:, 2])
         return
-    probabilities = None  # also where the video's decoding broke off: it has no features
+    video, probabilities = videos[video_id], None
     if arguments.probabilities is not None:
+        # None also where the video's decoding broke off: it has no features
         probabilities = video_probabilities(arguments.probabilities, video_id)
+    duration, instances = video.duration_seconds, video.instances
     draw_timeline(
-        arguments.out,
-        video_id,
-        videos[video_id].duration_seconds,
-        probabilities,
-        videos[video_id].instances,
-        rows[:, :2],
-        rows[:, 2],
+        arguments.out, video_id, duration, probabilities, instances, rows[:, :2], rows[:, 2]
     )

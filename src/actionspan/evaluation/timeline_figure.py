@@ -1,4 +1,4 @@
-"""One figure per video: boundary curves, the truth where it is known, and ranked proposals."""
+"""A figure for each video: boundary curves, the truth where it is known, and ranked proposals."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,16 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance
 from actionspan.files.figures import INK, QUIET, RULE, house_style, save_figure
 
 SHOWN_PROPOSALS = 15
 START, END, ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"
 SHADES = LinearSegmentedColormap.from_list("score", ["#cfdcea", "#7fa6cc", "#2f6ca6", "#123f6d"])
-
-Array = NDArray[np.float64]
 
 
 def draw_timeline(
@@ -31,7 +30,7 @@ def draw_timeline(
     scores: ArrayLike,
     motion: ArrayLike | None = None,
 ) -> None:
-    """Draw one video's timeline as SVG or PNG.
+    """Draw one video's timeline as SVG or PNG, with its best 15 proposals.
 
     Args:
         path: An .svg or .png file.
@@ -39,21 +38,22 @@ def draw_timeline(
         duration: Of the video, in seconds.
         probabilities: (N, 3) start, actionness and end of N equal parts of the video, if a
             model made them.
-        instances: The true instances; empty where they are unknown or there is none.
+        instances: The true instances, if they are known.
         segments: (P, 2) starts and ends of the proposals in seconds.
-        scores: (P,) their scores; the best 15 are shown.
+        scores: (P,) their scores.
         motion: (M,) a measure of motion of M equal parts, drawn where there are no probabilities.
     """
     boxes = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
-    values = np.asarray(scores, dtype=np.float64).reshape(-1)
+    values = np.asarray(scores, dtype=np.float64)
     best = np.argsort(-values, kind="stable")[:SHOWN_PROPOSALS]
     lanes = _lanes(instances)
-    shown = max(len(best), 2)
-    heights = {"proposals": 0.3 + 0.155 * shown}
-    if lanes:
-        heights = {"truth": 0.16 + 0.2 * (max(lanes) + 1), **heights}
+    # the panels from the top, and their heights in inches
+    heights = {}
     if probabilities is not None or motion is not None:
-        heights = {"curves": 1.5, **heights}
+        heights["curves"] = 1.5
+    if lanes:
+        heights["truth"] = 0.16 + 0.2 * (max(lanes) + 1)
+    heights["proposals"] = 0.3 + 0.155 * max(len(best), 2)
     with house_style():
         figure = Figure(figsize=(9.0, 0.85 + sum(heights.values())), layout="constrained")
         layout: list[Any] = [[name] for name in heights]
@@ -78,44 +78,35 @@ def _curves(
 ) -> None:
     """Draw actionness as a filled area and both boundary curves, or motion alone."""
     axes.grid(visible=False, axis="x")
-    if probabilities is not None:
-        curves = np.asarray(probabilities, dtype=np.float64)  # (N, 3)
-        time = (np.arange(len(curves)) + 0.5) * duration / len(curves)
-        axes.fill_between(time, curves[:, 1], color=ACTION, alpha=0.25, lw=0)
-        axes.plot(time, curves[:, 1], color=ACTION, lw=1.1, label="actionness")
-        axes.plot(time, curves[:, 0], color=START, lw=1.5, label="start")
-        axes.plot(time, curves[:, 2], color=END, lw=1.5, ls=(0, (4, 1.2)), label="end")
-        axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], ylabel="probability")
-    elif motion is not None:
-        level = np.asarray(motion, dtype=np.float64)
-        time = (np.arange(len(level)) + 0.5) * duration / len(level)
-        axes.fill_between(time, level, color=ACTION, alpha=0.25, lw=0)
-        axes.plot(time, level, color=ACTION, lw=1.2, label="motion")
-        axes.set(ylim=(0, float(level.max()) * 1.06 if level.any() else 1.0), ylabel="motion")
+    values = np.asarray(motion if probabilities is None else probabilities, dtype=np.float64)
+    time = (np.arange(len(values)) + 0.5) * duration / len(values)
+    if probabilities is None:
+        axes.fill_between(time, values, color=ACTION, alpha=0.25, lw=0)
+        axes.plot(time, values, color=ACTION, lw=1.2, label="motion")
+        axes.set(ylim=(0, float(values.max()) * 1.06 if values.any() else 1.0), ylabel="motion")
         axes.yaxis.set_major_locator(MaxNLocator(3))
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=3,
-        frameon=False,
-        borderaxespad=0.1,
-        handlelength=1.8,
-        columnspacing=1.4,
-        labelcolor="linecolor",
-    )
+    else:
+        start, actionness, end = values.T
+        axes.fill_between(time, actionness, color=ACTION, alpha=0.25, lw=0)
+        axes.plot(time, actionness, color=ACTION, lw=1.1, label="actionness")
+        axes.plot(time, start, color=START, lw=1.5, label="start")
+        axes.plot(time, end, color=END, lw=1.5, ls=(0, (4, 1.2)), label="end")
+        axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], ylabel="probability")
+    space: dict[str, Any] = {"borderaxespad": 0.1, "handlelength": 1.8, "columnspacing": 1.4}
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "labelcolor": "linecolor"}
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), **look, **space)
 
 
 def _lanes(instances: Sequence[Instance]) -> list[int]:
-    """Return for each instance the first lane in which it overlaps none before it."""
+    """Return for each instance the first lane in which it overlaps no earlier instance."""
     ends: list[float] = []
     lanes = [0] * len(instances)
-    for index in sorted(range(len(instances)), key=lambda index: instances[index].start):
-        instance = instances[index]
-        free = [lane for lane, end in enumerate(ends) if end <= instance.start]
-        if not free:
+    for index, instance in sorted(enumerate(instances), key=lambda item: item[1].start):
+        free = (lane for lane, end in enumerate(ends) if end <= instance.start)
+        lane = next(free, len(ends))
+        if lane == len(ends):
             ends.append(0.0)
-        lanes[index] = free[0] if free else len(ends) - 1
-        ends[lanes[index]] = instance.end
+        ends[lane], lanes[index] = instance.end, lane
     return lanes
 
 
@@ -129,8 +120,8 @@ def _truth(
         width = 0.011 * (len(instance.label) + 1) * duration
         later = [
             other.start
-            for other, its_lane in zip(instances, lanes, strict=True)
-            if its_lane == lane and other.start >= instance.end
+            for other, other_lane in zip(instances, lanes, strict=True)
+            if other_lane == lane and other.start >= instance.end
         ]
         if width <= length:
             at, side, colour = instance.start + length / 2, "center", "white"
@@ -146,7 +137,7 @@ def _truth(
     _bare(axes)
 
 
-def _proposals(axes: Axes, segments: Array, scores: Array, total: int) -> None:
+def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> None:
     """Draw the best proposals from the top, darker for higher scores."""
     top, least = (scores.max(), min(scores.min(), 0.0)) if len(scores) else (1.0, 0.0)
     for rank, ((start, end), score) in enumerate(zip(segments, scores, strict=True)):

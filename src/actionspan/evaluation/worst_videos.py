@@ -1,7 +1,7 @@
 """The videos in which a method finds least, as a page that says how to look at each."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,34 +30,30 @@ def read_videos(path: Path) -> list[VideoRow]:
     """Read the table of scores by video (`evaluation/videos/{method}.tsv`), in its order.
 
     Raises:
-        InputError: The file is missing, has no video, or a row is not of this table.
+        InputError: The file is missing, has no video, or has a row that does not belong to it.
     """
     videos = []
     for number, row in enumerate(read_tsv(path), start=2):
         try:
-            videos.append(_video(row))
+            video = VideoRow(
+                video_id=row["video_id"],
+                instances=int(row["instances"]),
+                proposals=int(row["proposals"]),
+                average_recall=float(row["AR@100"]),
+                auc=float(row["AUC"]),
+            )
+            if video.instances < 1:
+                raise ValueError(f"{video.instances} instances")
+            if not 0 <= video.average_recall <= 1:
+                raise ValueError(f"AR@100 is {video.average_recall:g}")
         except KeyError as error:
             raise InputError(f"{path}: no column {error}; it needs {', '.join(COLUMNS)}") from None
         except ValueError as error:
             raise InputError(f"{path}: row {number}: {error}") from None
+        videos.append(video)
     if not videos:
         raise InputError(f"{path}: no video")
     return videos
-
-
-def _video(row: Mapping[str, str]) -> VideoRow:
-    video = VideoRow(
-        video_id=row["video_id"],
-        instances=int(row["instances"]),
-        proposals=int(row["proposals"]),
-        average_recall=float(row["AR@100"]),
-        auc=float(row["AUC"]),
-    )
-    if video.instances < 1:
-        raise ValueError(f"{video.instances} instances")
-    if not 0 <= video.average_recall <= 1:
-        raise ValueError(f"AR@100 is {video.average_recall:g}")
-    return video
 
 
 def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
@@ -66,8 +62,7 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
     Args:
         videos: All videos with instances.
         method: Its name, for the title.
-        timelines: The folder of the method's timelines, whose figures can be named as targets;
-            None where the method has none.
+        timelines: The folder of the method's timelines, if it has any; their figures are targets.
     """
     ranked = sorted(videos, key=lambda row: (row.average_recall, -row.instances, row.video_id))
     worst = ranked[:SHOWN_VIDEOS]
@@ -84,31 +79,28 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
         "those with most instances come first.",
         "",
     ]
-    cells = ["video", "instances", "proposals", "AR@100", "AUC"]
-    if timelines is not None:
-        example = shlex.quote(_timeline(timelines, worst[0]))
-        lines += [
-            "A picture of each, with truth, curves and proposals, is made where it is asked for: "
-            f"`snakemake --cores 1 {printable(example)}` (with the run's `--configfile`, if it "
-            "had one).",
-            "",
-        ]
-        cells.append("timeline")
-    rows = []
-    for video in worst:
-        row = [
+    titles = ["video", "instances", "proposals", "AR@100", "AUC"]
+    rows = [
+        [
             printable(video.video_id),
             f"{video.instances:,}",
             f"{video.proposals:,}",
             f"{100 * video.average_recall:.2f}",
             f"{video.auc:.2f}",
         ]
-        if timelines is not None:
-            row.append(f"`{printable(_timeline(timelines, video))}`")
-        rows.append(row)
-    align = "lrrrr" if timelines is None else "lrrrrl"
-    return "\n".join([*lines, *markdown_table(align, cells, rows)]) + "\n"
-
-
-def _timeline(folder: str, video: VideoRow) -> str:
-    return f"{folder}/{video.video_id}.svg"
+        for video in worst
+    ]
+    align = "lrrrr"
+    if timelines is not None:
+        figures = [f"{timelines}/{video.video_id}.svg" for video in worst]
+        lines += [
+            "A picture of each, with truth, curves and proposals, is made on request: "
+            f"`snakemake --cores 1 {printable(shlex.quote(figures[0]))}` (with the run's "
+            "`--configfile`, if it had one).",
+            "",
+        ]
+        titles.append("timeline")
+        align += "l"
+        for row, figure in zip(rows, figures, strict=True):
+            row.append(f"`{printable(figure)}`")
+    return "\n".join([*lines, *markdown_table(align, titles, rows)]) + "\n"

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
@@ -18,8 +18,6 @@ from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
 
-Floats = NDArray[np.float32]
-
 
 class Snippets(Protocol):
     """Images of a video's snippets: an array or an HDF5 dataset, read slice by slice."""
@@ -28,67 +26,66 @@ class Snippets(Protocol):
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes, snippets first."""
 
-    def __getitem__(self, rows: Any, /) -> Any:
-        """Read some snippets."""
+    def __getitem__(self, rows: Any, /) -> Any: ...
 
 
 def build_network(
     encoder: str, weights: Path | None, channels: int, source: str
 ) -> tuple[nn.Module, int]:
-    """Build a network with its weights, its batch norms folded.
+    """Build a network with its weights and with its batch norms folded.
 
     Args:
         encoder: The encoder's name.
         weights: A checkpoint, a name of torchvision's, or None for the package's weights.
         channels: Input planes: 3, or 2L for flow. RGB weights are widened to 2L.
-        source: `"scores"` keeps the classifier, `"pooled"` takes it off.
+        source: `"scores"` keeps the classifier, `"pooled"` removes it.
 
     Returns:
         The network in evaluation mode and the length of its output vector.
 
     Raises:
-        InputError: The weights don't fit.
+        InputError: The weights do not fit.
     """
-    known = architecture(encoder)
+    parts = architecture(encoder)
     origin = str(weights or encoder)
-    state = load_state(encoder, weights, known.last)
-    first, last = f"{known.first}.weight", f"{known.last}.weight"
+    state = load_state(encoder, weights, parts.last)
+    # the first layer
+    first, last = f"{parts.first}.weight", f"{parts.last}.weight"
     if first not in state:
         raise InputError(f"{origin}: not weights of {encoder}: lacks {first}")
-    found = state[first].shape[1]
-    if found == 3 and channels != 3 and source == "pooled":
+    planes = state[first].shape[1]
+    if planes == 3 and channels != 3 and source == "pooled":
         state[first] = widen(state[first], channels)
-    elif found != channels:
-        raise InputError(f"{origin}: takes {found} input planes, this stream has {channels}")
+    elif planes != channels:
+        raise InputError(f"{origin}: takes {planes} input planes, this stream has {channels}")
+    # the classifier
     if last not in state and source == "scores":
         raise InputError(f"{origin}: has no classifier ({last}); give source pooled")
     classes = len(state[last]) if last in state else 1
     with torch.device("meta"):
-        network = known.build(channels, classes)
-    features = int(network.get_submodule(known.last).in_features)  # type: ignore[arg-type]
+        network = parts.build(channels, classes)
+    features = int(network.get_submodule(parts.last).in_features)  # type: ignore[arg-type]
     if last not in state:
-        state |= {last: torch.zeros(1, features), f"{known.last}.bias": torch.zeros(1)}
+        state |= {last: torch.zeros(1, features), f"{parts.last}.bias": torch.zeros(1)}
+    # the network
     network = network.to_empty(device="cpu")
     fill(network, state, origin)
     network.eval().requires_grad_(False)
     fold_batch_norms(network)
     if source == "pooled":
-        setattr(network, known.last, nn.Identity())
+        setattr(network, parts.last, nn.Identity())
     return network, classes if source == "scores" else features
 
 
 class Encoder:
-    """One stream's network: images of snippets in, one vector a snippet out.
+    """The network of a stream: images of snippets in, a vector for each snippet out.
 
-    Snippets go through in batches that begin anew with each video, so that a video's features are
-    the same bits whatever else is computed beside it.
+    Each video starts a new batch, so that a video's features do not depend on other videos, to the
+    bit. `networks.inputs.Inputs` makes numbers of levels.
 
-    `networks.architecture.input_scale` says how levels become numbers.
-
-    I3D sees, for each snippet, a clip of the centre frames of the `window` snippets round it,
-    because these are the RGB frames the video stage keeps. It was trained on clips of 25 frames a
-    second: with 16 snippets of 4 frames (`snippet_frames`) a clip spans 64 frames, as there, but
-    holds every fourth of them.
+    I3D sees, for each snippet, a clip of the centre frames of the `window` snippets around it: the
+    video stage keeps no other RGB frames. It was trained on clips of 64 frames at 25 frames per
+    second: 16 snippets of 4 frames (`snippet_frames`) span 64 frames too, but hold every fourth.
     """
 
     def __init__(
@@ -103,17 +100,9 @@ class Encoder:
         self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
 
     @torch.inference_mode()
-    def __call__(self, snippets: Snippets) -> Floats:
-        """Encode one video.
-
-        Args:
-            snippets: uint8, (T, H, W, 3) frames or (T, 2L, h, w) flow planes.
-
-        Returns:
-            (T, features).
-        """
-        vectors = [self._forward(batch) for batch in self._batches(snippets)]
-        return np.concatenate(vectors)
+    def __call__(self, snippets: Snippets) -> Float32:
+        """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
+        return np.concatenate([self._forward(batch) for batch in self._batches(snippets)])
 
     def _batches(self, snippets: Snippets) -> Iterator[Tensor]:
         """Yield uint8 batches, (B, size, size, C), or (B, window, size, size, 3) for clips."""
@@ -132,7 +121,7 @@ class Encoder:
             chosen = snippets[start : start + self.settings.batch_size]
             yield torch.from_numpy(convert(chosen, size, crop))
 
-    def _forward(self, batch: Tensor) -> Floats:
+    def _forward(self, batch: Tensor) -> Float32:
         images = self.inputs(batch)
         half = self.settings.precision != "float32"
         dtype = getattr(torch, self.settings.precision) if half else None
@@ -141,11 +130,10 @@ class Encoder:
         return np.asarray(vectors.float().cpu().numpy(), np.float32)
 
 
-def clip_rows(count: int, window: int) -> NDArray[np.int64]:
-    """Return, for each of T snippets, the `window` snippets round it, the ends repeated.
+def clip_rows(count: int, window: int) -> Int64:
+    """Return (T, window) row numbers: the snippets around each of T snippets, the ends repeated.
 
-    Returns:
-        (T, window) row numbers; the snippet itself is at window // 2.
+    The snippet itself is at window // 2.
     """
     around = np.arange(count)[:, None] + np.arange(window) - window // 2
     return np.asarray(np.clip(around, 0, count - 1))

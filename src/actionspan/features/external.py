@@ -9,9 +9,8 @@ from actionspan.settings import add_settings, from_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument(
-        "--folder", type=Path, required=True, help="one .npy, .csv, .pkl or .h5 a video"
-    )
+    forms = "a .npy, .csv, .pkl or .h5 for each video"
+    parser.add_argument("--folder", type=Path, required=True, help=forms)
     parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
     parser.add_argument("--out", type=Path, required=True, help="features/shards/external.h5")
     add_settings(parser, ExternalSettings)

@@ -5,24 +5,23 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder, Snippets
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
-from actionspan.features.flow_histogram import flow_histograms
+from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
 from actionspan.running.parts import map_videos, shard_videos
 from actionspan.settings import to_json
 
-Floats = NDArray[np.float32]
 COPIED = ("time", "frame_difference", "flow_magnitude")
 
 
 class TwoStream:
-    """Both encoders, loaded once and called for one video after another."""
+    """Both encoders, loaded once and called for each video."""
 
     def __init__(self, settings: EncoderSettings, flow_channels: int) -> None:
         self.settings = settings
@@ -43,23 +42,17 @@ class TwoStream:
     def _uses_histogram(self) -> bool:
         return self.flow is None or self.settings.flow_histogram
 
-    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Floats]:
-        """Encode one video.
+    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Float32]:
+        """Encode a video as `rgb` and `flow`, each (T, features).
 
         Args:
             rgb: (T, H, W, 3) uint8 centre frames of the snippets.
             flow: (T, 2L, h, w) uint8 flow planes.
             bound: Pixels of motion at level 255.
-
-        Returns:
-            `rgb` and `flow`, each (T, features).
         """
         parts = [self.flow(flow)] if self.flow else []
         if self._uses_histogram:
-            rows = range(flow.shape[0])
-            parts.append(
-                np.concatenate([flow_histograms(flow[row : row + 1], bound) for row in rows])
-            )
+            parts.append(np.stack([flow_histogram(flow[t], bound) for t in range(flow.shape[0])]))
         return {"rgb": self.rgb(rgb), "flow": np.concatenate(parts, axis=1)}
 
 
@@ -71,21 +64,16 @@ def flow_weights(settings: EncoderSettings) -> Path | None:
 
 
 def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> dict[str, str]:
-    """Compute the features of a shard.
-
-    Args:
-        frames: The shard's frames.
-        flow: The shard's flow.
-        out: The feature shard to write.
-        settings: The encoders.
+    """Write the features of a shard of frames and flow.
 
     Returns:
         The reasons of the rejected videos by video id.
 
     Raises:
-        InputError: A file is not whole, or the encoders can't be built.
+        InputError: A file is incomplete, or the encoders cannot be built.
     """
     with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
+        # the videos, and what their features depend on
         names = shard_videos(flow_file)
         missing = [name for name in names if name not in frame_file]
         if missing:
@@ -100,7 +88,7 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
         digests = [digest(both, str(flow_file[name].attrs["sha256"])) for name in names]
         earlier = str(flow_file.attrs.get("settings", "{}"))
         algorithm = json.loads(earlier).get("flow", {}).get("algorithm", "")
-        if names:  # every video of the file has as many planes: its settings say so
+        if names:  # all videos of the file have the same number of planes
             encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
 
         def work(name: str, group: h5py.Group) -> None:

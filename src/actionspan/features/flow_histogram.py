@@ -1,13 +1,11 @@
-"""A descriptor of motion straight from the flow planes: where, how much, in which direction."""
+"""A descriptor of motion made from flow planes: where, how much, in which direction."""
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.networks.names import NO_MOTION
 from actionspan.video.optical_flow import CODES
-
-Floats = NDArray[np.float32]
 
 GRID = 4  # cells a side
 CELL = 12  # points a side of a cell
@@ -15,15 +13,15 @@ ORIENTATIONS = 8
 FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
 
 
-def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
-    """Describe the motion of one snippet.
+def flow_histogram(planes: UInt8, bound: float) -> Float32:
+    """Describe the motion of a snippet.
 
     The planes are shrunk to 4×4 cells of 12×12 points, the median vector of each pair (the
-    camera's motion) is subtracted, and vectors become percent of the frame's height. Each cell,
-    and the whole frame, gives a histogram of 8 orientations weighted by magnitude, the mean
-    magnitude and the mean vector, over all L pairs; the frame gives the camera's motion, the 95th
-    percentile of magnitude and the deviation of the pairs' mean magnitudes too. Square roots
-    (with sign) compress the range.
+    camera's motion) is subtracted, and vectors become percent of the frame's height. Each cell, and
+    the full frame, gives a histogram of 8 orientations weighted by magnitude, the mean magnitude
+    and the mean vector, over all L pairs. The frame also gives the camera's motion, the 95th
+    percentile of magnitude and the deviation of the pairs' mean magnitudes. Signed square roots
+    compress the range.
 
     Args:
         planes: (2L, h, w) quantised flow, x and y interleaved.
@@ -32,37 +30,31 @@ def flow_histogram(planes: NDArray[np.uint8], bound: float) -> Floats:
     Returns:
         (191,): 11 values of each of 16 cells, 11 of the frame, 4 more of the frame.
     """
+    # vectors, without the camera's
     side = GRID * CELL
-    shrunk = np.stack(
-        [
-            cv2.resize(plane.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
-            for plane in planes
-        ]
-    )
+    levels = [plane.astype(np.float32) for plane in planes]
+    shrunk = np.stack([cv2.resize(x, (side, side), interpolation=cv2.INTER_AREA) for x in levels])
     percent = 100 * bound / (CODES * planes.shape[1])  # of the height, a code
     vectors = ((shrunk - NO_MOTION) * percent).reshape(-1, 2, side, side)  # (L, 2, 48, 48)
     camera = np.median(vectors, axis=(2, 3))  # (L, 2)
     x, y = np.moveaxis(vectors - camera[:, :, None, None], 1, 0)  # (L, 48, 48) each
     magnitude = np.hypot(x, y)
-    cells = np.column_stack(
-        [_orientation_histogram(x, y, magnitude), *map(_cell_means, (magnitude, x, y))]
-    )  # (16, 11)
-    frame = [
-        *camera.mean(axis=0),
-        np.percentile(magnitude, 95),
-        magnitude.mean(axis=(1, 2)).std(),
-    ]
+    # cells (16, 11) and frame
+    means = map(_cell_means, (magnitude, x, y))
+    cells = np.column_stack([_orientation_histogram(x, y, magnitude), *means])
+    spread = magnitude.mean(axis=(1, 2)).std()
+    frame = [*camera.mean(axis=0), np.percentile(magnitude, 95), spread]
     values = np.concatenate([cells.ravel(), cells.mean(axis=0), frame])
     return np.asarray(np.sign(values) * np.sqrt(np.abs(values)), np.float32)
 
 
-def _cell_means(points: Floats) -> NDArray[np.float64]:
+def _cell_means(points: Float32) -> Float64:
     """Average (L, 48, 48) points over the pairs and over each cell, (16,)."""
     blocks = points.reshape(-1, GRID, CELL, GRID, CELL)
     return np.asarray(blocks.mean(axis=(0, 2, 4), dtype=np.float64).ravel())
 
 
-def _orientation_histogram(x: Floats, y: Floats, magnitude: Floats) -> NDArray[np.float64]:
+def _orientation_histogram(x: Float32, y: Float32, magnitude: Float32) -> Float64:
     """Share each point's magnitude between its two nearest orientations, (16 cells, 8)."""
     turns = np.arctan2(y, x) * (ORIENTATIONS / (2 * np.pi)) % ORIENTATIONS
     lower = np.floor(turns).astype(np.int64)
@@ -76,8 +68,3 @@ def _orientation_histogram(x: Floats, y: Floats, magnitude: Floats) -> NDArray[n
         )
     points = x.size / (GRID * GRID)
     return histogram.reshape(GRID * GRID, ORIENTATIONS) / points
-
-
-def flow_histograms(planes: NDArray[np.uint8], bound: float) -> Floats:
-    """Describe each of (T, 2L, h, w) snippets, (T, 191)."""
-    return np.stack([flow_histogram(snippet, bound) for snippet in planes])

@@ -4,17 +4,14 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
+
+from actionspan.arrays import UInt8
 
 
-def fit_square(image: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
-    """Resize one image to a square.
+def fit_square(image: UInt8, size: int, crop: str) -> UInt8:
+    """Resize an image, (h, w) or (h, w, 3), to a square of `size` pixels a side.
 
-    Args:
-        image: (h, w) or (h, w, 3).
-        size: Side of the square in pixels.
-        crop: `"squash"`: the whole image, its aspect changed; `"centre"`: the short side is
-            resized to `size` and the centre is cut out.
+    With crop `"squash"` the aspect of the image changes; with `"centre"` its centre is cut out.
     """
     height, width = image.shape[:2]
     if crop == "centre":
@@ -23,18 +20,17 @@ def fit_square(image: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uin
         image = image[top : top + short, left : left + short]
     if image.shape[:2] == (size, size):
         return image
-    shrinks = min(image.shape[:2]) > size
-    method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    method = cv2.INTER_AREA if min(image.shape[:2]) > size else cv2.INTER_LINEAR
     resized: Any = cv2.resize(np.ascontiguousarray(image), (size, size), interpolation=method)
     return np.asarray(resized, np.uint8)
 
 
-def frames_to_batch(frames: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
+def frames_to_batch(frames: UInt8, size: int, crop: str) -> UInt8:
     """Turn (B, H, W, 3) frames into a (B, size, size, 3) batch."""
     return np.stack([fit_square(frame, size, crop) for frame in frames])
 
 
-def planes_to_batch(planes: NDArray[np.uint8], size: int, crop: str) -> NDArray[np.uint8]:
+def planes_to_batch(planes: UInt8, size: int, crop: str) -> UInt8:
     """Turn (B, 2L, h, w) flow planes into a (B, size, size, 2L) batch.
 
     Flow vectors keep their length: only their grid changes.

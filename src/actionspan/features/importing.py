@@ -4,8 +4,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float64
 from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError
 from actionspan.features.feature_files import find_file, read_features
@@ -14,24 +14,21 @@ from actionspan.files.storage import digest
 from actionspan.running.parts import map_videos
 
 
-def row_times(rows: int, video: Video, settings: ExternalSettings) -> NDArray[np.float64]:
-    """Return the centre of each row in seconds.
+def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
+    """Return the centre of each row of a file in seconds.
 
-    Args:
-        rows: How many rows the file has.
-        video: Gives frames a second and duration.
-        settings: With a stride, row k lies at frame offset + k · stride; without one, at the
-            middle of the k-th of `rows` equal parts of the video.
+    With a stride, row k is at frame offset + k · stride; without it, at the middle of the k-th of
+    `rows` equal parts of the video.
 
     Raises:
-        InputError: Rows lie more than one stride beyond the end of the video.
+        InputError: Rows are more than a stride beyond the end of the video.
     """
     if not settings.stride:
         return (np.arange(rows, dtype=np.float64) + 0.5) * (video.duration_seconds / rows)
     times = (settings.offset + settings.stride * np.arange(rows)) / video.fps
     if times[-1] > video.duration_seconds + settings.stride / video.fps:
         raise InputError(
-            f"row {rows - 1} lies at {times[-1]:.2f} s, the video ends at "
+            f"row {rows - 1} is at {times[-1]:.2f} s, the video ends at "
             f"{video.duration_seconds:.2f} s: stride or offset is wrong, or its unit is not frames"
         )
     return np.asarray(times)
@@ -40,10 +37,10 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> NDArray[np
 def import_features(
     folder: Path, videos: Path, out: Path, settings: ExternalSettings
 ) -> dict[str, str]:
-    """Read the features of every video of videos.tsv into one shard.
+    """Read the features of every video of videos.tsv into a shard.
 
-    Videos whose file is missing, damaged, or of another width than the first are rejected with a
-    line each; the others go on.
+    Videos whose file is missing, damaged, or of a different width than the first are rejected with
+    a line each.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -69,10 +66,8 @@ def import_features(
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         group["external"] = features
-        group.attrs["fps"] = video.fps
-        group.attrs["frame_count"] = video.frames
+        group.attrs.update(fps=video.fps, frame_count=video.frames, sha256=video.sha256)
         group.attrs["duration_seconds"] = video.duration_seconds
-        group.attrs["sha256"] = video.sha256
 
     names = [video.video_id for video in listed]
     both = digest(settings, str(folder), width)
@@ -90,7 +85,7 @@ def import_features(
 
 
 def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) -> int:
-    """Return the width of the first file that reads well."""
+    """Return the width of the first file that can be read."""
     reason = ""
     for video in videos:
         try:
@@ -103,7 +98,7 @@ def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) 
 def _stamp(folder: Path, video: Video) -> str:
     """Return what changes when a video's file does."""
     try:
-        found = find_file(folder, video.video_id).stat()
+        facts = find_file(folder, video.video_id).stat()
     except InputError as error:
         return str(error)
-    return f"{found.st_size} {found.st_mtime_ns}"
+    return f"{facts.st_size} {facts.st_mtime_ns}"

@@ -13,7 +13,7 @@ Grid = Literal["video", "windows"]
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSettings(Checked):
-    """How one feature vector a stream is computed for each snippet."""
+    """How a feature vector of each stream is computed for each snippet."""
 
     source: Literal["pooled", "scores"] = option(
         "pooled",
@@ -78,19 +78,19 @@ class EncoderSettings(Checked):
 
     def _check_scores(self) -> None:
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
-            raise ValueError("source is scores: a flow histogram has none; give pooled")
+            raise ValueError("source is scores: a flow histogram has no scores; give pooled")
         for stream, weights in (("rgb", self.rgb_weights), ("flow", self.flow_weights)):
             embedded = stream == "rgb" and self.rgb_encoder == "i3d"
             if weights is None and not embedded:
                 raise ValueError(
                     f"source is scores: {stream}_weights must name the checkpoint of a trained "
-                    f"classifier; without one give source pooled"
+                    "classifier, or give source pooled"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalSettings(Checked):
-    """Where the rows of feature files people already have lie in the video."""
+    """Where in the video the rows of feature files are that people already have."""
 
     stride: float = option(
         0.0, "frames between two rows; 0: the rows divide the video evenly", least=0

@@ -1,23 +1,21 @@
 """Features of any number of snippets to a fixed number of steps over the video."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+from actionspan.arrays import Float32, Float64
 
 
-def rescale(features: Floats, times: Doubles, duration: float, steps: int, method: str) -> Floats:
+def rescale(features: Float32, times: Float64, duration: float, steps: int, method: str) -> Float32:
     """Rescale a sequence to `steps` bins of equal length over the video.
 
-    Between snippet centres features are interpolated linearly; before the first and after the
-    last they stay as there. With `"mean"` each bin is the mean over its whole length; with
-    `"bins"` that of three points, its start, middle and end (as in BSN's reference); with
-    `"linear"` it is the point at its middle; with `"nearest"` the snippet nearest to that. A
-    sequence that already has one row at the middle of each bin comes back as it is.
+    Features are interpolated linearly between snippet centres, and constant before the first and
+    after the last. With `"mean"` a bin is the mean over its length; with `"bins"` the mean of three
+    points, its start, middle and end (as in BSN's reference); with `"linear"` the point at its
+    middle; with `"nearest"` the snippet nearest to the middle. A sequence that already has a row at
+    the middle of each bin is returned as it is.
 
     Args:
-        features: (T, C) or (T,), one row a snippet.
+        features: (T, C) or (T,), a row for each snippet.
         times: (T,) increasing snippet centres in seconds.
         duration: Length of the video in seconds.
         steps: How many bins.
@@ -29,6 +27,7 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
     Raises:
         ValueError: Shapes disagree, there is no snippet, or times do not increase.
     """
+    # checks
     features = np.asarray(features, np.float32)
     if len(features) != len(times) or len(times) == 0:
         raise ValueError(f"{len(features)} rows of features and {len(times)} times: not 1 or more")
@@ -38,9 +37,8 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
         raise ValueError(f"duration is {duration}: above 0 seconds")
     if method not in ("mean", "bins", "linear", "nearest"):
         raise ValueError(f"method is {method!r}: mean, bins, linear or nearest")
-    halves = np.arange(2 * steps + 1, dtype=np.float64) * (
-        duration / (2 * steps)
-    )  # edges and middles by turns
+    # edges and middles of the bins by turns
+    halves = np.arange(2 * steps + 1, dtype=np.float64) * (duration / (2 * steps))
     middles = halves[1::2]
     if len(times) == steps and np.allclose(times, middles, rtol=0, atol=1e-6 * duration):
         return features.copy()
@@ -55,25 +53,25 @@ def rescale(features: Floats, times: Doubles, duration: float, steps: int, metho
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
 
 
-def _means(features: Floats, times: Doubles, edges: Doubles) -> Floats:
-    """Return the mean of linearly interpolated features between each two neighbouring edges."""
+def _means(features: Float32, times: Float64, edges: Float64) -> Float32:
+    """Return the mean of linearly interpolated features between neighbouring edges."""
     inside = times[(times > edges[0]) & (times < edges[-1])]
     points = np.unique(np.concatenate([edges, inside]))
     values = _interpolate(features, times, points)
     lengths = np.diff(points).astype(np.float32).reshape(-1, *[1] * (features.ndim - 1))
     areas = (values[1:] + values[:-1]) / 2 * lengths
-    sums = np.add.reduceat(areas, np.searchsorted(points, edges[:-1]), axis=0)
-    whole = np.add.reduceat(lengths, np.searchsorted(points, edges[:-1]), axis=0)
-    return np.asarray(sums / whole, np.float32)
+    firsts = np.searchsorted(points, edges[:-1])
+    sums, widths = (np.add.reduceat(parts, firsts, axis=0) for parts in (areas, lengths))
+    return np.asarray(sums / widths, np.float32)
 
 
-def _interpolate(features: Floats, times: Doubles, points: Doubles) -> Floats:
+def _interpolate(features: Float32, times: Float64, points: Float64) -> Float32:
     """Interpolate (T, C) features linearly at some points in time, clamped at the ends."""
     if len(times) == 1:
         return np.repeat(features, len(points), axis=0)
     after = np.clip(np.searchsorted(times, points), 1, len(times) - 1)
     before = after - 1
     weight = (points - times[before]) / (times[after] - times[before])
-    share: Floats = np.clip(weight, 0, 1).astype(np.float32)
+    share: Float32 = np.clip(weight, 0, 1).astype(np.float32)
     share = share.reshape(-1, *[1] * (features.ndim - 1))
     return features[before] * (1 - share) + features[after] * share

@@ -1,68 +1,61 @@
-"""Reading of features.h5 by memory map: opening it costs the same for any number of videos."""
+"""Read features.h5 by memory map: opening it costs the same for any number of videos."""
 
 import json
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
 from actionspan.files.storage import open_h5
 
-Floats = NDArray[np.float32]
+_FOREIGN = "not made by actionspan features rescale"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
     """The features of all videos, sorted by id.
 
-    `array` is (N, steps, C) and stays on disk: rows are read when they are used. A row is a whole
-    video, or a window of one: then a video has several rows, which follow each other.
-    `first_step` (N,) says where in its video a row begins and `length` (N,) how many steps the
-    whole video has. `frame_difference` and `flow_magnitude` are (N, steps), or None for external
-    features.
+    `array` is (N, steps, C) and stays on disk: rows are read when they are used. A row is a video,
+    or a window of it: then the rows of a video follow each other. `first_step` (N,) says where in
+    its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
+    `flow_magnitude` are (N, steps), or None for external features.
     """
 
-    array: NDArray[np.float32]
+    array: Float32
     video_id: list[str]
-    duration_seconds: NDArray[np.float64]
+    duration_seconds: Float64
     subset: list[str]
-    first_step: NDArray[np.int64]
-    length: NDArray[np.int64]
-    frame_difference: Floats | None
-    flow_magnitude: Floats | None
+    first_step: Int64
+    length: Int64
+    frame_difference: Float32 | None
+    flow_magnitude: Float32 | None
 
-    def rows(self, subset: str) -> NDArray[np.int64]:
+    def rows(self, subset: str) -> Int64:
         """Return the row numbers of one subset's videos."""
         return np.flatnonzero(np.asarray(self.subset) == subset)
 
     def videos(self) -> list[slice]:
         """Return the rows of each video."""
-        firsts = [
-            row
-            for row, name in enumerate(self.video_id)
-            if row == 0 or name != self.video_id[row - 1]
-        ]
-        return [slice(*ends) for ends in pairwise([*firsts, len(self.video_id)])]
+        counts = [len(list(rows)) for _, rows in groupby(self.video_id)]
+        return [slice(*ends) for ends in pairwise(accumulate(counts, initial=0))]
 
 
 def open_features(path: Path) -> Features:
     """Open features.h5.
 
     Raises:
-        InputError: The file is not whole, not a features file, or its features are chunked.
+        InputError: The file is incomplete, not a features file, or its features are chunked.
     """
     with open_h5(path) as file:
         for key in ("features", "video_id", "duration_seconds", "subset"):
             if key not in file:
-                raise InputError(
-                    f"{path}: no dataset {key}: not made by actionspan features rescale"
-                )
+                raise InputError(f"{path}: no dataset {key}: {_FOREIGN}")
         rows, steps = file["features"].shape[:2]
         windows = "first_step" in file
         return Features(
@@ -77,17 +70,14 @@ def open_features(path: Path) -> Features:
         )
 
 
-def _map_dataset(path: Path, dataset: h5py.Dataset) -> NDArray[np.float32]:
+def _map_dataset(path: Path, dataset: h5py.Dataset) -> Float32:
     offset = dataset.id.get_offset()
     if dataset.dtype != np.dtype("<f4") or offset is None:
-        raise InputError(
-            f"{path}: features must be one contiguous float32 dataset; "
-            f"make it with actionspan features rescale"
-        )
+        raise InputError(f"{path}: features are not a contiguous float32 dataset: {_FOREIGN}")
     return np.memmap(path, dtype="<f4", mode="r", offset=offset, shape=dataset.shape)
 
 
-def _read_optional(file: h5py.File, key: str) -> Floats | None:
+def _read_optional(file: h5py.File, key: str) -> Float32 | None:
     return file[key][:].astype(np.float32) if key in file else None
 
 
@@ -99,15 +89,11 @@ def read_transform(path: Path) -> Transform:
     """
     with open_h5(path) as file:
         if "transform" not in file:
-            raise InputError(f"{path}: no group transform: not made by actionspan features rescale")
-        arrays: dict[str, NDArray[np.generic]] = {}
-
-        def collect(name: str, item: h5py.Group | h5py.Dataset) -> None:
-            if isinstance(item, h5py.Dataset):
-                arrays[name] = np.asarray(item[()])
-
-        file["transform"].visititems(collect)
-        return Transform.from_arrays(arrays)
+            raise InputError(f"{path}: no group transform: {_FOREIGN}")
+        items: dict[str, Any] = {}
+        file["transform"].visititems(items.__setitem__)
+        datasets = {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
+        return Transform.from_arrays({name: np.asarray(d[()]) for name, d in datasets.items()})
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -121,7 +107,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_description(path: Path) -> tuple[str, str]:
-    """Return what the features are, and the name of the data set they are of.
+    """Return what the features are, and the name of their data set.
 
     Raises:
         InputError: The file does not say.
@@ -129,7 +115,6 @@ def read_description(path: Path) -> tuple[str, str]:
     with open_h5(path) as file:
         for key in ("description", "data"):
             if key not in file.attrs:
-                raise InputError(
-                    f"{path}: no attribute {key}: run actionspan features rescale again"
-                )
+                reason = f"no attribute {key}: run actionspan features rescale again"
+                raise InputError(f"{path}: {reason}")
         return str(file.attrs["description"]), str(file.attrs["data"])

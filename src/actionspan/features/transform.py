@@ -6,15 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as none
+NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,20 +22,20 @@ class StreamTransform:
     (K = C); `scale` is (K,), and 0 for a dimension that never varies.
     """
 
-    mean: Floats
-    components: Floats
-    scale: Floats
+    mean: Float32
+    components: Float32
+    scale: Float32
 
     @property
     def features(self) -> int:
         """The number K of features that come out."""
         return len(self.scale)
 
-    def apply(self, features: Floats) -> Floats:
+    def apply(self, features: Float32) -> Float32:
         """Transform (T, C) features.
 
-        The sums run in one order whatever the number of threads, the number of rows or the
-        memory layout, so that one video gives the same bits alone and among others.
+        The order of the sums does not depend on the number of threads or rows or on the memory
+        layout, so that a video gives the same bits alone and among others.
 
         Raises:
             ValueError: C is not what the transform was fitted on.
@@ -56,8 +53,7 @@ class StreamTransform:
 class Transform:
     """How raw features of every stream become rows of features.h5.
 
-    With grid "windows" `steps` is the length of a window; a video is as many steps long as it has
-    snippets.
+    With grid "windows" `steps` is the length of a window; a video has a step for each snippet.
     """
 
     steps: int
@@ -67,18 +63,18 @@ class Transform:
     stride: int = 0
     rest: int = 0
 
-    def length(self, times: Doubles, duration: float) -> int:
-        """Return how many equal steps a video of this duration and these snippets has."""
+    def length(self, times: Float64, duration: float) -> int:
+        """Return how many equal steps a video has, see `video_steps`."""
         return video_steps(times, duration, self.steps, self.grid)
 
-    def starts(self, length: int) -> Integers:
-        """Return the first step of each row of a video of so many steps."""
+    def starts(self, length: int) -> Int64:
+        """Return the first step of each row of a video of `length` steps."""
         if self.grid == "video":
             return np.zeros(1, np.int64)
         return window_starts(length, self.steps, self.stride, self.rest)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return it as a flat dictionary of arrays, for any file that holds arrays."""
+        """Return a flat dictionary of arrays, for any file that holds arrays."""
         arrays: dict[str, NDArray[np.generic]] = {
             "steps": np.asarray(self.steps),
             "method": np.frombuffer(self.method.encode(), np.uint8),
@@ -87,44 +83,43 @@ class Transform:
         if self.grid == "windows":
             arrays["windows"] = np.array([self.stride, self.rest])
         for stream, fitted in self.streams.items():
-            arrays[f"{stream}/mean"] = fitted.mean
-            arrays[f"{stream}/components"] = fitted.components
-            arrays[f"{stream}/scale"] = fitted.scale
+            arrays |= {f"{stream}/{part}": values for part, values in vars(fitted).items()}
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Transform":
-        """Rebuild it from what `to_arrays` returned."""
-        names = np.asarray(arrays["streams"], np.uint8).tobytes().decode().split(",")
+        """Return the transform of which `to_arrays` made these arrays."""
+
+        def text(key: str) -> str:
+            return np.asarray(arrays[key], np.uint8).tobytes().decode()
+
+        def fitted(stream: str) -> StreamTransform:
+            parts = ("mean", "components", "scale")
+            return StreamTransform(
+                **{part: np.asarray(arrays[f"{stream}/{part}"], np.float32) for part in parts}
+            )
+
         stride, rest = np.asarray(arrays.get("windows", [0, 0])).tolist()
         return cls(
             grid="windows" if "windows" in arrays else "video",
             stride=stride,
             rest=rest,
             steps=int(arrays["steps"]),
-            method=np.asarray(arrays["method"], np.uint8).tobytes().decode(),
-            streams={
-                stream: StreamTransform(
-                    **{
-                        part: np.asarray(arrays[f"{stream}/{part}"], np.float32)
-                        for part in ("mean", "components", "scale")
-                    }
-                )
-                for stream in names
-            },
+            method=text("method"),
+            streams={stream: fitted(stream) for stream in text("streams").split(",")},
         )
 
 
 def transform_features(
-    raw: Mapping[str, Floats], times: Doubles, duration: float, transform: Transform
-) -> Floats:
-    """Turn one video's raw features into what its rows of features.h5 are cut from.
+    raw: Mapping[str, Float32], times: Float64, duration: float, transform: Transform
+) -> Float32:
+    """Turn a video's raw features into the sequence that its rows of features.h5 are cut from.
 
     Args:
         raw: (T, C) features of each stream.
         times: (T,) snippet centres in seconds.
         duration: Length of the video in seconds.
-        transform: What was fitted on the training subset.
+        transform: Fitted on the training subset.
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
@@ -133,28 +128,20 @@ def transform_features(
         ValueError: The streams are not those of the transform.
     """
     if set(raw) != set(transform.streams):
-        raise ValueError(
-            f"streams are {', '.join(sorted(raw))}, the model has "
-            f"{', '.join(sorted(transform.streams))}"
-        )
+        given, fitted = (", ".join(sorted(names)) for names in (raw, transform.streams))
+        raise ValueError(f"streams are {given}, the model has {fitted}")
     length = transform.length(times, duration)
-    return np.concatenate(
-        [
-            fitted.apply(rescale(raw[stream], times, duration, length, transform.method))
-            for stream, fitted in transform.streams.items()
-        ],
-        axis=1,
-    )
+    parts = [
+        stream.apply(rescale(raw[name], times, duration, length, transform.method))
+        for name, stream in transform.streams.items()
+    ]
+    return np.concatenate(parts, axis=1)
 
 
-def video_steps(times: Doubles, duration: float, steps: int, grid: Grid) -> int:
-    """Return how many equal steps a video has: `steps`, or one a snippet with grid "windows".
+def video_steps(times: Float64, duration: float, steps: int, grid: Grid) -> int:
+    """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
 
-    Args:
-        times: (T,) snippet centres in seconds.
-        duration: Length of the video in seconds.
-        steps: Steps of a sequence.
-        grid: "video" or "windows".
+    `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
     """
     if grid == "video":
         return steps
@@ -163,9 +150,9 @@ def video_steps(times: Doubles, duration: float, steps: int, grid: Grid) -> int:
 
 
 class Moments:
-    """Mean and covariance of rows that come a block at a time, in float64.
+    """Mean and covariance of rows that come in blocks, in float64.
 
-    Sums are of differences to the first row, so that a large mean costs no digits.
+    Differences to the first row are summed, so that a large mean costs no digits.
     """
 
     def __init__(self, features: int) -> None:
@@ -174,7 +161,7 @@ class Moments:
         self.total = np.zeros(features)
         self.products = np.zeros((features, features))
 
-    def add(self, block: Floats) -> None:
+    def add(self, block: Float32) -> None:
         """Count the rows of a (n, C) block."""
         if self.rows == 0:
             self.shift = block[0].astype(np.float64)
@@ -184,27 +171,28 @@ class Moments:
         self.products += centred.T @ centred
 
     @property
-    def mean(self) -> Doubles:
+    def mean(self) -> Float64:
         """The mean row, (C,)."""
         return self.shift + self.total / self.rows
 
     @property
-    def covariance(self) -> Doubles:
+    def covariance(self) -> Float64:
         """The covariance (divided by n), (C, C)."""
         offset = self.total / self.rows
         return self.products / self.rows - np.outer(offset, offset)
 
 
 def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTransform:
-    """Fit one stream's transform.
+    """Fit a stream's transform.
 
     Args:
         moments: Of the training subset's rescaled rows.
         components: Principal components to keep (at most C); 0: no projection.
         standardise: `"none"`: features stay as they are, or are centred and projected;
-            `"stream"`: centred, one scale, so that the mean variance over dimensions is 1;
+            `"stream"`: centred, with a scale that makes the mean variance over dimensions 1;
             `"dimension"`: centred, variance 1 in each dimension.
     """
+    # components, of a sign that does not depend on the solver
     covariance = moments.covariance
     kept = np.zeros((0, len(covariance)))
     variance = np.diag(covariance)
@@ -214,6 +202,7 @@ def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTra
         variance = values[::-1][:components]
         largest = np.abs(kept).argmax(axis=1)
         kept = kept * np.sign(kept[np.arange(len(kept)), largest])[:, None]
+    # scales
     deviation = np.sqrt(np.maximum(variance, 0))
     varies = deviation > NEGLIGIBLE * deviation.max(initial=0)
     if standardise == "none":

@@ -1,12 +1,12 @@
-"""How our figures look, and how they are written: the same bytes for the same data."""
+"""The look of our figures; the same data are written as the same bytes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from actionspan.errors import InputError
@@ -15,7 +15,7 @@ from actionspan.files.storage import atomic_path
 INK = "#26292e"
 QUIET = "#6b7078"
 RULE = "#d9dce0"
-# Told apart in every common form of colour blindness (after Okabe and Ito), the yellow left out.
+# Distinct in every common form of colour blindness (Okabe and Ito, without their yellow).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 _STYLE: dict[Any, Any] = {
@@ -36,25 +36,17 @@ _STYLE: dict[Any, Any] = {
     "axes.titlepad": 9,
     "grid.color": RULE,
     "grid.linewidth": 0.6,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
     "lines.solid_capstyle": "round",
     "savefig.dpi": 200,
     "svg.hashsalt": "actionspan",
 }
+_TICKS = {"color": QUIET, "labelcolor": INK, "major.width": 0.7, "major.size": 3}
+_STYLE |= {f"{axis}tick.{key}": value for axis in "xy" for key, value in _TICKS.items()}
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Draw what the block draws in the house style, leaving the caller's own settings alone."""
-    with mpl.rc_context(_STYLE):
-        yield
+def house_style() -> AbstractContextManager[None]:
+    """Return a context that draws in the house style and leaves the caller's settings alone."""
+    return mpl.rc_context(_STYLE)
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -70,13 +62,40 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(partial, metadata=metadata)
 
 
-def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:
-    """Move heights apart until neighbours are `gap` apart, each group round its own mean.
+def name_line(
+    axes: Axes,
+    name: str,
+    end: tuple[float, float],
+    place: tuple[float, float],
+    colour: str,
+    gap: float = 2,
+    **look: Any,
+) -> None:
+    """Write the name of a line and join it to the line's end by a thin stroke.
 
     Args:
-        heights: Where each label would like to be.
-        gap: The least distance between two labels.
+        axes: Of the line.
+        name: The text.
+        end: Where the line ends, in the units of the data.
+        place: Of the name, as fractions of the axes.
+        colour: Of the line.
+        gap: Between the line's end and the stroke, in points.
+        look: Of the text, if not bold and in the line's colour.
     """
+    arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
+    axes.annotate(
+        name,
+        xy=end,
+        xytext=place,
+        textcoords="axes fraction",
+        va="center",
+        arrowprops={**arrow, "shrinkA": 1, "shrinkB": gap},
+        **{"color": colour, "weight": "bold", **look},
+    )
+
+
+def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:
+    """Move labels from their heights until neighbours are `gap` apart, each group at its mean."""
     groups = [[name] for name in sorted(heights, key=lambda name: heights[name])]
 
     def lowest(group: list[str]) -> float:

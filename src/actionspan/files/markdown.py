@@ -10,13 +10,8 @@ def markdown_table(
 ) -> list[str]:
     """Return the lines of a table; a bar in a cell is escaped.
 
-    Args:
-        align: A letter a column: `l` for text, `r` for numbers.
-        titles: Of the columns.
-        rows: Their cells, shown as `str` shows them.
+    `align` has a letter for each column: `l` for text, `r` for numbers.
     """
-    lines = [
-        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |"
-        for row in (titles, *rows)
-    ]
-    return [lines[0], "|" + "|".join(_RULES[side] for side in align) + "|", *lines[1:]]
+    cells = [[str(cell).replace("|", "\\|") for cell in row] for row in (titles, *rows)]
+    header, *lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [header, f"|{'|'.join(_RULES[side] for side in align)}|", *lines]

@@ -1,7 +1,7 @@
-"""Reading of pickles that hold numpy arrays in plain containers, and of no others.
+"""Read pickles that hold numpy arrays in plain containers, and no others.
 
-A pickle can run any code. This reader knows the three functions numpy arrays are rebuilt with;
-whatever else a file asks for is refused before it is called.
+A pickle can run any code. This reader knows the functions that rebuild numpy arrays; anything else
+that a file asks for is refused before it is called.
 """
 
 import pickle
@@ -39,15 +39,10 @@ ALLOWED: dict[tuple[str, str], Any] = {
 
 class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Return one of the allowed functions.
-
-        Raises:
-            pickle.UnpicklingError: The pickle asks for anything else.
-        """
-        try:
-            return ALLOWED[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}") from None
+        """Return an allowed function, or refuse."""
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return ALLOWED[module, name]
 
 
 def load_arrays(path: Path) -> Any:
@@ -71,8 +66,7 @@ def load_arrays(path: Path) -> Any:
 
 
 def _holds_objects(content: Any) -> bool:
-    if isinstance(content, dict):
-        return any(_holds_objects(value) for value in content.values())
-    if isinstance(content, list | tuple):
-        return any(_holds_objects(value) for value in content)
+    if isinstance(content, dict | list | tuple):
+        values = content.values() if isinstance(content, dict) else content
+        return any(map(_holds_objects, values))
     return isinstance(content, np.ndarray) and content.dtype.hasobject

@@ -1,7 +1,7 @@
-"""Files that are either whole or absent: atomic writes of HDF5, JSON, TSV and anything else.
+"""Files that are either complete or absent: atomic writes of HDF5, JSON, TSV and anything else.
 
-Each file is written beside its place and renamed when complete, and HDF5 and JSON files carry the
-package version and the digest of the settings that made them.
+Each file is written next to its place and renamed when complete. HDF5 files carry the version of
+the package and the digest of the settings that made them.
 """
 
 import csv
@@ -30,14 +30,12 @@ NO_ROOM = {
 def digest(*parts: Any) -> str:
     """Return 16 hexadecimal digits that change with any value in `parts`.
 
-    Args:
-        parts: Settings dataclasses, paths and whatever JSON can hold.
+    These are settings dataclasses, paths and anything JSON can hold.
     """
 
     def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return dataclasses.asdict(value)
-        return str(value)
+        is_settings = dataclasses.is_dataclass(value) and not isinstance(value, type)
+        return dataclasses.asdict(value) if is_settings else str(value)
 
     text = json.dumps(parts, sort_keys=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -45,15 +43,15 @@ def digest(*parts: Any) -> str:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; rename it to `path` on success, remove it on failure.
+    """Yield a path to write to; rename it to `path` on success, remove it on failure.
 
-    The suffix of `path` is kept, so that writers which look at it choose the right format.
+    It is in the folder of `path` and has its suffix, by which some writers choose the format.
 
     Raises:
         InputError: There is no room for the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # one name a file, so that what a killed process left is overwritten by the next
+    # a fixed name, so that the next process overwrites what a killed process left
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         yield partial
@@ -61,9 +59,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        # the system does not say to which file there was no room to write
-        reason = NO_ROOM[error.errno]
-        raise InputError(f"{path}: {reason}; make room and run it again") from None
+        # the system does not say which file there was no room for
+        raise InputError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -82,14 +79,14 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
     """Open an HDF5 file for reading.
 
     Raises:
-        InputError: The file is missing or is not a whole HDF5 file.
+        InputError: The file is missing or is not a complete HDF5 file.
     """
     try:
         file = h5py.File(path, "r")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError:
-        raise InputError(f"{path}: not a whole HDF5 file; delete it and run again") from None
+        raise InputError(f"{path}: not a complete HDF5 file; delete it and run again") from None
     with file:
         yield file
 
@@ -129,7 +126,7 @@ def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
-    """Read a table that `write_tsv` wrote, one dictionary a row.
+    """Read a table that `write_tsv` wrote, a dictionary for each row.
 
     Raises:
         InputError: The file is missing or is not such a table.
@@ -146,7 +143,6 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     header = rows[0] if rows else []
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
-            raise InputError(
-                f"{path}: row {number}: {len(row)} cells, the header has {len(header)}"
-            )
+            counts = f"{len(row)} cells, the header has {len(header)}"
+            raise InputError(f"{path}: row {number}: {counts}")
     return [dict(zip(header, row, strict=True)) for row in rows[1:]]

@@ -1,4 +1,4 @@
-"""Whole files of UTF-8 text; standard library only, for the Snakefile reads such files too."""
+"""Text files in UTF-8; standard library only, as the Snakefile reads such files too."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from actionspan.errors import InputError
 
 
 def read_utf8(path: Path) -> str:
-    """Return the text of a UTF-8 file, with or without a byte order mark, lines ended by newlines.
+    """Return the text of a UTF-8 file, without its byte order mark, lines ended by newlines.
 
     Raises:
         InputError: The file is missing, cannot be read or is not UTF-8.

@@ -11,15 +11,8 @@ import torch
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 
-# What torch.load raises for files that are none of its own, or not whole, beside OSError.
-UNREADABLE = (
-    pickle.UnpicklingError,
-    RuntimeError,
-    EOFError,
-    ValueError,
-    LookupError,
-    struct.error,
-)
+# What torch.load raises, besides OSError, for files that torch did not write and truncated files.
+UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, struct.error)
 
 
 def write_torch(path: Path, content: Mapping[str, Any]) -> None:
@@ -50,4 +43,5 @@ def read_torch(path: Path) -> Any:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (*UNREADABLE, OSError):
-        raise InputError(f"{path}: not a whole file of torch.save; delete it, run again") from None
+        reason = "not a complete torch.save file; delete it and run again"
+        raise InputError(f"{path}: {reason}") from None

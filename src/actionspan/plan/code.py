@@ -1,6 +1,6 @@
-"""Which files of the package a step's behaviour depends on, found without importing anything.
+"""The files of the package that a step depends on, found without importing anything.
 
-Snakemake does not see a change inside an imported module. As inputs of a rule these files make a
+Snakemake does not see changes inside imported modules. As inputs of a rule these files make a
 change re-run exactly the rules whose code it touches.
 """
 
@@ -18,13 +18,7 @@ _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
 def step(words: str) -> list[str]:
-    """Return the files of a step of the command line and of all they import inside the package.
-
-    Args:
-        words: What follows `actionspan` on the command line, e.g. `"video flow"`.
-
-    Returns:
-        Paths relative to the working directory, sorted.
+    """Return the source files of a step of the command line, e.g. `"video flow"`.
 
     Raises:
         ValueError: There is no such step.
@@ -35,11 +29,7 @@ def step(words: str) -> list[str]:
 def source_files(module: str) -> list[str]:
     """Return the files of a module and of all it imports inside the package.
 
-    Args:
-        module: Its name in full, e.g. `"actionspan.video.optical_flow"`.
-
-    Returns:
-        Paths relative to the working directory, sorted.
+    They are sorted, and relative to the working directory.
     """
     paths: dict[str, Path] = {}
     waiting = [module]
@@ -55,20 +45,18 @@ def source_files(module: str) -> list[str]:
 
 def _module_path(module: str) -> Path | None:
     base = PACKAGE_FOLDER.parent / module.replace(".", "/")
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+    paths = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in paths if path.is_file()), None)
 
 
 @cache  # the import graph is read once, whatever the number of rules
 def _imported(path: Path) -> tuple[str, ...]:
     """Return the names a file imports from the package, at its top, in functions or by text."""
     text = path.read_text(encoding="utf-8")
-    # what is imported by name: `import_module("actionspan.…")`
+    # modules imported by name: `import_module("actionspan.…")`
     names = _QUOTED_MODULE.findall(text)
     waiting: list[ast.AST] = [ast.parse(text)]
-    while waiting:  # statements only: expressions import nothing, and are most of a file
+    while waiting:  # statements only: expressions import nothing and are most of a file
         node = waiting.pop()
         if isinstance(node, ast.Import):
             names += [name.name for name in node.names]

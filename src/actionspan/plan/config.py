@@ -36,8 +36,8 @@ def config_text() -> str:
 
 def _scalar(value: Any) -> str:
     """Return a default as YAML on one line."""
-    value = str(value) if isinstance(value, Path) else value
-    value = list(value) if isinstance(value, tuple) else value
+    if isinstance(value, Path | tuple):
+        value = str(value) if isinstance(value, Path) else list(value)
     text = yaml.safe_dump(value, default_flow_style=True, width=1000)
     return text.removesuffix("...\n").strip()
 
@@ -51,7 +51,7 @@ def _comment(knob: Knob) -> str:
 
 
 def _commented(line: str, comment: str) -> str:
-    """Return a line of YAML with its comment, which goes on below itself where it is long."""
+    """Return a line of YAML with its comment, wrapped below itself if it is long."""
     if not comment:
         return line + "\n"
     start = max(_COLUMN, len(line) + 2)
@@ -67,7 +67,7 @@ def _commented(line: str, comment: str) -> str:
 
 
 def add_arguments(_: argparse.ArgumentParser) -> None:
-    """Add nothing: the step has no flags."""
+    """Add nothing: the command has no flags."""
 
 
 def run(_: argparse.Namespace) -> None:

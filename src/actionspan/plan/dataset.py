@@ -1,8 +1,6 @@
-"""What the workflow knows of the data set before anything runs: videos, shards, clips."""
+"""The data set before anything runs: its videos, their shards, its annotation files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,98 +11,80 @@ from actionspan.errors import InputError
 MOST_SHARDS = 2048  # more take Snakemake long to plan
 
 
-@dataclass(frozen=True)
 class DatasetPlan:
-    """The videos of a run and the shards they are worked on in."""
+    """The videos of a run and the shards they are worked on in.
 
-    config: Mapping[str, Any]
-    paths: dict[str, str]
-    """The file of each video; empty where only external features are given."""
-    shards: dict[str, list[str]]
-    """The video ids of each shard."""
+    Attributes:
+        is_demo: Whether the videos are the rendered ones.
+        paths: The file of each video; empty where only external features are given.
+        videos: The ids of all videos.
+        shards: The video ids of each shard.
+        annotations: The annotation file or folder as it is given to `dataset index`.
+        annotation_files: That file, or the text files of a folder (THUMOS14's).
+        passed_over: The files of the video folder that are left out, and why.
+    """
 
-    @property
-    def is_demo(self) -> bool:
-        """Whether the videos are the rendered ones."""
-        return bool(self.config["dataset"]["videos"] == "demo")
-
-    @property
-    def videos(self) -> list[str]:
-        """The ids of all videos."""
-        return list(self.paths)
-
-    @property
-    def annotations(self) -> str:
-        """The annotation file or folder as it is given to `dataset index`."""
-        demo = "results/dataset/demo/annotations.json"
-        return demo if self.is_demo else str(self.config["dataset"]["annotations"])
-
-    @property
-    def annotation_files(self) -> list[str]:
-        """The files of the annotations: one, or in a folder THUMOS14's text files."""
-        return _annotation_files(self.annotations)
-
-    @cached_property
-    def passed_over(self) -> dict[str, str]:
-        """The files of the video folder that are left out, and why (a second of one name)."""
-        if self.is_demo or self.config["dataset"]["videos"] is None:
-            return {}
-        return left_out(Path(self.config["dataset"]["videos"]))
+    def __init__(self, config: Mapping[str, Any], name: str) -> None:
+        dataset = config["dataset"]
+        self.is_demo = dataset["videos"] == "demo"
+        self.passed_over: dict[str, str] = {}
+        if self.is_demo:
+            files = demo_video_names(config["demo"]["videos"])
+            self.paths = {Path(file).stem: f"results/dataset/demo/{file}" for file in files}
+            self.annotations = "results/dataset/demo/annotations.json"
+            self.annotation_files = [self.annotations]
+        else:
+            self.paths = _video_files(dataset["videos"], name)
+            self.annotations = str(dataset["annotations"])
+            self.annotation_files = _annotation_files(dataset["annotations"], name)
+            _check_external(config, name)
+            if dataset["videos"] is not None:
+                self.passed_over = left_out(Path(dataset["videos"]))
+        self.videos = list(self.paths)
+        per_shard = dataset["videos_per_shard"]
+        self.shards = assign_shards(self.videos, per_shard)
+        if len(self.shards) > MOST_SHARDS:
+            raise InputError(
+                f"{name}: dataset.videos_per_shard: {per_shard} makes {len(self.shards)} shards; "
+                f"at most {MOST_SHARDS} are planned: give {-(-len(self.videos) // MOST_SHARDS)} "
+                "or more, or auto"
+            )
 
     def shard_videos(self, wildcards: Any) -> list[str]:
         """Return the files of the videos of a shard."""
         return [self.paths[video] for video in self.shards[wildcards.shard]]
 
 
-def plan_dataset(config: Mapping[str, Any], name: str) -> DatasetPlan:
-    """Find the videos of a checked configuration and divide them into shards.
-
-    Args:
-        config: The configuration.
-        name: How messages call it.
-
-    Raises:
-        InputError: There are no videos or annotations, or too many shards; the line names the key.
-    """
-    paths = _videos(config, name)
-    per_shard = config["dataset"]["videos_per_shard"]
-    shards = assign_shards(list(paths), per_shard)
-    if len(shards) > MOST_SHARDS:
-        raise InputError(
-            f"{name}: dataset.videos_per_shard: {per_shard} makes {len(shards)} shards; at most "
-            f"{MOST_SHARDS} are planned: give {-(-len(paths) // MOST_SHARDS)} or more, or auto"
-        )
-    return DatasetPlan(config, paths, shards)
-
-
-def _videos(config: Mapping[str, Any], name: str) -> dict[str, str]:
+def _video_files(folder: str | None, name: str) -> dict[str, str]:
     """Return {video id: path}."""
-    dataset, features = config["dataset"], config["features"]
-    if dataset["videos"] == "demo":
-        files = demo_video_names(config["demo"]["videos"])
-        return {Path(file).stem: f"results/dataset/demo/{file}" for file in files}
-    videos = find_videos(Path(dataset["videos"])) if dataset["videos"] is not None else {}
-    if dataset["videos"] is not None and not videos:
-        raise InputError(f"{name}: dataset.videos: no video in {dataset['videos']}")
-    annotations = dataset["annotations"]
+    if folder is None:
+        return {}
+    videos = find_videos(Path(folder))
+    if not videos:
+        raise InputError(f"{name}: dataset.videos: no video in {folder}")
+    return {video: str(path) for video, path in videos.items()}
+
+
+def _annotation_files(annotations: str | None, name: str) -> list[str]:
     if not (annotations and Path(annotations).exists()):
         raise InputError(
             f"{name}: dataset.annotations: {annotations}: no such file; training needs "
             "annotations (`actionspan propose` finds proposals in videos without any)"
         )
-    if not _annotation_files(annotations):
+    path = Path(annotations)
+    files = sorted(map(str, path.glob("*.txt"))) if path.is_dir() else [annotations]
+    if not files:
         raise InputError(
             f"{name}: dataset.annotations: {annotations}: a folder without .txt files; "
             "those of THUMOS14 are <Class>_val.txt and <Class>_test.txt"
         )
+    return files
+
+
+def _check_external(config: Mapping[str, Any], name: str) -> None:
+    features = config["features"]
     folder = features["external"]["folder"]
     if features["source"] == "external" and not Path(folder or "").is_dir():
         raise InputError(f"{name}: features.external.folder: {folder}: no such folder")
-    if dataset["videos"] is None and features["source"] != "external":
+    if config["dataset"]["videos"] is None and features["source"] != "external":
         raise InputError(f"{name}: dataset.videos: null goes with features.source: external")
-    return {video: str(path) for video, path in videos.items()}
-
-
-def _annotation_files(name: str) -> list[str]:
-    path = Path(name)
-    return sorted(map(str, path.glob("*.txt"))) if path.is_dir() else [name]

@@ -1,62 +1,41 @@
-"""What the workflow knows of features: encoders, frames, shards, files that people brought."""
+"""Where features come from: encoders, frames, shards, files that people have."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from actionspan.plan.checking import encoders_of, trains_classifiers
 
 
-@dataclass(frozen=True)
 class FeaturesPlan:
-    """Where features come from."""
+    """The features of a run.
 
-    config: Mapping[str, Any]
-    shards: list[str]
+    Attributes:
+        external: Whether people bring the features.
+        external_files: Their files, so that a changed file re-runs what depends on it.
+        frames: The settings of frames; classifiers see L flows at once, as they were trained.
+        encoders: The settings of the encoders.
+        weights: The checkpoints of the encoders.
+        flow_weights: The checkpoint that computes the flow, if there is one.
+        shard_files: The feature shards of the data set.
+    """
 
-    @property
-    def external(self) -> bool:
-        """Whether people bring the features."""
-        return bool(self.config["features"]["source"] == "external")
-
-    @property
-    def frames(self) -> dict[str, Any]:
-        """The settings of frames; classifiers see L flows at once, whatever pooled features do."""
-        frames = dict(self.config["video"]["frames"])
-        if trains_classifiers(self.config):
-            frames["stack"] = self.config["recognition"]["store"]["stack"]
-        return frames
-
-    @property
-    def encoders(self) -> dict[str, Any]:
-        """The settings of the encoders."""
-        return encoders_of(self.config)
-
-    @property
-    def weights(self) -> list[str]:
-        """The checkpoints of the encoders."""
-        encoders = self.encoders
-        return weights_files(encoders["rgb_weights"], encoders["flow_weights"])
-
-    @property
-    def flow_weights(self) -> list[str]:
-        """The checkpoint that computes the flow, if one does."""
-        return weights_files(self.config["video"]["flow"]["weights"])
-
-    @property
-    def shard_files(self) -> list[str]:
-        """The feature shards of the data set."""
-        names = ["external"] if self.external else self.shards
-        return [f"results/features/shards/{name}.h5" for name in names]
-
-    @property
-    def external_files(self) -> list[str]:
-        """The feature files that people brought, so that a changed one re-runs what it made."""
-        folder = self.config["features"]["external"]["folder"] if self.external else None
-        return sorted(str(path) for path in Path(folder).iterdir()) if folder else []
+    def __init__(self, config: Mapping[str, Any], shards: Iterable[str]) -> None:
+        features, video = config["features"], config["video"]
+        self.external = features["source"] == "external"
+        self.external_files: list[str] = []
+        if self.external:
+            self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))
+            shards = ["external"]
+        self.shard_files = [f"results/features/shards/{name}.h5" for name in shards]
+        self.frames = dict(video["frames"])
+        if trains_classifiers(config):
+            self.frames["stack"] = config["recognition"]["store"]["stack"]
+        self.encoders = encoders_of(config)
+        self.weights = weights_files(self.encoders["rgb_weights"], self.encoders["flow_weights"])
+        self.flow_weights = weights_files(video["flow"]["weights"])
 
 
 def weights_files(*names: str | None) -> list[str]:
-    """Return the weights that are files; others are names of published weights, or none."""
+    """Return the weights that are files; others are names of published weights, or null."""
     return [name for name in names if name and (Path(name).suffix or Path(name).exists())]

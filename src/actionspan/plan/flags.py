@@ -8,13 +8,9 @@ from actionspan.papers.runs import split_seed
 
 
 def flags(section: Mapping[str, Any], *keys: str) -> str:
-    """Return a section of the configuration as command-line flags.
+    """Return a section of the configuration, or some of its keys, as command-line flags.
 
-    A true value becomes `--key`, a false one `--no-key`, a list `--key first second`, null nothing.
-
-    Args:
-        section: Keys and values.
-        keys: Which of them; all where none is named.
+    True becomes `--key`, false `--no-key`, a list `--key first second`, null nothing.
     """
     words: list[str] = []
     for key, value in section.items():
@@ -31,5 +27,5 @@ def flags(section: Mapping[str, Any], *keys: str) -> str:
 
 
 def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
-    """Return a section as flags, its seed moved on by the seeds that come before that of `name`."""
+    """Return a section as flags, with the seed that belongs to a name such as mtn-seed2."""
     return flags({**section, "seed": section["seed"] + split_seed(name)[1] - 1}, *keys)

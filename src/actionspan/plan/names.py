@@ -1,4 +1,4 @@
-"""Names as wildcards of the workflow; the names of seeds are `papers.runs`'s."""
+"""Names as wildcards of the workflow; for the names of seeds see `papers.runs`."""
 
 import re
 from collections.abc import Iterable

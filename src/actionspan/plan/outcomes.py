@@ -1,7 +1,6 @@
-"""Which files a plain run makes of proposals and evaluation, and what baselines look at."""
+"""Which files a plain run makes of proposals and evaluation, and what baselines read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from actionspan.papers.runs import split_seed
@@ -11,65 +10,40 @@ from actionspan.plan.flags import flags, seeded_flags
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
 
-@dataclass(frozen=True)
 class OutcomesPlan:
-    """The methods of a run and the files that are made of their proposals."""
+    """The methods of a run and the files that are made of their proposals.
 
-    config: Mapping[str, Any]
-    videos: list[str]
-    features: FeaturesPlan
-    run: str
-    """The configured run of temporal training."""
+    Attributes:
+        models: The trained networks.
+        baselines: The baselines; external features have no frames that could differ.
+        methods: All that is evaluated, in the order of the tables.
+        chapters: The chapters of each video and model.
+        timelines: A few timelines, evenly spread over the videos; all others can be asked for.
+        bundles: The bundle of each model; with external features a model cannot take videos.
+        bundle_flags: The settings that `actionspan propose` needs besides those in features.h5.
+    """
 
-    @property
-    def models(self) -> list[str]:
-        """The trained networks."""
-        return list(self.config["temporal"]["models"])
-
-    @property
-    def baselines(self) -> list[str]:
-        """The baselines; external features have no frames that could differ."""
-        names = self.config["evaluation"]["baselines"]
-        return [name for name in names if not (self.features.external and name == "difference")]
-
-    @property
-    def methods(self) -> list[str]:
-        """All that is evaluated, in the order of the tables."""
-        return self.models + self.baselines
-
-    @property
-    def chapters(self) -> list[str]:
-        """The chapters of each video and model."""
-        if len(self.videos) > BROWSED:
-            return []
-        return [
-            f"results/proposals/{model}/chapters/{video}.vtt"
-            for model in self.models
-            for video in self.videos
+    def __init__(
+        self, config: Mapping[str, Any], videos: list[str], features: FeaturesPlan, run: str
+    ) -> None:
+        self._config, self._run = config, run
+        evaluation, proposals = config["evaluation"], config["proposals"]
+        self.models: list[str] = list(config["temporal"]["models"])
+        skipped = "difference" if features.external else None
+        self.baselines = [name for name in evaluation["baselines"] if name != skipped]
+        self.methods = self.models + self.baselines
+        folders = [f"results/proposals/{model}" for model in self.models]
+        browsed = videos if len(videos) <= BROWSED else []
+        self.chapters = [
+            f"{folder}/chapters/{video}.vtt" for folder in folders for video in browsed
         ]
-
-    @property
-    def timelines(self) -> list[str]:
-        """A few timelines, evenly spread over the videos; every other one can be named."""
-        count = min(self.config["evaluation"]["timelines"], len(self.videos))
-        chosen = [self.videos[i * len(self.videos) // count] for i in range(count)]
+        count = min(evaluation["timelines"], len(videos))
+        drawn = [videos[index * len(videos) // count] for index in range(count)]
         folder = f"results/evaluation/timelines/{self.models[-1]}"
-        return [f"{folder}/{video}.svg" for video in chosen]
-
-    @property
-    def bundles(self) -> list[str]:
-        """The bundle of each model; with features made elsewhere a model cannot take videos."""
-        if self.features.external:
-            return []
-        return [f"results/proposals/{model}/model.pt" for model in self.models]
-
-    @property
-    def bundle_flags(self) -> str:
-        """The settings that `actionspan propose` needs beside those that features.h5 carries."""
-        proposals = self.config["proposals"]
-        return flags(
-            {**proposals["candidates"], **proposals["ranking"], **proposals["suppression"]}
-        )
+        self.timelines = [f"{folder}/{video}.svg" for video in drawn]
+        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
+        kept = ("candidates", "ranking", "suppression")
+        self.bundle_flags = " ".join(flags(proposals[key]) for key in kept)
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
@@ -82,7 +56,7 @@ class OutcomesPlan:
         if split_seed(name)[0] != "tag":
             return []
         model = name.replace("tag", "origin", 1)
-        return [f"results/temporal/{model}/{self.run}/probabilities.h5"]
+        return [f"results/temporal/{model}/{self._run}/probabilities.h5"]
 
     def baseline_flags(self, wildcards: Any) -> str:
         """Return the settings that this baseline reads, so that others do not re-run it."""
@@ -91,10 +65,10 @@ class OutcomesPlan:
             "random": ["seed"],
             "sliding": ["overlap", "shortest_window", "window_prior"],
         }.get(split_seed(name)[0], [])
-        chosen = seeded_flags(self.config["evaluation"]["baseline"], name, "proposals", *keys)
+        chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
         if keys:
             return chosen
-        # those that group a signal have the models' Soft-NMS, but a length of their own
-        suppression = dict(self.config["proposals"]["suppression"])
+        # baselines that group a signal have the models' Soft-NMS, but their own number of proposals
+        suppression = dict(self._config["proposals"]["suppression"])
         del suppression["keep"]
         return f"{chosen} {flags(suppression)}"

@@ -1,8 +1,7 @@
-"""What the workflow knows of recognition: clips, their shards, learners and how they are joined."""
+"""Recognition: clips, their shards, learners and how they are joined."""
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +19,41 @@ STREAMS = ["rgb", "flow"]
 LEARNING = Learning.PATTERN
 LIBRARIES_MB = 1000
 LEARNER_MB = 1500
-CLIP_MB = 80  # what a network of the default's size keeps of one clip of 224 pixels
+CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
 
 
-@dataclass(frozen=True)
 class RecognitionPlan:
-    """The clips that classifiers learn from, and the processes that learn."""
+    """The clips that classifiers learn from, and the processes that learn.
 
-    config: Mapping[str, Any]
-    clips: dict[str, TrimmedClip]
-    """Trimmed clips by id; empty where segments of the training videos are the clips."""
-    shards: dict[str, list[str]]
-    """The clips of each shard, or the videos whose segments are clips."""
+    Attributes:
+        trimmed: Whether clips are files of their own, not segments of the training videos.
+        clips: Trimmed clips by id.
+        shards: The clips of each shard, or the videos whose segments are clips.
+        weights: The checkpoint that networks start from, if it is a file.
+        folder_flags: The flags that name the folder of trimmed clips.
+        clip_files: The trimmed clips and the files that divide them into subsets.
 
-    @property
-    def trimmed(self) -> bool:
-        """Whether clips are files of their own."""
-        return self.config["recognition"]["clips"] is not None
+    Raises:
+        InputError: The folder of clips or a split file is not what it should be.
+    """
 
-    @property
-    def weights(self) -> list[str]:
-        """The checkpoint that networks start from, if it is a file."""
-        return weights_files(self.config["recognition"]["weights"])
-
-    @property
-    def folder_flags(self) -> str:
-        """The flags that name the folder of trimmed clips."""
-        recognition = self.config["recognition"]
+    def __init__(self, config: Mapping[str, Any], video_shards: dict[str, list[str]]) -> None:
+        self._config, self._section = config, config["recognition"]
+        recognition, store = self._section, self._section["store"]
+        self.trimmed = recognition["clips"] is not None
+        self.clips: dict[str, TrimmedClip] = {}
+        self.shards = video_shards
+        splits = Path(recognition["splits"]) if recognition["splits"] else None
+        if self.trimmed:
+            folder, fraction = Path(recognition["clips"]), store["validation_fraction"]
+            listed = list_clips(folder, splits, recognition["split"], fraction)
+            self.clips = {clip.clip_id: clip for clip in listed}
+            self.shards = assign_shards(list(self.clips), "auto")
+        self.weights = weights_files(recognition["weights"])
         named = flags(recognition, "clips", "splits", "split")
-        return f"{named} {flags(recognition['store'], 'validation_fraction')}"
-
-    @property
-    def clip_files(self) -> list[str]:
-        """The trimmed clips and the files that divide them into subsets."""
-        splits = self.config["recognition"]["splits"]
-        lists = sorted(map(str, Path(splits).glob("*.txt"))) if splits else []
-        return [*(str(clip.path) for clip in self.clips.values()), *lists]
+        self.folder_flags = f"{named} {flags(store, 'validation_fraction')}"
+        lists = sorted(map(str, splits.glob("*.txt"))) if splits else []
+        self.clip_files = [*(str(clip.path) for clip in self.clips.values()), *lists]
 
     def shard_files(self, wildcards: Any) -> list[str]:
         """Return the files of the clips of a shard."""
@@ -72,45 +70,42 @@ class RecognitionPlan:
 
     def learning(self, wildcards: Any) -> Learning:
         """Return how a classifier is trained: as configured, or as its run is named."""
-        section = self.config["recognition"]
         if "learning" in wildcards.keys():  # noqa: SIM118 (`in wildcards` asks for values)
             return Learning.of_name(wildcards.learning)
-        steps = section["training"]["averaging_steps"]
-        return Learning(section["exchange"], steps, section["learners"])
+        steps = self._section["training"]["averaging_steps"]
+        return Learning(self._section["exchange"], steps, self._section["learners"])
 
     def processes(self, wildcards: Any) -> int:
         """Return how many processes train together; in_process puts averaged learners into one."""
         learning = self.learning(wildcards)
-        if self.config["recognition"]["in_process"] and learning.exchange == "aavg":
+        if self._section["in_process"] and learning.exchange == "aavg":
             return 1
         return processes(learning.exchange, learning.learners)
 
     def threads(self, wildcards: Any) -> int:
-        """Return the cores of all of them."""
-        return self.processes(wildcards) * int(self.config["recognition"]["threads"])
+        """Return the cores of all processes."""
+        return self.processes(wildcards) * int(self._section["threads"])
 
     def memory(self, wildcards: Any) -> int:
-        """Return MB: of libraries, and of what a network keeps of the largest batch."""
-        training = self.config["recognition"]["training"]
+        """Return MB: the libraries, and what each network keeps of the largest batch."""
+        training = self._section["training"]
         batch: float = CLIP_MB * training["batch_cap"] * (training["input_size"] / 224) ** 2
         learners: int = self.learning(wildcards).learners
         return LIBRARIES_MB + round(LEARNER_MB + batch) * learners
 
     def launch(self, wildcards: Any) -> str:
         """Return what starts the learners."""
-        return launch(self.config, self.processes(wildcards))
+        return launch(self._config, self.processes(wildcards))
 
     def flags(self, wildcards: Any) -> str:
-        """Return how learners are joined; of temporal.parallel only what the exchange looks at."""
+        """Return how learners are joined, with the keys of temporal.parallel the exchange reads."""
         learning = self.learning(wildcards)
         keys = ["stall_seconds", "cuda_aware"]
         if learning.exchange not in ("none", "aavg", "periodic"):
             keys += ["bucket_kib", "auto_kib", "staleness"]
-        return (
-            f"--exchange={learning.exchange} --learners={learning.learners}"
-            f" {flags(self.config['temporal']['parallel'], *keys)}"
-            f" {flags(self._training(wildcards))}"
-        )
+        joined = f"--exchange={learning.exchange} --learners={learning.learners}"
+        parallel = flags(self._config["temporal"]["parallel"], *keys)
+        return f"{joined} {parallel} {flags(self._training(wildcards))}"
 
     def rgb_classifier(self, wildcards: Any) -> list[str]:
         """Return the RGB network that flow starts from, of the same run."""
@@ -123,22 +118,4 @@ class RecognitionPlan:
         return ["results/recognition/rgb/model.pt"]
 
     def _training(self, wildcards: Any) -> dict[str, Any]:
-        return self.learning(wildcards).applied(self.config["recognition"]["training"])
-
-
-def plan_recognition(
-    config: Mapping[str, Any], video_shards: dict[str, list[str]]
-) -> RecognitionPlan:
-    """Find the trimmed clips and divide them into shards.
-
-    Raises:
-        InputError: The folder of clips or a split file is not what it should be.
-    """
-    recognition = config["recognition"]
-    if recognition["clips"] is None:
-        return RecognitionPlan(config, {}, video_shards)
-    splits = recognition["splits"] and Path(recognition["splits"])
-    fraction = recognition["store"]["validation_fraction"]
-    listed = list_clips(Path(recognition["clips"]), splits, recognition["split"], fraction)
-    clips = {clip.clip_id: clip for clip in listed}
-    return RecognitionPlan(config, clips, assign_shards(list(clips), "auto"))
+        return self.learning(wildcards).applied(self._section["training"])

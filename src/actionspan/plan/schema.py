@@ -26,7 +26,7 @@ def build_schema() -> dict[str, Any]:
 
 
 def _schema_of(knob: Knob) -> dict[str, Any]:
-    """Return the schema of one key; that lists rise and numbers are finite is not in it."""
+    """Return the schema of one key; it cannot say that lists rise and numbers are finite."""
     kind: dict[str, Any] = {"type": _TYPES[knob.kind]}
     if knob.choices:
         kind = {"enum": list(knob.choices)}

@@ -11,17 +11,7 @@ from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.plan.settings import (
-    DatasetPlan,
-    EvaluationPlan,
-    ExternalPlan,
-    FeaturesPlan,
-    MpiPlan,
-    RecognitionPlan,
-    ScalingPlan,
-    TemporalPlan,
-    VideoPlan,
-)
+from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
     CandidateSettings,
     EvaluatorSettings,
@@ -34,6 +24,8 @@ from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 
+_SOURCE = knobs_of(EncoderSettings)[0]
+
 
 @dataclass(frozen=True)
 class Section:
@@ -44,24 +36,20 @@ class Section:
 
     @property
     def knobs(self) -> list[Knob]:
-        """Return its keys: the fields of its settings."""
-        return [knob for settings in self.settings for knob in knobs_of(settings) if _is_key(knob)]
-
-    def values(self, config: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """Return this section of a configuration."""
-        for key in name.split("."):
-            config = config[key]
-        return dict(config)
+        """Its keys: the fields of its settings."""
+        knobs = [knob for settings in self.settings for knob in knobs_of(settings)]
+        # one key for all sources: features.source, which the rules pass on as --source
+        return [knob for knob in knobs if knob is not _SOURCE]
 
 
 SECTIONS: Mapping[str, Section] = {
-    "dataset": Section((DatasetPlan, IndexSettings)),
+    "dataset": Section((own.DatasetKnobs, IndexSettings)),
     "demo": Section((DemoSettings,), "the embedded data set"),
-    "video": Section((VideoPlan,)),
+    "video": Section((own.VideoKnobs,)),
     "video.frames": Section((FrameSettings,)),
     "video.flow": Section((FlowSettings,)),
     "recognition": Section(
-        (RecognitionPlan,),
+        (own.RecognitionKnobs,),
         "two-stream classifiers (paper 003): snakemake results/recognition/flow/model.pt",
     ),
     "recognition.store": Section((ClipSettings,), "the clips as they are stored"),
@@ -70,14 +58,14 @@ SECTIONS: Mapping[str, Section] = {
         (ExperimentSettings,),
         "paper 003's figures, tables and verdicts: snakemake recognition_figures",
     ),
-    "features": Section((FeaturesPlan,)),
+    "features": Section((own.FeaturesKnobs,)),
     "features.encoders": Section((EncoderSettings,)),
     "features.external": Section(
-        (ExternalPlan, ExternalSettings),
-        "for source external: files people already have, one a video",
+        (own.ExternalKnobs, ExternalSettings),
+        "for source external: files people already have, one per video",
     ),
     "features.rescale": Section((RescaleSettings,)),
-    "temporal": Section((TemporalPlan,)),
+    "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
     "temporal.training": Section((TemporalSettings,)),
     "proposals": Section(()),
@@ -85,18 +73,11 @@ SECTIONS: Mapping[str, Section] = {
     "proposals.evaluator": Section((EvaluatorSettings,), "PEM"),
     "proposals.ranking": Section((RankingSettings,)),
     "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
-    "evaluation": Section((EvaluationPlan,)),
+    "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),
     "scaling": Section(
-        (ScalingPlan,), "training times over ranks: snakemake results/scaling/speedup.svg"
+        (own.ScalingKnobs,), "training times over ranks: snakemake results/scaling/speedup.svg"
     ),
-    "mpi": Section((MpiPlan,)),
+    "mpi": Section((own.MpiKnobs,)),
 }
-
-_SOURCE = knobs_of(EncoderSettings)[0]
-
-
-def _is_key(knob: Knob) -> bool:
-    # one key for all sources: features.source, which the rules pass on as --source
-    return knob is not _SOURCE

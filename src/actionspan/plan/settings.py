@@ -14,7 +14,7 @@ SEVERAL = tuple(name for name in ON_CPUS if name != "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetPlan(Checked):
+class DatasetKnobs(Checked):
     """Which videos and annotations a run is about."""
 
     videos: Path | None = option(
@@ -35,14 +35,14 @@ class DatasetPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VideoPlan(Checked):
+class VideoKnobs(Checked):
     """The cores of decoding and flow."""
 
     processes: int = option(1, "videos a job works on at once, one core each", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecognitionPlan(Checked):
+class RecognitionKnobs(Checked):
     """What classifiers are trained on, and by how many learners."""
 
     clips: Path | None = option(
@@ -66,7 +66,7 @@ class RecognitionPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeaturesPlan(Checked):
+class FeaturesKnobs(Checked):
     """Where features come from."""
 
     source: Literal["pooled", "scores", "external"] = option(
@@ -76,14 +76,14 @@ class FeaturesPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalPlan(Checked):
+class ExternalKnobs(Checked):
     """Where external features are."""
 
     folder: Path | None = option(None, "folder of .npy, .csv, .pkl or .h5 files named by video")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemporalPlan(Checked):
+class TemporalKnobs(Checked):
     """Which networks are trained, and on how many ranks."""
 
     models: tuple[ModelName, ...] = option(
@@ -106,8 +106,8 @@ class TemporalPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationPlan(Checked):
-    """What is scored beside the models, and drawn."""
+class EvaluationKnobs(Checked):
+    """What is scored besides the models, and drawn."""
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
@@ -123,7 +123,7 @@ class EvaluationPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalingPlan(Checked):
+class ScalingKnobs(Checked):
     """Which runs are timed."""
 
     model: ModelName = option("mtn", "network that is trained")
@@ -141,7 +141,7 @@ class ScalingPlan(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MpiPlan(Checked):
+class MpiKnobs(Checked):
     """How ranks are started."""
 
     launcher: str = option(

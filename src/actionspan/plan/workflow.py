@@ -1,41 +1,20 @@
-"""The plan of a run: a checked configuration, and what the Snakefile asks about it."""
+"""The plan of a run: what the Snakefile asks about a checked configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from actionspan.plan.checking import check_config, check_settings
-from actionspan.plan.dataset import DatasetPlan, plan_dataset
+from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
 from actionspan.plan.ranks import RanksPlan
-from actionspan.plan.recognition import RecognitionPlan, plan_recognition
+from actionspan.plan.recognition import RecognitionPlan
 
 
-@dataclass(frozen=True)
 class Plan:
-    """A part for each subject; its methods take the wildcards of a job."""
-
-    dataset: DatasetPlan
-    recognition: RecognitionPlan
-    features: FeaturesPlan
-    ranks: RanksPlan
-    outcomes: OutcomesPlan
-
-    @property
-    def video_pattern(self) -> str:
-        """The ids of the videos as a pattern.
-
-        Without video files they are those of the annotations, which are not read yet.
-        """
-        videos = self.dataset.videos
-        return one_of(videos) if 0 < len(videos) <= BROWSED else "[^/]+"
-
-
-def make_plan(config: Mapping[str, Any], schema: Path, name: str) -> Plan:
-    """Check a configuration and plan a run.
+    """A part for each subject; its methods take the wildcards of a job.
 
     Args:
         config: The merged configuration.
@@ -45,15 +24,15 @@ def make_plan(config: Mapping[str, Any], schema: Path, name: str) -> Plan:
     Raises:
         InputError: Something in it is wrong; the line names the key.
     """
-    check_config(config, schema, name)
-    check_settings(config, name)
-    dataset = plan_dataset(config, name)
-    features = FeaturesPlan(config, list(dataset.shards))
-    ranks = RanksPlan(config)
-    return Plan(
-        dataset=dataset,
-        recognition=plan_recognition(config, dataset.shards),
-        features=features,
-        ranks=ranks,
-        outcomes=OutcomesPlan(config, dataset.videos, features, ranks.run),
-    )
+
+    def __init__(self, config: Mapping[str, Any], schema: Path, name: str) -> None:
+        check_config(config, schema, name)
+        check_settings(config, name)
+        self.dataset = DatasetPlan(config, name)
+        self.recognition = RecognitionPlan(config, self.dataset.shards)
+        self.features = FeaturesPlan(config, self.dataset.shards)
+        self.ranks = RanksPlan(config)
+        videos = self.dataset.videos
+        self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)
+        # without video files the ids are those of the annotations, which are not read yet
+        self.video_pattern = one_of(videos) if 0 < len(videos) <= BROWSED else "[^/]+"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from actionspan.errors import InputError
 from actionspan.running.progress import progress
+from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
     from actionspan.propose.motion import MotionProposer
@@ -25,21 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", help="model.pt or the folder that holds it; none: untrained motion grouping"
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("proposals"),
-        help="folder for proposals.json, proposals.csv and each video's .vtt and .svg "
-        "(default: proposals)",
-    )
-    parser.add_argument(
-        "--annotations", type=Path, help="annotations in any form; the figures then show them"
-    )
+    results = "proposals.json, proposals.csv and each video's .vtt and .svg (default: proposals)"
+    parser.add_argument("--out", type=Path, default=Path("proposals"), help=f"folder for {results}")
+    shown = "annotations in any form; the figures then show them"
+    parser.add_argument("--annotations", type=Path, help=shown)
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Propose for each video; a broken video is reported and the rest go on."""
+    """Propose for each video; broken videos are reported and left out."""
     from actionspan.evaluation.timeline_figure import draw_timeline
     from actionspan.proposals.settings import ChapterSettings
     from actionspan.proposals.webvtt import write_chapters
@@ -74,10 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
             proposed.motion,
         )
     if not results:
-        raise InputError(f"no proposals: none of the {broken} videos could be read")
-    write_proposals(
-        results.items(), arguments.out / "proposals.json", arguments.out / "proposals.csv"
-    )
+        raise InputError(f"no proposals: not one of the {broken} videos could be read")
+    tables = [arguments.out / f"proposals.{suffix}" for suffix in ("json", "csv")]
+    write_proposals(results.items(), *tables)
     print(f"{arguments.out}: proposals of {len(results)} videos, {broken} could not be read")
     return 1 if broken else 0
 
@@ -100,8 +94,6 @@ def _proposer(model: str, threads: int) -> "Proposer | MotionProposer":
     from actionspan.propose.proposer import Proposer
     from actionspan.running.allocator import keep_freed_memory
 
-    if threads < 1:
-        raise InputError(f"--threads {threads}: at least 1")
     keep_freed_memory()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(at_least_one("--threads", threads))
     return Proposer(model)

@@ -13,7 +13,7 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 
 
 class MotionProposer:
-    """Groups the magnitude of optical flow by watershed (TAG); needs no training."""
+    """Groups the magnitude of optical flow by watershed (TAG), without training."""
 
     def propose(self, video: Path | str) -> Proposed:
         """Return the proposals of one video file.

@@ -1,28 +1,21 @@
-"""What proposing for one video returns."""
+"""The proposals of one video."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Proposed:
-    """One video's proposals, best first, and the curves they rest on.
+    """One video's proposals, best first, and the curves they come from.
 
-    Attributes:
-        duration_seconds: Of the video.
-        segments: (N, 2) starts and ends in seconds.
-        scores: (N,) higher is better.
-        probabilities: (T, 3) start, actionness and end of T equal parts of the video, if a model
-            made them.
-        motion: (T,) magnitude of motion, if motion was grouped without a model.
+    A model gives `probabilities`, (T, 3) start, actionness and end of T equal parts of the video;
+    without a model there is `motion`, (T,), its magnitude.
     """
 
     duration_seconds: float
-    segments: Array
-    scores: Array
-    probabilities: Array | None = None
-    motion: Array | None = None
+    segments: NDArray[Any]  # (N, 2) starts and ends in seconds
+    scores: NDArray[Any]  # (N,) higher is better
+    probabilities: NDArray[Any] | None = None
+    motion: NDArray[Any] | None = None

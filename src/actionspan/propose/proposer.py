@@ -13,9 +13,9 @@ from actionspan.temporal.prediction import predict_windows
 
 
 class Proposer:
-    """A trained model, loaded once and called for one video after another.
+    """A trained model, loaded once and used for any number of videos.
 
-    On one thread (`torch.set_num_threads(1)`) it gives the bits of the workflow.
+    On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit.
 
     Args:
         model: `model.pt` or the folder that holds it, such as `results/proposals/mtn`.
@@ -35,25 +35,19 @@ class Proposer:
             InputError: The file is missing or cannot be decoded.
         """
         bundle = self.bundle
-        # Pixels to the features of each snippet
+        # pixels to the features of each snippet
         with video_snippets(Path(video), bundle.frames, bundle.flow) as (frames, flow, duration):
             planes = flow["flow"]
             raw = self._encode(frames["rgb"], planes, float(planes.attrs["bound"]))
             times = flow["time"][:]
-        # Features to boundary probabilities
+        # features to boundary probabilities
         features = transform_features(raw, times, duration, bundle.transform)
         starts = bundle.transform.starts(len(features))
         windows = cut_windows(features, starts, bundle.transform.steps)
         probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
-        # Probabilities to ranked proposals
-        segments, scores = propose_video(
-            probabilities,
-            duration,
-            bundle.evaluator,
-            bundle.candidates,
-            bundle.suppression,
-            bundle.ranking,
-        )
+        # probabilities to ranked proposals
+        settings = (bundle.candidates, bundle.suppression, bundle.ranking)
+        segments, scores = propose_video(probabilities, duration, bundle.evaluator, *settings)
         return Proposed(
             duration_seconds=duration,
             segments=segments,
@@ -63,9 +57,5 @@ class Proposer:
 
 
 def load_model(path: Path | str) -> Proposer:
-    """Return a trained model: `load_model("results/proposals/mtn").propose("holiday.mp4")`.
-
-    Raises:
-        InputError: There is no such file, or it is not a complete model.
-    """
+    """Return a trained model: `load_model("results/proposals/mtn").propose("holiday.mp4")`."""
     return Proposer(path)

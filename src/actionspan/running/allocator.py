@@ -1,4 +1,4 @@
-"""Keep freed memory in the process, instead of giving pages back and faulting them in again."""
+"""Keep freed memory in the process instead of returning pages and faulting them in again."""
 
 import ctypes
 import sys
@@ -7,7 +7,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # names and numbers of glibc's mallopt(
 
 
 def keep_freed_memory() -> None:
-    """Make glibc reuse large blocks; elsewhere nothing changes.
+    """Make glibc reuse large blocks; do nothing with another C library.
 
     A network on the CPU frees and allocates the same tens of megabytes at every layer. By default
     glibc maps and unmaps each: page faults took a third of the encoders' CPU time and a fifth of

@@ -9,10 +9,10 @@ import torch
 
 @contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Run a block with `threads` threads and deterministic kernels; the caller's state returns.
+    """Run a block with `threads` threads and deterministic kernels.
 
-    What it changes is set back after the block: the thread count, whether torch insists on
-    deterministic kernels, and torch's global random numbers.
+    Afterwards the thread count, torch's use of deterministic kernels and its global random numbers
+    are what they were before.
     """
     before = torch.get_num_threads()
     insisted = torch.are_deterministic_algorithms_enabled()
@@ -27,14 +27,6 @@ def deterministic(threads: int) -> Iterator[None]:
 
 
 def seed_torch(*numbers: int, generator: torch.Generator | None = None) -> None:
-    """Seed torch's random numbers, or a generator, by several numbers together.
-
-    Args:
-        numbers: E.g. (seed, epoch, step).
-        generator: Seeded in place of the global one.
-    """
+    """Seed `generator`, or torch's global one, by several numbers, e.g. seed, epoch and step."""
     seed = int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
-    if generator is None:
-        torch.manual_seed(seed)
-    else:
-        generator.manual_seed(seed)
+    (generator or torch).manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Processes that work beside this one and never outlive it."""
+"""Worker processes that never outlive this process."""
 
 import multiprocessing
 import os
@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:
-    """Return a pool of fresh processes that end when this one does, even when it is killed.
+    """Return a pool of fresh processes that end with this process, even when it is killed.
 
-    Workers of a killed job would otherwise go on, hold memory, and write to the files that the
-    next start of the job writes too.
+    Workers of a killed job would otherwise go on, hold memory, and write to the same files as the
+    next start of the job.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)

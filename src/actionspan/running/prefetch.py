@@ -1,4 +1,4 @@
-"""Items made ahead of time in a thread, so that reading overlaps with the work on what was read."""
+"""Items made ahead of time in a thread, so that reading overlaps with work."""
 
 import threading
 from collections.abc import Generator, Iterator
@@ -9,16 +9,12 @@ T = TypeVar("T")
 
 
 def prefetched(items: Iterator[T], ahead: int = 2) -> Generator[T, None, None]:
-    """Yield `items` in their order while a thread makes the next ones.
+    """Yield `items` in their order while a thread makes the next `ahead` items at most.
 
-    The thread starts when the first item is asked for. An error of `items` is raised where its
-    item would have come. Closing this generator ends the thread after the item it is at: a `for`
-    loop that is left early does so by itself; where a variable holds the generator,
-    `contextlib.closing` does it even when an error passes.
-
-    Args:
-        items: Used by that thread alone from then on, and closed there if it is a generator.
-        ahead: How many items are made at most that the consumer has not taken.
+    The thread starts when the first item is asked for, and alone uses `items` from then on. An
+    error of `items` is raised where its item would have come. Closing this generator ends the
+    thread after its current item: a `for` loop that ends early does so by itself; where a variable
+    holds the generator, `contextlib.closing` does it even after an error.
 
     Raises:
         ValueError: `ahead` is below 1.

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and a line at every tenth of the way in a log file."""
+"""A progress bar on a terminal, and a line for every tenth of the work in a log file."""
 
 import sys
 import time
@@ -13,11 +13,7 @@ Item = TypeVar("Item")
 def progress(items: Iterable[Item], title: str, total: int, unit: str = "video") -> Iterator[Item]:
     """Yield `items` and show on standard error how far the loop is.
 
-    Args:
-        items: What to loop over.
-        title: What the loop does, e.g. `"decoding"`.
-        total: How many items there are.
-        unit: What one item is.
+    `title` is what the loop does, e.g. `"decoding"`, and `unit` what an item is.
     """
     if sys.stderr.isatty():
         yield from tqdm(items, desc=title, total=total, unit=unit, leave=False)

@@ -1,11 +1,11 @@
 """Up to which number of ranks one exchange is faster than another, by their fitted curves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-Curve = tuple[float, float, float]
+Curve = Sequence[float]
 """(a, b, c) of a/n + b·n + c seconds on n ranks."""
 
 FEWEST_RANKS = 2
@@ -16,26 +16,19 @@ _MOST_RANKS = 1e12
 
 
 def crossovers(curves: Mapping[str, Curve]) -> dict[str, dict[str, Any]]:
-    """Compare each exchange with each other.
-
-    Args:
-        curves: By exchange.
+    """Compare the curve of each exchange with those of the others.
 
     Returns:
         By exchange `{"crossover": {other: n}, "faster_than": {other: [[first, last], …]}}`:
-        the ranges of ranks, from 2, on which it is the faster one (last is None where the range has
+        the ranges of ranks, from 2, on which it is the faster (last is None where the range has
         no end), and the last number of the range that begins at 2 and ends, else None.
     """
     compared = {}
     for name, curve in curves.items():
-        ranges = {
-            other: faster_ranges(curve, against)
-            for other, against in curves.items()
-            if other != name
-        }
+        ranges = {other: faster_ranges(curve, curves[other]) for other in curves if other != name}
         until = {
-            other: found[0][1] if found and found[0][0] == FEWEST_RANKS else None
-            for other, found in ranges.items()
+            other: faster[0][1] if faster and faster[0][0] == FEWEST_RANKS else None
+            for other, faster in ranges.items()
         }
         compared[name] = {"crossover": until, "faster_than": ranges}
     return compared
@@ -45,7 +38,7 @@ def faster_ranges(curve: Curve, against: Curve) -> list[list[int | None]]:
     """Return the ranges [first, last] of n ≥ 2 on which `curve` lies below `against`.
 
     n times the difference of two curves is a quadratic in n: its sign changes twice at most, and
-    only beside a root, so each whole number near a root is looked at and one in each gap.
+    only next to a root, so all integers near a root are looked at, which cover each gap.
     """
     inverse, slope, level = (mine - other for mine, other in zip(curve, against, strict=True))
 

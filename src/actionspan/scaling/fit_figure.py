@@ -12,10 +12,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.files.figures import INK, QUIET, house_style, save_figure
 from actionspan.files.storage import read_json
-from actionspan.scaling.least_squares import Error, Estimate, Floats
+from actionspan.scaling.least_squares import Error, Estimate
 from actionspan.scaling.record import measured_parts
 from actionspan.scaling.speed_ratios import exchange_colour, numbers_apart
 from actionspan.scaling.table import SINGLE, Run
@@ -23,23 +24,14 @@ from actionspan.scaling.timing_model import model_columns
 
 Model = Mapping[str, Mapping[str, Any]]
 
-_PART_COLOURS = {"t1": "#dfe3e8", "t2": "#b4bcc7", "t3": "#eee6d6"}
-_PART_NAMES = {
-    "t1": "t1 compute",
-    "t2": "t2 communication",
-    "t3": "t3 start and finish",
+_PARTS = {
+    "t1": ("#dfe3e8", "t1 compute"),
+    "t2": ("#b4bcc7", "t2 communication"),
+    "t3": ("#eee6d6", "t3 start and finish"),
 }
 _NEEDED = (
-    "T",
-    "C",
-    "P",
-    "rank",
-    "fitted",
-    "paper_fit",
-    "curve",
-    "identifiable",
-    "intervals",
-    "ranks",
+    *("T", "C", "P", "rank", "fitted", "paper_fit"),
+    *("curve", "identifiable", "intervals", "ranks"),
 )
 _CURVE_POINTS = 200
 _COLUMNS = 3
@@ -47,27 +39,27 @@ _LINE_POINTS = 12.5
 
 
 def read_model(path: Path, runs: Sequence[Run]) -> Model:
-    """Read timing_model.json, which must be of these runs.
+    """Read timing_model.json.
 
     Raises:
-        InputError: It is not such a file, or was fitted to other runs.
+        InputError: The file is no model, or was fitted to other runs.
     """
     model = read_json(path)
     present = {run.exchange for run in runs} - {SINGLE}
     if not isinstance(model, dict) or set(model) != present:
         raise InputError(
             f"{path}: not fitted to these times, which have {', '.join(sorted(present)) or 'none'}"
-            "; fit it anew"
+            "; fit it again"
         )
     for exchange, entry in model.items():
         ranks = sorted({run.ranks for run in runs if run.exchange == exchange})
         missing = [key for key in _NEEDED if not isinstance(entry, dict) or key not in entry]
         if missing:
-            raise InputError(f"{path}: {exchange} has no {missing[0]!r}; fit it anew")
+            raise InputError(f"{path}: {exchange} has no {missing[0]!r}; fit it again")
         if entry["ranks"] != ranks:
             raise InputError(
                 f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
-                "fit it anew"
+                "fit it again"
             )
     return model
 
@@ -109,7 +101,7 @@ def _panel(
     """Draw one exchange: its parts as bars, its runs as points, both models as curves.
 
     Args:
-        axes: Where.
+        axes: Of the panel.
         exchange: Its name.
         entry: Its part of the model.
         runs: Of all exchanges.
@@ -129,16 +121,8 @@ def _panel(
     dashed = model_columns(exchange, ranks) @ paper
     axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
     for chosen, face in ((single, "white"), (own, colour)):
-        axes.plot(
-            [run.ranks for run in chosen],
-            [run.seconds for run in chosen],
-            "o",
-            markersize=4.2,
-            markerfacecolor=face,
-            markeredgecolor=INK,
-            markeredgewidth=0.7,
-            zorder=5,
-        )
+        numbers, seconds = [run.ranks for run in chosen], [run.seconds for run in chosen]
+        axes.plot(numbers, seconds, "o", ms=4.2, mfc=face, mec=INK, mew=0.7, zorder=5)
     axes.set_xticks(numbers_apart(sorted({1} | {run.ranks for run in runs}), last / 10))
     axes.set_xlim(1 - 0.05 * last - 0.25, last + 0.05 * last + 0.25)
     axes.set_ylim(0, 1.12 * max(run.seconds for run in runs))
@@ -147,15 +131,8 @@ def _panel(
     fitted = entry["fitted"]
     title = f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})"
     axes.set_title(title, pad=11 + _LINE_POINTS * lines)
-    axes.annotate(
-        _values(entry),
-        xy=(0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 6),
-        textcoords="offset points",
-        va="bottom",
-        linespacing=1.4,
-    )
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(_values(entry), xy=(0, 1), xytext=(0, 6), va="bottom", linespacing=1.4, **place)
 
 
 def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:
@@ -164,19 +141,19 @@ def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:
     for name, means in measured_parts(runs).items():
         for ranks, seconds in (means or {}).items():
             below = heights.get(ranks, 0.0)
-            axes.bar(int(ranks), seconds, width, bottom=below, color=_PART_COLOURS[name], zorder=1)
+            axes.bar(int(ranks), seconds, width, bottom=below, color=_PARTS[name][0], zorder=1)
             heights[ranks] = below + seconds
 
 
-def curve_with_band(record: Mapping[str, Any], ranks: Floats) -> tuple[Floats, Floats, Floats]:
+def curve_with_band(record: Mapping[str, Any], ranks: Float64) -> tuple[Float64, Float64, Float64]:
     """Return a fitted curve and its confidence band at (m,) numbers of ranks.
 
     Args:
         record: `curve` of an exchange in timing_model.json.
-        ranks: (m,), at least 1, need not be whole.
+        ranks: (m,), at least 1; fractions are allowed.
 
     Returns:
-        Seconds, and their lower and upper limit, (m,) each; the limits are NaN where not known.
+        (m,) seconds, and their lower and upper limits, which are NaN where they are not known.
     """
     errors = tuple(
         Error(np.array(error["covariance"]), error["degrees"]) for error in record["errors"]
@@ -210,21 +187,13 @@ def _short(value: float) -> str:
 
 def _legend(figure: Figure, parts: Sequence[str]) -> None:
     """Explain, above all panels, what is drawn."""
-    entries: list[tuple[Any, str]] = [
-        (
-            Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9),
-            "runs, model with confidence band",
-        ),
-        (Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4)), "papers' fit"),
-        (
-            Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0),
-            "single rank (none)",
-        ),
-    ]
-    entries += [(Patch(color=_PART_COLOURS[part]), _PART_NAMES[part]) for part in parts]
+    run = Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9)
+    paper = Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4))
+    single = Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0)
     figure.legend(
-        [handle for handle, _ in entries],
-        [text for _, text in entries],
+        [run, paper, single, *(Patch(color=_PARTS[part][0]) for part in parts)],
+        ["runs, model with confidence band", "papers' fit", "single rank (none)"]
+        + [_PARTS[part][1] for part in parts],
         loc="outside upper left",
         ncols=2 if figure.get_figwidth() < 6 else 3,
         frameon=False,

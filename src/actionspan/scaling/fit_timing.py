@@ -8,7 +8,7 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.scaling.record import fit_times
-from actionspan.scaling.table import EXCHANGES, SINGLE, Run, read_times
+from actionspan.scaling.table import EXCHANGES, SINGLE, read_times
 
 _WIDTH = 88
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "times",
         type=Path,
         metavar="TIMES.tsv",
-        help="table with the columns exchange, ranks, seconds (of a whole run) and perhaps t1 "
+        help="table with the columns exchange, ranks, seconds (of a complete run) and perhaps t1 "
         "(compute), t2 (communication), t3 (start and finish), in seconds; exchange none on 1 "
         "rank is the single-rank reference",
     )
@@ -29,20 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print the fitted models."""
     model = fit_file(arguments.times)
-    print(json.dumps(model) if arguments.json else as_text(model))
+    text = "\n\n".join(_lines(exchange, entry) for exchange, entry in model.items())
+    print(json.dumps(model) if arguments.json else text)
 
 
 def fit_file(path: Path) -> dict[str, dict[str, Any]]:
     """Fit the time models of a table in a file.
 
     Raises:
-        InputError: It is not such a table, or has no run on several ranks.
+        InputError: The file is no such table, or has no run on several ranks.
     """
-    return fit_known(path, read_times(path))
-
-
-def fit_known(path: Path, runs: list[Run]) -> dict[str, dict[str, Any]]:
-    """Fit the time models of runs that were read from `path`."""
+    runs = read_times(path)
     if all(run.exchange == SINGLE for run in runs):
         raise InputError(
             f"{path}: only single-rank runs (exchange none); runs of at least one of "
@@ -51,12 +48,8 @@ def fit_known(path: Path, runs: list[Run]) -> dict[str, dict[str, Any]]:
     return fit_times(runs)
 
 
-def as_text(model: dict[str, dict[str, Any]]) -> str:
-    """Return fitted models as a few lines to read for each exchange."""
-    return "\n\n".join(_one_exchange(exchange, entry) for exchange, entry in model.items())
-
-
-def _one_exchange(exchange: str, entry: dict[str, Any]) -> str:
+def _lines(exchange: str, entry: dict[str, Any]) -> str:
+    """Return the fitted model of one exchange as a few lines to read."""
     fitted, condition, r2 = entry["fitted"], entry["condition"], entry["r2"]
     borrowed = entry["single_rank_rows"]
     also = f" and {borrowed} on one" if borrowed else ""
@@ -67,18 +60,16 @@ def _one_exchange(exchange: str, entry: dict[str, Any]) -> str:
         f"condition number {'infinite' if condition is None else f'{condition:.3g}'}, "
         f"r2 {'-' if r2 is None else f'{r2:.6f}'}",
     ]
-    rows = {name: (entry[name], entry["intervals"][name]) for name in ("T", "C", "P")}
-    for name, value in entry["identifiable"].items():
-        rows[name] = (value, entry["intervals"][name])
-    for name, (value, interval) in rows.items():
+    values = {**{name: entry[name] for name in ("T", "C", "P")}, **entry["identifiable"]}
+    for name, value in values.items():
         shown = "not determined" if value is None else f"{value:14,.4f} s"
-        if interval is not None:
-            low, high = interval
+        if entry["intervals"][name] is not None:
+            low, high = entry["intervals"][name]
             shown += f"   {entry['confidence']:.0%} interval {low:,.4f} to {high:,.4f}"
         lines.append(f"  {name:<8}{shown}")
     paper = entry["paper_fit"]
-    values = ", ".join(f"{name} = {paper[name]:,.4f}" for name in ("T", "C", "P"))
-    lines += _wrapped(f"papers' three-parameter fit: {values} (rank {paper['rank']}). ", paper)
+    fit = ", ".join(f"{name} = {paper[name]:,.4f}" for name in ("T", "C", "P"))
+    lines += _wrapped(f"papers' three-parameter fit: {fit} (rank {paper['rank']}). ", paper)
     for other, until in entry["crossover"].items():
         if until is not None:
             beyond = "" if until <= max(entry["ranks"]) else ", beyond what was run"

@@ -5,32 +5,84 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-Floats = npt.NDArray[np.float64]
+from actionspan.arrays import Float64
+
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
-# A singular value this much smaller than the largest is one of rounding, not of the data.
+# A singular value this much smaller than the largest comes from rounding, not from the data.
 RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class Error:
+    """One independent source of error of an estimate."""
+
+    covariance: Float64
+    """(k, k); where `degrees` is 0, known only up to a factor."""
+    degrees: int
+    """Degrees of freedom the covariance was estimated with."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Values with the errors they carry."""
+
+    values: Float64
+    """(k,)"""
+    errors: tuple[Error, ...]
+
+    def value(self, weights: Sequence[float]) -> float:
+        """Return the weighted sum of the values."""
+        return float(np.asarray(weights) @ self.values)
+
+    def interval(self, weights: Sequence[float]) -> Interval | None:
+        """Return the confidence interval of a weighted sum; None where its error is not known.
+
+        The degrees of freedom of several errors together are those of Welch and Satterthwaite.
+        """
+        direction = np.asarray(weights, dtype=np.float64)
+        total = spread = 0.0
+        for error in self.errors:
+            variance = float(direction @ error.covariance @ direction)
+            scale = float(direction @ direction) * float(np.trace(error.covariance))
+            if variance <= 1e-20 * scale:
+                continue  # this error does not touch the sum
+            if error.degrees == 0:
+                return None
+            total += variance
+            spread += variance**2 / error.degrees
+        value = self.value(weights)
+        if total == 0.0:
+            return (value, value)
+        half = float(stdtrit(total**2 / spread, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
+        return (value - half, value + half)
+
+    def mapped(self, matrix: Float64) -> "Estimate":
+        """Return the estimate of `matrix @ values`; matrix is (j, k)."""
+        errors = tuple(
+            Error(matrix @ error.covariance @ matrix.T, error.degrees) for error in self.errors
+        )
+        return Estimate(matrix @ self.values, errors)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares:
     """A fit of `design @ coefficients` to values, and how well the design determines it."""
 
-    coefficients: Floats
-    """(k,), the ones of least norm where several fit equally well."""
+    coefficients: Float64
+    """(k,), those of least norm where several fit equally well."""
     rank: int
     """Number of independent columns of the design."""
-    singular_values: Floats
+    singular_values: Float64
     """(k,) of the design with its columns scaled to norm 1, in falling order."""
     residual_sum: float
     """Sum of squared residuals."""
     degrees: int
     """Rows less rank."""
-    inverse: Floats
+    inverse: Float64
     """(k, k), (XᵀX)⁻¹: the covariance of the coefficients for residuals of variance 1."""
 
     @property
@@ -45,12 +97,18 @@ class LeastSquares:
             return None
         return float(self.singular_values[0] / self.singular_values[-1])
 
+    @property
+    def estimate(self) -> Estimate:
+        """The coefficients of a determined fit, with the error that its residuals show."""
+        variance = self.residual_sum / self.degrees if self.degrees else 1.0
+        return Estimate(self.coefficients, (Error(variance * self.inverse, self.degrees),))
 
-def least_squares(design: Floats, values: Floats) -> LeastSquares:
+
+def least_squares(design: Float64, values: Float64) -> LeastSquares:
     """Fit values by a linear model, with equal weights.
 
     Args:
-        design: (m, k) with m ≥ 1 and no column of zeros only, unless k columns are dependent.
+        design: (m, k) with m ≥ 1.
         values: (m,).
     """
     rows, columns = design.shape
@@ -77,67 +135,9 @@ def least_squares(design: Floats, values: Floats) -> LeastSquares:
     )
 
 
-def explained(values: Floats, predicted: Floats) -> float | None:
+def explained(values: Float64, predicted: Float64) -> float | None:
     """Return r², the share of the variance of `values` that is predicted; None without variance."""
     about_mean = float(np.square(values - values.mean()).sum())
     if about_mean <= (1e-12 * float(np.abs(values).max())) ** 2 * len(values):
         return None
     return 1 - float(np.square(values - predicted).sum()) / about_mean
-
-
-@dataclass(frozen=True)
-class Error:
-    """One independent source of error of an estimate."""
-
-    covariance: Floats
-    """(k, k); only its shape in the sense of proportions where `degrees` is 0."""
-    degrees: int
-    """Degrees of freedom the covariance was estimated with; 0: its size is not known."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Values with the errors they carry."""
-
-    values: Floats
-    """(k,)"""
-    errors: tuple[Error, ...]
-
-    def of(self, weights: Sequence[float]) -> float:
-        """Return the weighted sum of the values."""
-        return float(np.asarray(weights) @ self.values)
-
-    def interval(self, weights: Sequence[float]) -> Interval | None:
-        """Return the confidence interval of a weighted sum; None where its error is not known.
-
-        The degrees of freedom of several errors together are those of Welch and Satterthwaite.
-        """
-        direction = np.asarray(weights, dtype=np.float64)
-        total = spread = 0.0
-        for error in self.errors:
-            variance = float(direction @ error.covariance @ direction)
-            scale = float(direction @ direction) * float(np.trace(error.covariance))
-            if variance <= 1e-20 * scale:
-                continue  # this error does not touch the sum
-            if error.degrees == 0:
-                return None
-            total += variance
-            spread += variance**2 / error.degrees
-        value = self.of(weights)
-        if total == 0.0:
-            return (value, value)
-        half = float(stdtrit(total**2 / spread, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
-        return (value - half, value + half)
-
-    def mapped(self, matrix: Floats) -> "Estimate":
-        """Return the estimate of `matrix @ values`; matrix is (j, k)."""
-        errors = tuple(
-            Error(matrix @ error.covariance @ matrix.T, error.degrees) for error in self.errors
-        )
-        return Estimate(matrix @ self.values, errors)
-
-
-def residual_error(fit: LeastSquares) -> Error:
-    """Return the error of a determined fit's coefficients that its residuals show."""
-    variance = fit.residual_sum / fit.degrees if fit.degrees else 1.0
-    return Error(variance * fit.inverse, fit.degrees)

@@ -1,20 +1,20 @@
-"""The papers' own fit of T, C and P to run times, beside which ours is shown."""
+"""The papers' own fit of T, C and P to run times, for comparison with ours."""
 
 from typing import Any
 
-from actionspan.scaling.least_squares import Floats, explained, least_squares
+from actionspan.arrays import Float64
+from actionspan.scaling.least_squares import explained, least_squares
 
 
-def paper_fit(columns: Floats, seconds: Floats, *, is_ring: bool) -> dict[str, Any]:
+def paper_fit(columns: Float64, seconds: Float64, *, is_ring: bool) -> dict[str, Any]:
     """Fit all three parameters to run times, as paper 000 does in its section IV.
 
-    Where many sets fit equally well, as for the ring always, this gives the one of least norm, so
-    that the result depends on nothing but the runs; a search from start values ends at another one
-    for each start.
+    Where many sets fit equally well, as always for the ring, it returns the set of least norm, so
+    that the result depends only on the runs; a search would end elsewhere from each start.
 
     Args:
         columns: (m, 3), what T, C and P are multiplied with.
-        seconds: (m,) of whole runs.
+        seconds: (m,) of complete runs.
         is_ring: Whether the model is the ring's.
     """
     fit = least_squares(columns, seconds)

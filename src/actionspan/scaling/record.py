@@ -1,18 +1,12 @@
-"""Fitted time models as `timing_model.json` holds them, with what a reader has to know."""
+"""Fitted time models as `timing_model.json` holds them, with notes for the reader."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from actionspan.scaling.crossover import Curve, crossovers
-from actionspan.scaling.least_squares import (
-    CONFIDENCE,
-    Estimate,
-    Interval,
-    least_squares,
-    residual_error,
-)
+from actionspan.scaling.crossover import crossovers
+from actionspan.scaling.least_squares import CONFIDENCE, Estimate, Interval, least_squares
 from actionspan.scaling.paper_fit import paper_fit
 from actionspan.scaling.table import PARTS, SINGLE, Run
 from actionspan.scaling.timing_model import (
@@ -25,8 +19,6 @@ from actionspan.scaling.timing_model import (
     ranks_and_seconds,
 )
 
-SERVER_MODEL = "T/n + C*n + P"
-RING_MODEL = "T/n + C*(n-1)/n + P"
 _BADLY_CONDITIONED = 1e4
 
 Determined = dict[str, tuple[float, Interval | None]]
@@ -46,11 +38,7 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """
     single = [run for run in runs if run.exchange == SINGLE]
     fits = fit_runs(runs)
-    curves: dict[str, Curve] = {}
-    for exchange, fit in fits.items():
-        if fit.curve is not None:
-            inverse, slope, level = fit.curve.values.tolist()
-            curves[exchange] = (inverse, slope, level)
+    curves = {name: fit.curve.values.tolist() for name, fit in fits.items() if fit.curve}
     compared = crossovers(curves)
     alone: dict[str, Any] = {"crossover": {}, "faster_than": {}}
     return {
@@ -66,10 +54,9 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
 def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
     """Return one exchange's part, without comparisons and notes."""
     determined = _determined(exchange, fit)
-    values = {name: value for name, (value, _) in determined.items()}
     if fit.measured is not None:
-        values.setdefault("T", fit.measured.of([1]))
-        determined.setdefault("T", (values["T"], fit.measured.interval([1])))
+        determined.setdefault("T", _value(fit.measured, [1.0]))
+    values = {name: value for name, (value, _) in determined.items()}
     ranks, seconds = ranks_and_seconds(fit.runs)
     columns = model_columns(exchange, ranks)
     return {
@@ -78,7 +65,7 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
         "r2": fit.r2,
         "measured": measured_parts(fit.runs),
         "paper_fit": paper_fit(columns, seconds, is_ring=not is_server(exchange)),
-        "model": SERVER_MODEL if is_server(exchange) else RING_MODEL,
+        "model": "T/n + C*n + P" if is_server(exchange) else "T/n + C*(n-1)/n + P",
         "fitted": list(fit.fitted),
         "condition": fit.squares.condition,
         "singular_values": fit.squares.singular_values.tolist(),
@@ -88,7 +75,15 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
             **{name: interval and list(interval) for name, (_, interval) in determined.items()},
         },
         "identifiable": values,
-        "curve": None if fit.curve is None else _curve_record(fit.curve),
+        "curve": fit.curve  # enough to draw it and its confidence band
+        and {
+            "terms": list(CURVE_TERMS),
+            "coefficients": fit.curve.values.tolist(),
+            "errors": [
+                {"covariance": error.covariance.tolist(), "degrees": error.degrees}
+                for error in fit.curve.errors
+            ],
+        },
         "single_rank": _single_rank(single),
         "rows": len(fit.runs),
         "single_rank_rows": fit.borrowed,
@@ -97,56 +92,43 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
 
 
 def _determined(exchange: str, fit: Fit) -> Determined:
-    """Return what the runs determine: the parameters, combinations of them, or mere times."""
+    """Return what the runs determine: the parameters, combinations of them, or only times."""
     if fit.curve is None:
         return _time_at_each_number(fit.runs)
-    found: Determined = {}
+    determined: Determined = {}
     if fit.parameters is not None:
         for name, weights in zip(PARAMETERS, np.eye(3).tolist(), strict=True):
-            found[name] = _value(fit.parameters, weights)
+            determined[name] = _value(fit.parameters, weights)
     if not is_server(exchange):
-        found["T - C"] = _value(fit.curve, [1.0, 0.0, 0.0])
-        found["C + P"] = _value(fit.curve, [0.0, 0.0, 1.0])
-    return found
+        determined["T - C"] = _value(fit.curve, [1.0, 0.0, 0.0])
+        determined["C + P"] = _value(fit.curve, [0.0, 0.0, 1.0])
+    return determined
 
 
 def _time_at_each_number(runs: Sequence[Run]) -> Determined:
-    """Return the mean time on each number of ranks: all that too few numbers determine."""
+    """Return the mean time on each number of ranks, where these are too few for a model."""
     ranks, seconds = ranks_and_seconds(runs)
     numbers = sorted(set(ranks.tolist()))
-    means = least_squares((ranks[:, None] == numbers).astype(np.float64), seconds)
-    estimate = Estimate(means.coefficients, (residual_error(means),))
+    means = least_squares((ranks[:, None] == numbers).astype(np.float64), seconds).estimate
     return {
-        f"t({number:.0f})": _value(estimate, weights)
+        f"t({number:.0f})": _value(means, weights)
         for number, weights in zip(numbers, np.eye(len(numbers)).tolist(), strict=True)
     }
 
 
 def _value(estimate: Estimate, weights: Sequence[float]) -> tuple[float, Interval | None]:
-    return estimate.of(weights), estimate.interval(weights)
-
-
-def _curve_record(curve: Estimate) -> dict[str, Any]:
-    """Return a fitted curve: enough to draw it and its confidence band."""
-    return {
-        "terms": list(CURVE_TERMS),
-        "coefficients": curve.values.tolist(),
-        "errors": [
-            {"covariance": error.covariance.tolist(), "degrees": error.degrees}
-            for error in curve.errors
-        ],
-    }
+    return estimate.value(weights), estimate.interval(weights)
 
 
 def measured_parts(runs: Sequence[Run]) -> dict[str, dict[str, float] | None]:
     """Return the mean t1, t2 and t3 by number of ranks; None for a part without measurements."""
     parts: dict[str, dict[str, float] | None] = {}
     for name in PARTS:
-        found: dict[int, list[float]] = {}
+        times: dict[int, list[float]] = {}
         for run in runs:
             if (value := getattr(run, name)) is not None:
-                found.setdefault(run.ranks, []).append(value)
-        parts[name] = {str(n): float(np.mean(found[n])) for n in sorted(found)} or None
+                times.setdefault(run.ranks, []).append(value)
+        parts[name] = {str(n): float(np.mean(times[n])) for n in sorted(times)} or None
     return parts
 
 
@@ -160,17 +142,14 @@ def _single_rank(single: Sequence[Run]) -> dict[str, Any] | None:
 
 
 def _notes(exchange: str, fit: Fit) -> list[str]:
-    """Return what a reader of the numbers has to know, a sentence or two each."""
+    """Return notes on the numbers, a sentence or two each."""
     notes = []
     numbers = sorted({run.ranks for run in fit.runs})
     if fit.measured is not None:
-        runs = (
-            "1 single-rank run"
-            if fit.times_measured == 1
-            else (f"{fit.times_measured} single-rank runs")
-        )
+        plural = "" if fit.times_measured == 1 else "s"
         notes.append(
-            f"T is the measured compute time t1 of {runs}; C and P are fitted to the rest."
+            f"T is the measured compute time t1 of {fit.times_measured} single-rank run{plural}; "
+            "C and P are fitted to the rest."
         )
     if fit.curve is None:
         needed = 3 if is_server(exchange) and fit.measured is None else 2
@@ -188,11 +167,11 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
     if fit.borrowed and fit.parameters is not None:
         notes.append(
             f"All runs are on {numbers[0]} ranks, so P was taken from the single-rank runs too: "
-            "from what is left of them without t1."
+            "their run times less t1."
         )
     if fit.times_measured == 1:
         notes.append(
-            "T was measured once, so its error is not known, nor any interval it enters; "
+            "T was measured once, so its error and the intervals it enters are not known; "
             "repeat the single-rank run."
         )
     if fit.curve is not None and not fit.squares.degrees:

@@ -1,6 +1,7 @@
 """Figure 9 of paper 000 for our runs: how much faster training is on more ranks."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,6 +16,7 @@ from actionspan.files.figures import (
     INK,
     QUIET,
     house_style,
+    name_line,
     save_figure,
     spread_labels,
 )
@@ -22,19 +24,6 @@ from actionspan.scaling.table import EXCHANGES, SINGLE, Run
 
 Ratios = Mapping[str, Mapping[int, Sequence[float]]]
 """By exchange (`none` among them) and number of ranks, the speed ratio of each run."""
-
-Part = Callable[[Run], float]
-
-
-def whole_run(run: Run) -> float:
-    """Return all seconds of a run."""
-    return run.seconds
-
-
-def steps_alone(run: Run) -> float:
-    """Return the seconds that grow with the length of training: computing and communication."""
-    return (run.t1 or 0.0) + (run.t2 or 0.0)
-
 
 # The first six have a colour of their own, the others share that of their nearest kin.
 _COLOUR_ORDER = (
@@ -44,13 +33,15 @@ _COLOUR_ORDER = (
 _KIN_DASHES = (3.2, 1.5)
 
 
-def speed_ratios(path: Path, runs: Sequence[Run], part: Part = whole_run) -> Ratios:
+def speed_ratios(
+    path: Path, runs: Sequence[Run], part: Callable[[Run], float] = attrgetter("seconds")
+) -> Ratios:
     """Return t0/t of each run; t0 is the median time of the single-rank runs.
 
     Args:
         path: The table, for messages.
         runs: All its runs.
-        part: Which seconds of a run are compared.
+        part: Seconds of a run that are compared.
 
     Raises:
         InputError: There is no single-rank run, or no other.
@@ -78,18 +69,16 @@ def exchange_colour(exchange: str) -> str:
 
 
 def speed_panels(path: Path, runs: Sequence[Run]) -> dict[str, Ratios]:
-    """Return the ratios of whole runs and, where it was measured, of their steps alone.
+    """Return the ratios of complete runs and, where these were measured, of their steps alone.
 
-    Args:
-        path: The table, for messages.
-        runs: All its runs.
-
-    Raises:
-        InputError: See `speed_ratios`.
+    The steps are what grows with the length of training: computing and communication. Arguments
+    and errors are those of `speed_ratios`.
     """
     panels = {"whole run": speed_ratios(path, runs)}
     if all(run.t1 and run.t2 is not None for run in runs):
-        panels["steps alone (t1 + t2)"] = speed_ratios(path, runs, steps_alone)
+        panels["steps alone (t1 + t2)"] = speed_ratios(
+            path, runs, lambda run: (run.t1 or 0.0) + (run.t2 or 0.0)
+        )
     return panels
 
 
@@ -98,14 +87,10 @@ def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
 
     Args:
         path: An .svg or .png file.
-        panels: What `speed_panels` returned: ratios by the title of their panel.
+        panels: Ratios by the title of their panel.
     """
-    highest = max(
-        max(values)
-        for ratios in panels.values()
-        for at in ratios.values()
-        for values in at.values()
-    )
+    runs = (at.values() for ratios in panels.values() for at in ratios.values())
+    highest = max(max(values) for lists in runs for values in lists)
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
         figure = Figure(figsize=(1.4 + 4.6 * len(panels), 4.2), layout=layout)
@@ -143,15 +128,8 @@ def _draw_ideal(axes: Axes, last: int) -> None:
     top = axes.get_ylim()[1]
     axes.plot([1, last], [1, last], color=QUIET, linewidth=1.1, dashes=(5, 3), zorder=1)
     reach = min(last, 0.96 * top)
-    axes.annotate(
-        "ideal",
-        xy=(reach, reach),
-        xytext=(-9, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        color=QUIET,
-    )
+    place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    axes.annotate("ideal", xy=(reach, reach), xytext=(-9, 0), color=QUIET, **place)
 
 
 def _draw_exchange(
@@ -173,20 +151,11 @@ def _draw_points(
     axes: Axes, places: Sequence[float], values: Sequence[Sequence[float]], **look: Any
 ) -> None:
     """Draw the median of each list of values, with whiskers from the least to the greatest."""
-    middle = [median(of_one) for of_one in values]
-    below = [centre - min(of_one) for centre, of_one in zip(middle, values, strict=True)]
-    above = [max(of_one) - centre for centre, of_one in zip(middle, values, strict=True)]
-    axes.errorbar(
-        places,
-        middle,
-        yerr=[below, above],
-        fmt="o",
-        markersize=3.8,
-        elinewidth=1.1,
-        capsize=2.2,
-        zorder=4,
-        **look,
-    )
+    middle = [median(ratios) for ratios in values]
+    below = [centre - min(ratios) for centre, ratios in zip(middle, values, strict=True)]
+    above = [max(ratios) - centre for centre, ratios in zip(middle, values, strict=True)]
+    look |= {"fmt": "o", "markersize": 3.8, "elinewidth": 1.1, "capsize": 2.2, "zorder": 4}
+    axes.errorbar(places, middle, yerr=[below, above], **look)
 
 
 def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
@@ -194,24 +163,8 @@ def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
     top = axes.get_ylim()[1]
     heights = spread_labels({name: height for name, (_, height) in ends.items()}, 0.06 * top)
     for exchange, height in heights.items():
-        colour = exchange_colour(exchange)
-        axes.annotate(
-            exchange,
-            xy=ends[exchange],
-            xytext=(1.02, height / top),
-            textcoords="axes fraction",
-            va="center",
-            color=colour,
-            weight="bold",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.7,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 5,
-            },
-        )
+        place = (1.02, height / top)
+        name_line(axes, exchange, ends[exchange], place, exchange_colour(exchange), gap=5)
 
 
 def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:

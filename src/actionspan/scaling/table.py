@@ -11,7 +11,7 @@ from actionspan.errors import InputError, printable
 from actionspan.files.text import read_utf8
 
 SINGLE = "none"
-# Communication that grows with the ranks, and communication that all ranks share.
+# Communication that grows with the ranks, and communication that the ranks share.
 SERVER_EXCHANGES = ("ps", "ps_worker", "ps_async")
 RING_EXCHANGES = ("ring", "ps_sharded", "mpi", "gloo", "nccl", "auto", "aavg", "periodic")
 EXCHANGES = (*SERVER_EXCHANGES, *RING_EXCHANGES)
@@ -32,7 +32,7 @@ class Run:
     ranks: int
     """Ranks that computed, at least 1."""
     seconds: float
-    """The whole run, above 0."""
+    """Of the complete run, above 0."""
     t1: float | None = None
     """Seconds of forward and backward passes, if measured."""
     t2: float | None = None
@@ -44,11 +44,11 @@ class Run:
 def read_times(path: Path) -> list[Run]:
     """Read a table with the columns exchange, ranks, seconds and perhaps t1, t2, t3.
 
-    The separator is a tab, or a comma where the header has commas and no tab; other columns are
-    left alone, and a cell of t1, t2 or t3 may be empty.
+    The separator is a tab, or a comma where the header has commas and no tab. Other columns are
+    ignored, and a cell of t1, t2 or t3 may be empty.
 
     Raises:
-        InputError: The file, a column or a row is not of this kind, or there is no row.
+        InputError: A column or a row is missing or wrong.
     """
     lines = _lines(path)
     if not lines:
@@ -120,14 +120,7 @@ def _run(place: str, cells: Mapping[str, str]) -> Run:
                     f"{place}: {name} {printable(cells[name])!r} is not a number of seconds, "
                     "0 or more (leave the cell empty where it was not measured)"
                 )
-    return Run(
-        exchange=exchange,
-        ranks=ranks,
-        seconds=seconds,
-        t1=parts.get("t1"),
-        t2=parts.get("t2"),
-        t3=parts.get("t3"),
-    )
+    return Run(exchange=exchange, ranks=ranks, seconds=seconds, **parts)
 
 
 def _number(text: str) -> float:

@@ -20,12 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timings", type=Path, nargs="+", required=True, help="timing.json of each run"
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="times.tsv: exchange, ranks, repeat, seconds, t1, t2, t3 (in seconds)",
-    )
+    table = f"times.tsv: {', '.join(TIMES_COLUMNS)}; times in seconds"
+    parser.add_argument("--out", type=Path, required=True, help=table)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -36,11 +32,11 @@ def run(arguments: argparse.Namespace) -> None:
 def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
     """Read the timing.json of training runs: the rows of times.tsv, in the order given.
 
-    The repeats of one exchange on one number of ranks are numbered from 1.
+    The repeats of each exchange on each number of ranks are numbered from 1.
 
     Raises:
-        InputError: A file is not a timing, tells of a part of a run only, or of runs of another
-            length than the others.
+        InputError: A file is not a timing, is of a part of a run, or of a run of another length
+            than the others.
     """
     rows: list[TimesRow] = []
     repeats: Counter[tuple[str, int]] = Counter()
@@ -51,7 +47,7 @@ def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
         if timing["epochs"] != epochs:
             raise InputError(
                 f"{path}: a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}; "
-                "only runs of the same length stand in one table"
+                "only runs of the same length can share a table"
             )
         exchange, ranks = timing["exchange"], timing["ranks"]
         repeats[exchange, ranks] += 1
@@ -62,7 +58,7 @@ def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
 
 def _timing(path: Path) -> dict[str, Any]:
     """Read one timing.json and check it."""
-    timing: Any = read_json(path)
+    timing: dict[str, Any] = read_json(path)
     needed = ("exchange", "ranks", "epochs", "epochs_here", *_SECONDS_KEYS)
     missing = [key for key in needed if not isinstance(timing, dict) or key not in timing]
     if missing:
@@ -91,4 +87,4 @@ def _timing(path: Path) -> dict[str, Any]:
             f"{path}: only {timing['epochs_here']} of {timing['epochs']} epochs were timed, as the "
             "run was interrupted; delete its folder and run it again from the start"
         )
-    return dict(timing)
+    return timing

@@ -1,20 +1,21 @@
 """A video file's frames, decoded once, in order and never by seeking.
 
 decord decodes. Its seeking gives wrong frames in H.265 and in MPEG-4 with B-frames, and so does
-`skip_frames`, which seeks within; reading on with `next` is right. Three things it gets wrong even
-so, each seen on files made for it, are put right here:
+`skip_frames`, which seeks too; reading on with `next` is right. Even then it gets three things
+wrong, each reproduced by a file made for the tests:
 
 - it rewinds by a seek before the first frame, and in MPEG-TS that loses the first frames;
 - where fewer frames can be shown than the file has packets (an edit list trims it, or it begins in
   the middle of a group of pictures), it fills the end with stale pictures;
 - a frame whose rows are padded to 4 bytes or more a pixel comes back with that many channels.
 
-Such files, and what follows an error of decord's, are read through PyAV, which gives bitwise the
-same pictures (10-bit ones differ by rounding).
+The last is corrected. The other files, and what follows an error in decord, are read through PyAV,
+which gives bitwise the same pictures (10-bit ones differ by rounding).
 """
 
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,26 +24,23 @@ from typing import Any, NamedTuple
 
 import av
 import numpy as np
+from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.video.safe_decord import DECORD_ERRORS, decord
 
-Picture = NDArray[np.uint8]
-
-# At most so many frames, and a quarter of the file, may be lacking at the end: streams cut without
-# decoding them anew lose a few.
-FRAMES_ALLOWED_TO_LACK = 16
-
-UNSEEKABLE_FORMATS = ("mpegts",)  # decord's rewinding seek misses their first frame
+# At most this many frames, and a quarter of the file, may be missing at the end: streams that are
+# cut without decoding lose a few.
+_FRAMES_ALLOWED_TO_LACK = 16
 
 
 class Frame(NamedTuple):
     """One frame as displayed."""
 
-    picture: Callable[[], Picture]  # makes the (H, W, 3) RGB picture; free for frames not needed
+    picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB picture; frames not needed cost nothing
     seconds: float  # its time stamp, counted from the video's first frame
 
 
@@ -53,10 +51,10 @@ class Timeline:
     The stream is the one FFmpeg calls best: the largest picture that is not a cover image.
     """
 
-    seconds: NDArray[np.float64]  # (frames,) increasing from 0
+    seconds: Float64  # (frames,) increasing from 0
     step: float  # the usual time between two frames, for frames without a packet of their own
-    origin: float  # time stamp of the first frame in seconds; NaN where stamps are no use
-    headless: int  # packets before the first key frame: they give no frame
+    origin: float  # time stamp of the first frame in seconds; NaN where stamps are unusable
+    headless: int  # packets before the first key frame, which give no frame
     continuous: bool  # every packet gives one frame, and rewinding works
 
     def __len__(self) -> int:
@@ -70,18 +68,18 @@ class Timeline:
 
 
 def read_timeline(path: Path) -> Timeline:
-    """Read the time stamps of a file's frames; nothing is decoded.
+    """Read the time stamps of a file's frames without decoding them.
 
     Where time stamps are missing or repeat, frames follow each other at the stated rate.
 
     Raises:
         InputError: The file cannot be read or holds no frame.
     """
+    # Read the packets.
     stamps = array("q")
     missing, trimmed, headless, headed = 0, 0, 0, False
     try:
-        with av.open(str(path.absolute()), metadata_errors="replace") as container:
-            stream = _best_stream(path, container)
+        with _opened(path) as (container, stream):
             rate = float(stream.average_rate or stream.guessed_rate or 25)
             tick = float(stream.time_base or 1 / rate)
             for packet in container.demux(stream):
@@ -95,9 +93,14 @@ def read_timeline(path: Path) -> Timeline:
                     missing += 1
                 else:
                     stamps.append(packet.pts)
-            seekable = container.format.name not in UNSEEKABLE_FORMATS
-    except (OSError, av.FFmpegError) as error:
-        raise InputError(f"{path}: {_reason(error)}") from None
+            seekable = container.format.name != "mpegts"  # rewinding misses its first frame
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except av.FFmpegError as error:
+        raise InputError(f"{path}: not a video that FFmpeg can read: {error.strerror}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    # Put their time stamps in the order of display.
     frames = len(stamps) + missing
     if frames == 0:
         raise InputError(f"{path}: the video stream has no frame")
@@ -125,19 +128,29 @@ def read_frames(path: Path) -> Iterator[Frame]:
         for picture in _decord_pictures(path):
             yield Frame(picture, timeline.at(done))
             done += 1
-    if done < len(timeline):  # decord is no use here, or gave up early
+    if done < len(timeline):  # decord cannot read this file, or gave up early
         for stamp, picture in islice(_pyav_pictures(path, timeline), done, None):
             yield Frame(picture, timeline.at(done) if stamp is None else stamp - timeline.origin)
             done += 1
     lacking = len(timeline) - timeline.headless - done
-    if lacking > min(FRAMES_ALLOWED_TO_LACK, len(timeline) // 4):
+    if lacking > min(_FRAMES_ALLOWED_TO_LACK, len(timeline) // 4):
         raise _stopped(path, done, timeline)
 
 
-def _decord_pictures(path: Path) -> Iterator[Callable[[], Picture]]:
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """Open a file and its video stream with PyAV."""
+    with av.open(str(path.absolute()), metadata_errors="replace") as container:
+        stream: Any = container.streams.best("video")
+        if stream is None or stream.disposition & stream.disposition.attached_pic:
+            raise InputError(f"{path}: no video stream")
+        yield container, stream
+
+
+def _decord_pictures(path: Path) -> Iterator[Callable[[], UInt8]]:
     """Yield the frames decord decodes; end early, without an error, where it cannot go on."""
     try:
-        # The tolerance is a share of the frames: with this one the first stale picture is an error.
+        # The tolerance is a share of the frames: at this value the first stale picture is an error.
         reader = decord.VideoReader(str(path.absolute()), num_threads=1, fault_tol=1e-9)
         for _ in range(len(reader)):
             yield partial(_decord_picture, reader.next())
@@ -145,22 +158,21 @@ def _decord_pictures(path: Path) -> Iterator[Callable[[], Picture]]:
         return
 
 
-def _decord_picture(frame: Any) -> Picture:
-    pixels: Picture = frame.asnumpy()
+def _decord_picture(frame: Any) -> UInt8:
+    pixels: UInt8 = frame.asnumpy()
     height, width, channels = pixels.shape
-    if channels != 3:
+    if channels != 3:  # rows padded to 4 bytes or more a pixel
         pixels = pixels.reshape(height, -1)[:, : 3 * width].reshape(height, width, 3)
     return pixels
 
 
 def _pyav_pictures(
     path: Path, timeline: Timeline
-) -> Iterator[tuple[float | None, Callable[[], Picture]]]:
+) -> Iterator[tuple[float | None, Callable[[], UInt8]]]:
     """Yield the frames FFmpeg decodes through PyAV, each with its time stamp where it has one."""
     done = 0
     try:
-        with av.open(str(path.absolute()), metadata_errors="replace") as container:
-            stream = _best_stream(path, container)
+        with _opened(path) as (container, stream):
             stream.thread_type = "NONE"
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):
@@ -171,29 +183,13 @@ def _pyav_pictures(
         raise _stopped(path, done, timeline) from None
 
 
-def _pyav_picture(frame: VideoFrame) -> Picture:
+def _pyav_picture(frame: VideoFrame) -> UInt8:
     upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
     return np.ascontiguousarray(upright, dtype=np.uint8)
-
-
-def _best_stream(path: Path, container: Any) -> VideoStream:
-    stream = container.streams.best("video")
-    if stream is None or stream.disposition & stream.disposition.attached_pic:
-        raise InputError(f"{path}: no video stream")
-    assert isinstance(stream, VideoStream)
-    return stream
 
 
 def _stopped(path: Path, done: int, timeline: Timeline) -> InputError:
     return InputError(
         f"{path}: decoding stopped at frame {done} of {len(timeline)}: the file is damaged there; "
-        "get it anew or leave it out"
+        "get it again or leave it out"
     )
-
-
-def _reason(error: OSError | av.FFmpegError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, av.FFmpegError):
-        return f"not a video that FFmpeg can read: {error.strerror}"
-    return f"cannot be read: {error.strerror}"

@@ -2,18 +2,20 @@
 
 A displacement of v pixels (right and down are positive, as seen from one frame to the next) has
 the code 128 + 127 · v / bound, rounded and clamped to 1 … 255: no motion is exactly 128, +bound is
-255, −bound is 1, and one code is bound / 127 pixels. `dequantise` inverts it to within half a code.
+255, −bound is 1, and a step of one code is bound / 127 pixels.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import cv2
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
@@ -21,17 +23,14 @@ from actionspan.running.parts import map_videos, shard_videos
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings
 
-Floats = NDArray[np.float32]
-Bytes = NDArray[np.uint8]
-Estimator = Callable[[Bytes], Floats]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
+Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
 
 CODES = 127  # codes from no motion to the bound, each way
-BLOCK = 16  # snippets read and written at once
-SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
-COPIED = ("time", "frame_difference")
+_BLOCK = 16  # snippets read and written at once
+_SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
 
 
-def quantise(flow: Floats, bound: float) -> Bytes:
+def quantise(flow: Float32, bound: float) -> UInt8:
     """Code displacements in pixels as bytes; those beyond ±bound get the outermost codes."""
     codes = flow * np.float32(CODES / bound)
     np.clip(codes, -CODES, CODES, out=codes)
@@ -40,26 +39,17 @@ def quantise(flow: Floats, bound: float) -> Bytes:
     return codes.astype(np.uint8)
 
 
-def dequantise(codes: Bytes, bound: float) -> Floats:
-    """Return the displacements in pixels that bytes code, to within bound / 254."""
-    return (codes.astype(np.float32) - NO_MOTION) * np.float32(bound / CODES)
-
-
-def compute_flow(gray: Bytes, settings: FlowSettings) -> tuple[Bytes, Floats]:
-    """Estimate the flow between consecutive grey frames of snippets.
-
-    Args:
-        gray: (n, L + 1, h, w).
-        settings: The algorithm and the bound.
+def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
+    """Estimate the flow between consecutive grey frames of snippets, (n, L + 1, h, w).
 
     Returns:
         (n, 2L, h, w) bytes, x and y in turn, and (n,) the mean magnitude in pixels before coding.
 
     Raises:
-        InputError: The algorithm is not installed, its weights are no good or frames are too small.
+        InputError: The algorithm or its weights cannot be used, or the frames are too small.
     """
     count, frames, height, width = gray.shape
-    if min(height, width) < SMALLEST:
+    if min(height, width) < _SMALLEST:
         raise InputError(f"frames of {width}×{height} pixels are too small for optical flow")
     estimate = estimator(settings)
     coded = np.empty((count, 2 * (frames - 1), height, width), np.uint8)
@@ -75,55 +65,33 @@ def compute_flow(gray: Bytes, settings: FlowSettings) -> tuple[Bytes, Floats]:
 
 @lru_cache(maxsize=1)
 def estimator(settings: FlowSettings) -> Estimator:
-    """Return the algorithm; OpenCV's objects and RAFT's network are made once a process."""
+    """Return the algorithm; OpenCV's objects and RAFT's network are made once per process."""
     if settings.algorithm == "raft":
         from actionspan.video.raft import Raft  # torchvision costs seconds
 
         assert settings.weights is not None  # checked by the settings
         return Raft(settings.weights, settings.iterations, settings.device)
+    pair_flow = _pair_flow(settings)
+    return lambda gray: np.stack([pair_flow(first, second) for first, second in pairwise(gray)])
+
+
+def _pair_flow(settings: FlowSettings) -> Callable[[UInt8, UInt8], Any]:
+    """Return OpenCV's function of two frames."""
     if settings.algorithm == "farneback":
-        return _pairwise(_farneback)
-    if settings.algorithm == "tvl1":
-        return _pairwise(_tvl1())
-    presets = {
-        "ultrafast": cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST,
-        "fast": cv2.DISOPTICAL_FLOW_PRESET_FAST,
-        "medium": cv2.DISOPTICAL_FLOW_PRESET_MEDIUM,
-    }
-    dis = cv2.DISOpticalFlow.create(presets[settings.preset])
-    return _pairwise(lambda first, second: dis.calc(first, second, None))
-
-
-def _pairwise(pair_flow: Callable[[Bytes, Bytes], Floats]) -> Estimator:
-    """Apply the flow of one pair of frames to each consecutive pair."""
-    return lambda gray: np.stack(
-        [pair_flow(first, second) for first, second in zip(gray[:-1], gray[1:], strict=True)]
-    )
-
-
-def _farneback(first: Bytes, second: Bytes) -> Floats:
-    flow: Floats = cv2.calcOpticalFlowFarneback(
-        first,
-        second,
-        None,
-        pyr_scale=0.5,
-        levels=5,
-        winsize=15,
-        iterations=3,
-        poly_n=5,
-        poly_sigma=1.2,
-        flags=0,
-    )
-    return flow
-
-
-def _tvl1() -> Callable[[Bytes, Bytes], Floats]:
-    if not hasattr(cv2, "optflow"):
+        return lambda first, second: cv2.calcOpticalFlowFarneback(
+            first, second, None, pyr_scale=0.5, levels=5, winsize=15, iterations=3, poly_n=5,
+            poly_sigma=1.2, flags=0,
+        )  # fmt: skip
+    if settings.algorithm == "dis":
+        preset = getattr(cv2, f"DISOPTICAL_FLOW_PRESET_{settings.preset.upper()}")
+        solver: Any = cv2.DISOpticalFlow.create(preset)
+    elif hasattr(cv2, "optflow"):
+        solver = cv2.optflow.DualTVL1OpticalFlow.create()
+    else:
         raise InputError(
             "algorithm: tvl1 is not in this OpenCV; install the wheel that has it: "
             "pip uninstall opencv-python-headless && pip install opencv-contrib-python-headless"
         )
-    solver = cv2.optflow.DualTVL1OpticalFlow.create()
     return lambda first, second: solver.calc(first, second, None)
 
 
@@ -137,7 +105,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
         settings: The algorithm and the bound.
 
     Raises:
-        InputError: The algorithm is not installed, its weights are no good or frames are too small.
+        InputError: The algorithm or its weights cannot be used, or the frames are too small.
     """
     gray = source["gray"]
     count, frames, height, width = gray.shape
@@ -145,10 +113,10 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     planes = group.create_dataset("flow", shape=(count, *row), dtype=np.uint8, chunks=(1, *row))
     planes.attrs["bound"] = settings.bound
     magnitude = group.create_dataset("flow_magnitude", shape=(count,), dtype=np.float32)
-    for start in range(0, count, BLOCK):
-        block = slice(start, start + BLOCK)
+    for start in range(0, count, _BLOCK):
+        block = slice(start, start + _BLOCK)
         planes[block], magnitude[block] = compute_flow(gray[block], settings)
-    for name in COPIED:
+    for name in ("time", "frame_difference"):
         group[name] = source[name][:]
     group.attrs.update(source.attrs)
 
@@ -156,13 +124,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
 def flow_of_shard(
     frames: Path, out: Path, settings: FlowSettings, processes: int = 1
 ) -> dict[str, str]:
-    """Compute the flow of every video of a shard.
-
-    Args:
-        frames: The HDF5 file of the shard's frames.
-        out: The HDF5 file to write.
-        settings: The algorithm and the bound.
-        processes: How many videos at once.
+    """Compute the flow of every video of a shard from the HDF5 file of its frames.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -173,12 +135,11 @@ def flow_of_shard(
     with open_h5(frames) as file:
         names = shard_videos(file)
         made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
-        digests = [
-            digest("video flow", settings, weights_digest(settings), file[name].attrs["sha256"])
-            for name in names
-        ]
+        hashes = [file[name].attrs["sha256"] for name in names]
+    weights = weights_digest(settings)
+    digests = [digest("video flow", settings, weights, sha256) for sha256 in hashes]
     if processes == 1 or settings.algorithm in ("tvl1", "raft"):
-        estimator(settings)  # what is missing is one error, not one a video
+        estimator(settings)  # anything missing is one error, not one per video
     return map_videos(
         out,
         names,
@@ -193,7 +154,7 @@ def flow_of_shard(
 
 
 def weights_digest(settings: FlowSettings) -> str:
-    """Return what changes when the checkpoint does: its path, size and time of change."""
+    """Return a digest of RAFT's checkpoint: its path, size and time of change."""
     if settings.algorithm != "raft" or settings.weights is None:
         return ""
     try:

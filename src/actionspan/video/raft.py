@@ -2,21 +2,21 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 from torchvision.models.optical_flow import raft_small
 
+from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
+from actionspan.networks.device import choose_device
+from actionspan.networks.weights import fill, load_file
 
-MULTIPLE = 8  # the network works on a grid of every 8th pixel
-SMALLEST = 128  # pixels a side: its coarsest correlation must be 2 cells or more
+_MULTIPLE = 8  # the network works on a grid of every 8th pixel
+_SMALLEST = 128  # pixels a side: its coarsest correlation must be 2 cells or more
 
 # Names in the authors' checkpoint → names in torchvision, in this order.
-RENAMINGS = (
+_RENAMINGS = (
     (r"^module\.", ""),
     (r"^fnet\.", "feature_encoder."),
     (r"^cnet\.", "context_encoder."),
@@ -32,7 +32,7 @@ RENAMINGS = (
 
 def torchvision_name(name: str) -> str:
     """Return torchvision's name of a parameter of the authors' RAFT-small."""
-    for pattern, replacement in RENAMINGS:
+    for pattern, replacement in _RENAMINGS:
         name = re.sub(pattern, replacement, name)
     return name
 
@@ -43,28 +43,12 @@ def load_raft(weights: Path) -> torch.nn.Module:
     Raises:
         InputError: The file is missing, unsafe to load, or not a checkpoint of RAFT-small.
     """
-    wanted = "give a checkpoint of RAFT-small"
-    try:
-        content: Any = torch.load(weights, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise InputError(f"weights: {weights}: no such file; {wanted}") from None
-    except Exception as error:  # torch.load raises whatever its unpickler met
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"weights: {weights}: cannot be read: {reason}; {wanted}") from None
-    if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
-        raise InputError(f"weights: {weights}: not a table of parameters; {wanted}")
-    state = {torchvision_name(name): value for name, value in content.items()}
     network: torch.nn.Module = raft_small(weights=None, progress=False)
-    for name, value in network.state_dict().items():
-        if name not in state:
-            raise InputError(f"weights: {weights}: lacks {name}; {wanted}")
-        if state[name].shape != value.shape:
-            shape, right = tuple(state[name].shape), tuple(value.shape)
-            raise InputError(f"weights: {weights}: {name} is {shape}, not {right}; {wanted}")
-    for name in state:
-        if name not in network.state_dict():
-            raise InputError(f"weights: {weights}: has {name}, which RAFT-small lacks; {wanted}")
-    network.load_state_dict(state)
+    try:
+        state = load_file(weights, wrappers=())
+        fill(network, {torchvision_name(name): v for name, v in state.items()}, str(weights))
+    except InputError as error:
+        raise InputError(f"weights: {error}; give a checkpoint of RAFT-small") from None
     return network.eval()
 
 
@@ -72,32 +56,22 @@ class Raft:
     """Flow between consecutive grey frames; the L pairs of a snippet are one batch."""
 
     def __init__(self, weights: Path, iterations: int, device: str) -> None:
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        if device == "cuda" and not torch.cuda.is_available():
-            raise InputError("device: cuda, but torch finds none here; use auto or cpu")
-        self.device = torch.device(device)
+        self.device = choose_device(device)
         self.iterations = iterations
         self.network = load_raft(weights).to(self.device)
 
     @torch.inference_mode()
-    def __call__(self, gray: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return the flow in pixels.
-
-        Args:
-            gray: (L + 1, h, w).
-
-        Returns:
-            (L, h, w, 2) x and y.
-        """
+    def __call__(self, gray: UInt8) -> Float32:
+        """Return the flow of frames (L + 1, h, w) in pixels, x and y: (L, h, w, 2)."""
+        # Make the frames large enough, their sides multiples of 8, by repeating their borders.
         height, width = gray.shape[1:]
         frames = torch.from_numpy(gray).to(self.device, torch.float32)[:, None]  # (L + 1, 1, h, w)
         bottom, right = (
-            max(SMALLEST, -(-side // MULTIPLE) * MULTIPLE) - side for side in (height, width)
+            max(_SMALLEST, -(-side // _MULTIPLE) * _MULTIPLE) - side for side in (height, width)
         )
         padding = (right // 2, right - right // 2, bottom // 2, bottom - bottom // 2)
         frames = torch.nn.functional.pad(frames, padding, mode="replicate")
-        frames = (frames / 127.5 - 1).expand(-1, 3, -1, -1)
+        frames = (frames / 127.5 - 1).expand(-1, 3, -1, -1)  # −1 … 1, as if RGB
         flows = self.network(frames[:-1], frames[1:], num_flow_updates=self.iterations)
         flow = flows[-1][..., padding[2] :, padding[0] :][..., :height, :width]  # (L, 2, h, w)
         return np.ascontiguousarray(flow.permute(0, 2, 3, 1).cpu().numpy())

@@ -1,14 +1,14 @@
-"""decord, imported so that torch and PyAV work beside it.
+"""decord, imported so that torch and PyAV keep working.
 
-On import decord2 (3.4) makes two things visible to the whole process that belong to it alone:
+On import, decord2 (3.4) makes libraries visible to the entire process that only it needs:
 
 - every NVIDIA library installed, for its builds that decode on a GPU. libnvblas is among them; its
   BLAS takes the place of torch's, and the first convolution ends the process ("CPU Blas library
-  need to be provided", or a segmentation fault). The wheel used here needs none of them.
+  need to be provided", or a segmentation fault). The wheel used here needs no NVIDIA library.
 - its own FFmpeg, whose functions PyAV's FFmpeg then calls instead of those it was built with:
   encoding H.265 fails once torch is loaded too.
 
-So the NVIDIA libraries are hidden from it, and its own stay private.
+So the NVIDIA libraries are hidden from decord, and its own libraries stay private.
 """
 
 import ctypes
@@ -18,28 +18,23 @@ from typing import Any
 
 
 def _import_decord() -> Any:
-    known, visible = sys.modules.get("nvidia"), ctypes.RTLD_GLOBAL
-    sys.modules["nvidia"] = None  # type: ignore[assignment]  # what it looks for: not installed
+    nvidia, visible = sys.modules.get("nvidia"), ctypes.RTLD_GLOBAL
+    sys.modules["nvidia"] = None  # type: ignore[assignment]  # looks as if it were not installed
     ctypes.RTLD_GLOBAL = ctypes.RTLD_LOCAL  # type: ignore[misc]
     try:
         return importlib.import_module("decord")
     finally:
         ctypes.RTLD_GLOBAL = visible  # type: ignore[misc]
-        if known is None:
-            del sys.modules["nvidia"]
-        else:
-            sys.modules["nvidia"] = known
+        del sys.modules["nvidia"]
+        if nvidia is not None:
+            sys.modules["nvidia"] = nvidia
 
 
 decord = _import_decord()
 decord.logging.set_level(decord.logging.QUIET)
 
 _base = importlib.import_module("decord._ffi.base")
+_own = (_base.DECORDError, _base.DECORDLimitReachedError)
 # What its reader raises; StopIteration at the end, AssertionError for a file without frames.
-DECORD_ERRORS: tuple[type[Exception], ...] = (
-    _base.DECORDError,
-    _base.DECORDLimitReachedError,
-    RuntimeError,
-    AssertionError,
-    StopIteration,
-)
+DECORD_ERRORS: tuple[type[Exception], ...]
+DECORD_ERRORS = (*_own, RuntimeError, AssertionError, StopIteration)

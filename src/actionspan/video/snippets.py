@@ -1,4 +1,4 @@
-"""Snippets of a video: the centre frame in RGB, and the grey frames round it that flow needs.
+"""Snippets of a video: the centre frame in RGB, and the grey frames around it that flow needs.
 
 Snippet k covers frames S·k … S·k + S − 1 (S = `snippet_frames`) and its centre is frame
 c = S·k + S//2. A snippet exists where its centre does; a video shorter than that has one, centred
@@ -7,7 +7,7 @@ the centre frame's own time stamp, which for a constant rate is (S·k + S//2) / 
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,41 +16,28 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import UInt8
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
-from actionspan.video.decode import Frame, Picture, read_frames
+from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FrameSettings
 
-BLOCK = 16  # snippets written at once: memory does not grow with the video
+_BLOCK = 16  # snippets written at once: memory does not grow with the video
 
 
 class Snippet(NamedTuple):
     """What is kept of one snippet."""
 
-    rgb: NDArray[np.uint8]  # (H, W, 3) the centre frame
-    gray: NDArray[np.uint8]  # (L + 1, H, W) consecutive frames round it
+    rgb: UInt8  # (H, W, 3) the centre frame
+    gray: UInt8  # (L + 1, H, W) consecutive frames around it
     seconds: float  # time stamp of the centre frame
 
 
-def snippet_count(frames: int, snippet_frames: int) -> int:
-    """Return how many snippets a video of `frames` ≥ 1 frames has."""
-    return max(1, -(-(frames - snippet_frames // 2) // snippet_frames))
-
-
 def fitted_size(height: int, width: int, short_side: int) -> tuple[int, int]:
-    """Return the size a frame is reduced to: never enlarged, its aspect kept, even where reduced.
-
-    Args:
-        height: Pixels of the frame.
-        width: Pixels of the frame.
-        short_side: What the short side is reduced to.
-
-    Returns:
-        Height and width in pixels.
-    """
+    """Return the height and width a frame is reduced to: never enlarged, its aspect kept, even."""
     scale = short_side / min(height, width)
     if scale >= 1:
         return height, width
@@ -70,12 +57,12 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
     """Yield the snippets of a sequence of frames; only the frames kept are converted."""
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
-    gray: dict[int, Picture] = {}  # by frame: what a snippet not yet yielded needs
-    waiting: list[tuple[int, Picture, float]] = []  # centre frame, its picture and time
+    gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need
+    waiting: list[tuple[int, UInt8, float]] = []  # centre frame, its picture and time
     size, count, next_centre = (0, 0), 0, half
     rgb, seconds = np.zeros((0, 0, 3), np.uint8), 0.0
 
-    def snippet(centre: int, rgb: Picture, seconds: float) -> Snippet:
+    def snippet(centre: int, rgb: UInt8, seconds: float) -> Snippet:
         window = range(centre - before, centre - before + stack + 1)
         return Snippet(rgb, np.stack([gray[min(max(i, 0), count - 1)] for i in window]), seconds)
 
@@ -84,11 +71,13 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
         # Before the first centre every frame is kept: the video may end before it.
         if index >= half and (index - half + before) % length > stack:
             continue
+        # Convert the frame.
         rgb, seconds = frame.picture(), frame.seconds
         size = size if index else fitted_size(*rgb.shape[:2], settings.short_side)
         if rgb.shape[:2] != size:
             rgb = cv2.resize(rgb, size[::-1], interpolation=cv2.INTER_AREA)
         gray[index] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+        # Yield the snippets it completes, and drop the frames no longer needed.
         if index == next_centre:
             waiting.append((index, rgb, seconds))
             next_centre += length
@@ -97,19 +86,16 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
         first_needed = (waiting[0][0] if waiting else next_centre) - before
         for old in [i for i in gray if i < first_needed and index >= half]:
             del gray[old]
+    # The video's end: a video shorter than its first centre has one snippet.
     if 0 < count <= half:
         waiting.append((count - 1, rgb, seconds))
     for centre in waiting:
         yield snippet(*centre)
 
 
-def frame_differences(gray: NDArray[np.uint8]) -> float:
-    """Return the mean absolute difference of consecutive frames, 0 … 1.
-
-    Args:
-        gray: (L + 1, h, w).
-    """
-    sums = [cv2.norm(a, b, cv2.NORM_L1) for a, b in zip(gray[:-1], gray[1:], strict=True)]
+def frame_differences(gray: UInt8) -> float:
+    """Return the mean absolute difference of consecutive frames (L + 1, h, w), 0 … 1."""
+    sums = [cv2.norm(first, second, cv2.NORM_L1) for first, second in pairwise(gray)]
     return float(np.mean(sums) / (255 * gray[0].size))
 
 
@@ -125,44 +111,36 @@ def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> No
     Raises:
         InputError: The file is not a video, or its decoding breaks off.
     """
-    frames = _Counted(read_frames(video.path))
-    found = cut_snippets(frames, settings)
-    while block := list(islice(found, BLOCK)):
+    count = 0
+
+    def counted() -> Iterator[Frame]:
+        nonlocal count
+        for frame in read_frames(video.path):
+            count += 1
+            yield frame
+
+    remaining = cut_snippets(counted(), settings)
+    while block := list(islice(remaining, _BLOCK)):
         _append(group, "rgb", np.stack([snippet.rgb for snippet in block]))
         _append(group, "gray", np.stack([snippet.gray for snippet in block]))
         _append(group, "time", np.array([snippet.seconds for snippet in block]))
         differences = [frame_differences(snippet.gray) for snippet in block]
         _append(group, "frame_difference", np.array(differences, np.float32))
-    if frames.count == 0:
+    if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
     group.attrs["fps"] = video.fps
-    group.attrs["frame_count"] = frames.count
+    group.attrs["frame_count"] = count
     group.attrs["duration_seconds"] = video.duration_seconds
     group.attrs["snippet_frames"] = settings.snippet_frames
     group.attrs["sha256"] = video.sha256
 
 
-class _Counted:
-    """An iterable of frames that knows how many went by."""
-
-    def __init__(self, frames: Iterable[Frame]) -> None:
-        self.frames = frames
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Frame]:
-        for frame in self.frames:
-            self.count += 1
-            yield frame
-
-
 def _append(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
-    """Append rows to a dataset: one chunk a row of pictures, 1,024 numbers a chunk."""
+    """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
     row = block.shape[1:]
     if name not in group:
         chunks = (1 if row else 1024, *row)
-        group.create_dataset(
-            name, shape=(0, *row), maxshape=(None, *row), dtype=block.dtype, chunks=chunks
-        )
+        group.create_dataset(name, (0, *row), block.dtype, maxshape=(None, *row), chunks=chunks)
     dataset = group[name]
     dataset.resize(len(dataset) + len(block), axis=0)
     dataset[-len(block) :] = block
@@ -171,13 +149,7 @@ def _append(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
 def frames_of_shard(
     videos: list[Video], out: Path, settings: FrameSettings, processes: int = 1
 ) -> dict[str, str]:
-    """Write the snippets of the good videos of a shard.
-
-    Args:
-        videos: The shard's rows; those with an error are left out.
-        out: The HDF5 file.
-        settings: What is kept.
-        processes: How many videos at once.
+    """Write the snippets of a shard's videos, except those whose row has an error.
 
     Returns:
         The reasons of the rejected videos by video id.

@@ -114,7 +114,7 @@ def test_latin_1_loses_only_the_rows_that_hold_it(tmp_path):
         (b"\x89PNG\r\n\x1a\n\0\0", "not text"),
         (b'{"database": {', "line 1: not JSON"),
         (b'{"database": []}', 'no object "database"'),
-        (b"[1, 2]", "a JSON object is wanted, not a list"),
+        (b"[1, 2]", "not ground truth or annotations: not a JSON object"),
         (b'{"a": 1}', "neither ActivityNet annotations"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
@@ -221,7 +221,7 @@ def test_video_info_takes_the_same_row_twice_but_not_two_truths():
     record = reading.records[0]
     assert (record.seconds, record.frames, record.fps, record.subset) == (10, 300, 30, "training")
     assert reasons(reading) == [
-        ("4", "other values than row 2, which counts, has for 'a'"),
+        ("4", "values for 'a' differ from row 2, which counts"),
         ("5", "unknown subset 'odd'; known are training, validation, testing (train, val, test)"),
     ]
 

@@ -28,7 +28,7 @@ def rows_of(costs, ranks=(2, 3, 4, 5, 8), noise=0.0):
     ]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.floats(10, 1e5), st.floats(1e-10, 1e-6), st.floats(0.01, 0.3))
 def test_exact_rows_give_their_costs_back(bytes_of_alpha, beta, share):
     """As long as additions are faster than the network, as they are."""

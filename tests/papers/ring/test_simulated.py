@@ -81,7 +81,7 @@ def test_so_they_are_with_tensors_of_many_pieces(algorithm, workers, costs):
         )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.sampled_from(OURS),
     st.integers(2, 7),
@@ -156,7 +156,7 @@ def test_mpi_allreduce_folds_other_numbers_into_powers_of_two(n):
     assert seconds.max() == pytest.approx(folded + halving)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.sampled_from(ALGORITHMS),
     st.integers(1, 300),

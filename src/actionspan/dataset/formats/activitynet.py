@@ -1,7 +1,7 @@
 """ActivityNet annotations: a JSON object whose "database" has an entry for each video.
 
-It holds subset, duration in seconds, number of frames, segments and labels; no frame rate. Our own
-annotations.json is of this form.
+An entry holds subset, duration in seconds, number of frames, segments and labels, but no frame
+rate. Our own annotations.json has this form.
 """
 
 import json
@@ -24,7 +24,7 @@ from actionspan.errors import InputError, printable
 
 
 class _Repeated(dict[str, Any]):
-    """A JSON object that gives a key more than once: the first value counts, `again` says which."""
+    """A JSON object with repeated keys, named by `again`: the first value of each counts."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__()
@@ -50,11 +50,9 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record], name: str = "") -> str:
-    """Return the records in the official form; what is not known is left out.
+    """Return the records in the official form, without what is unknown.
 
-    Args:
-        records: One a video.
-        name: Of the data set, a key that the official form does not have.
+    `name`, of the data set, becomes a key that the official form does not have.
     """
     keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
     database = entries_of(records, keys)
@@ -65,20 +63,17 @@ def write(records: Sequence[Record], name: str = "") -> str:
 
 def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return an entry for each video, with what is known of `{key: attribute of a record}`."""
-    return {
-        record.video_id: {
-            **{key: value for key, name in keys.items() if (value := getattr(record, name))},
-            "annotations": [
-                {"segment": [start, end], "label": label}
-                for start, end, label in (raw.parsed() for raw in record.instances)
-            ],
-        }
-        for record in records
-    }
+    entries = {}
+    for record in records:
+        facts = {key: value for key, name in keys.items() if (value := getattr(record, name))}
+        parsed = [raw.parsed() for raw in record.instances]
+        listed = [{"segment": [start, end], "label": label} for start, end, label in parsed]
+        entries[record.video_id] = {**facts, "annotations": listed}
+    return entries
 
 
 def parse_object(file: str, text: str) -> dict[str, Any]:
-    """Parse a JSON object, noting keys that are there twice.
+    """Parse a JSON object, noting repeated keys.
 
     Raises:
         InputError: The text is not JSON, or not an object.
@@ -97,16 +92,15 @@ def parse_object(file: str, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{file}: not JSON: {error}") from None
     if not isinstance(content, dict):
-        problem = "a JSON object is wanted, not a list"
-        raise InputError(f"{file}: not ground truth or annotations: {problem}")
+        raise InputError(f"{file}: not ground truth or annotations: not a JSON object")
     return content
 
 
 def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) -> Reading:
-    """Read the entries of all videos; `prefix` stands before an id in the key path of its entry."""
+    """Read the entries of all videos; key paths are `prefix` and the id of a video."""
     reading = Reading(strict=strict)
     for video_id, entry in entries.items():
-        # people who score count instances from 1; a rejection is a key path
+        # a strict message is for people, who count from 1; a rejection has a key path
         row = f"video {video_id!r}" if strict else prefix + printable(video_id)
         problem = text_problem(video_id) if strict else id_problem(video_id)
         if problem := problem or _entry_problem(entry, strict, prefix):
@@ -138,7 +132,7 @@ def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) 
 
 
 def _entry_problem(entry: Any, strict: bool, prefix: str) -> str:
-    """Return why nothing of a video's entry is usable, or an empty text."""
+    """Return why a video's entry is not usable, or an empty text."""
     if not isinstance(entry, dict):
         return "not an object with annotations"
     if isinstance(entry, _Repeated):
@@ -149,7 +143,7 @@ def _entry_problem(entry: Any, strict: bool, prefix: str) -> str:
     if subset is None:
         return subset_problem(entry.get("subset"))
     if subset == "testing" and "annotations" not in entry:
-        return ""  # those of the test videos are secret
+        return ""  # the annotations of test videos are secret
     if isinstance(entry.get("annotations"), list):
         return ""
     if strict:

@@ -1,6 +1,7 @@
 """`anet_anno_action.json`: a JSON object with an entry for each video and nothing around them.
 
-It holds duration in seconds, number of frames, segments and labels; no subset, no frame rate.
+An entry holds duration in seconds, number of frames, segments and labels, but no subset and no
+frame rate.
 """
 
 import json
@@ -12,7 +13,7 @@ from actionspan.errors import InputError
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is JSON, ActivityNet's official form being tried before."""
+    """Return whether the text is JSON; ActivityNet's official form is tried before."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -30,6 +31,6 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record]) -> str:
-    """Return the records in this form; a duration or number of frames not known is left out."""
+    """Return the records in this form, without unknown durations and numbers of frames."""
     keys = {"duration_second": "seconds", "duration_frame": "frames"}
     return json.dumps(entries_of(records, keys), indent=1) + "\n"

@@ -11,18 +11,13 @@ from actionspan.errors import InputError, printable
 
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
-SUBSET_NAMES: dict[str, str] = {
-    **{name: name for name in SUBSETS},
-    "train": "training",
-    "val": "validation",
-    "valid": "validation",
-    "test": "testing",
-}
+_SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
+SUBSET_NAMES: dict[str, str] = {**{name: name for name in SUBSETS}, **_SHORT}
 
 
 @dataclass(kw_only=True)
 class RawInstance:
-    """One annotated segment as it stands at `row`; its values may be of any type."""
+    """An annotated segment as the file has it at `row`; its values may be of any type."""
 
     row: str = ""
     start: Any
@@ -33,7 +28,7 @@ class RawInstance:
         """Return start, end and label.
 
         Raises:
-            ValueError: One of them is not what it should be; the text says why.
+            ValueError: A value is not what it should be; the text says why.
         """
         start, end = to_number(self.start), to_number(self.end)
         if start is None or end is None:
@@ -49,9 +44,9 @@ class RawInstance:
 
 @dataclass(kw_only=True)
 class Record:
-    """What one annotation file says of one video; `row` is where it is first named.
+    """What an annotation file says about a video; `row` is where it is first named.
 
-    `subset` is empty and `seconds`, `frames` and `fps` are 0 where the file does not say.
+    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say.
     """
 
     file: str = ""
@@ -66,9 +61,9 @@ class Record:
 
 @dataclass(kw_only=True)
 class Reading:
-    """The records of an annotation file and what of it was not usable.
+    """The records of an annotation file, and its unusable rows.
 
-    A `strict` reading has no rejections: it stops at the first.
+    A `strict` reading has no rejections: it stops at the first bad row.
     """
 
     records: list[Record] = field(default_factory=list)
@@ -77,7 +72,7 @@ class Reading:
     form: str = ""
 
     def reject(self, file: str, row: str, reason: str) -> None:
-        """Note one line of bad input.
+        """Note a line of bad input.
 
         Raises:
             InputError: The reading is strict.
@@ -108,9 +103,9 @@ def text_problem(text: str) -> str:
 
 
 def subset_name(text: object, strict: bool = False) -> str | None:
-    """Return training, validation or testing, and empty text where no subset is given.
+    """Return training, validation or testing, or empty text if no subset is given.
 
-    Any other name is None, or stands as it is if `strict`.
+    Any other name becomes None, or if `strict` stays as it is.
     """
     if text is None or text == "":
         return ""
@@ -127,7 +122,7 @@ def to_number(value: object) -> float | None:
     """Return a finite number given as a number or as text, None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, str) and "_" in value:
+    if isinstance(value, str) and "_" in value:  # float() takes 1_000
         return None
     try:
         number = float(value)
@@ -137,7 +132,7 @@ def to_number(value: object) -> float | None:
 
 
 def positive(value: object) -> float:
-    """Return a positive number, 0 where the value is none."""
+    """Return a positive number, 0 for any other value."""
     number = to_number(value)
     return number if number is not None and number > 0 else 0.0
 
@@ -149,7 +144,7 @@ def quoted(value: object, longest: int = 60) -> str:
 
 
 def possible_names(video_id: str, suffixes: Iterable[str]) -> list[str]:
-    """Return the names that the file's stem may have for an annotation's video id, best first.
+    """Return the stems that the file of an annotated video may have, most likely first.
 
     Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and may
     be composed differently (Unicode NFC) from names that macOS wrote.

@@ -1,4 +1,4 @@
-"""The forms by name, and the door through which every annotation file is read."""
+"""The forms by name, and the function that reads every annotation file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,18 +42,18 @@ def read_annotation_file(
     keep_ambiguous: bool = True,
     strict: bool = False,
 ) -> Reading:
-    """Read one annotation file (for THUMOS14 also a folder of `<Class>_val.txt` files).
+    """Read an annotation file (for THUMOS14 also a folder of `<Class>_val.txt` files).
 
     Args:
         path: The file.
-        form: Its form, one of `FORMAT_NAMES`; `auto` takes the first that its content looks like.
-        keep_ambiguous: Whether THUMOS14's class "Ambiguous" counts as instances.
-        strict: Whether the first row that cannot be read stops, as scoring wants; otherwise such
-            rows are rejections. A strict reading takes subsets of any name, and from JSON any id.
+        form: Its form, by name; `auto` takes the first form that its content looks like.
+        keep_ambiguous: Whether instances of THUMOS14's class "Ambiguous" count.
+        strict: Whether a bad row is an error, as scoring wants, or a rejection. A strict reading
+            takes subsets of any name, and from JSON any id.
 
     Raises:
-        InputError: Nothing in the file is usable: it is missing, empty, not text, not JSON, or of
-            no known form; or, if `strict`, a row cannot be read.
+        InputError: The file is missing, empty, not text, not JSON, or of no known form; or, if
+            `strict`, a row is bad.
     """
     if path.is_dir():
         if form not in ("auto", "thumos14"):
@@ -76,9 +76,9 @@ def read_annotation_file(
 
 
 def read_text(path: Path) -> str:
-    """Read text as UTF-8, or UTF-16 where a byte order mark says so.
+    """Read text as UTF-8, or UTF-16 with a byte order mark.
 
-    Bytes that are not UTF-8 become lone surrogates, so that only the rows which hold them are lost.
+    Bytes that are not UTF-8 become lone surrogates, so that only their rows are lost.
 
     Raises:
         InputError: The file is missing, or is binary.

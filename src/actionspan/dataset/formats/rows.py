@@ -1,7 +1,7 @@
-"""Rows of tables: the separator, the names of the columns, and a row put to its video's record.
+"""Rows of tables: the separator, the names of the columns, and the records of the rows' videos.
 
-A header line names the columns in any order; without one they are video, start, end, label and,
-if wanted, subset. The separator is a tab, a comma or a semicolon. A row that names only a video
+A header line names the columns in any order; without a header they are video, start, end, label
+and optionally subset. The separator is a tab, a comma or a semicolon. A row that names only a video
 (and a subset) says that the video holds no instance.
 """
 
@@ -36,36 +36,35 @@ COLUMNS = {
 
 @dataclass(kw_only=True)
 class Line:
-    """One line of a table: its number and the values by our names of the columns."""
+    """A line of a table: its number, and its values by our names of the columns."""
 
     row: str
     values: dict[str, str]
 
 
 def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
-    """Read what is known of videos without their files: `video_info_new.csv` or a like table.
+    """Read facts about videos from a table such as `video_info_new.csv`.
 
     The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
-    may be there more than once if its rows say the same.
+    may have several rows if they say the same.
 
     Raises:
         InputError: The header line names no column of videos.
     """
     reading = Reading(strict=strict)
     records: dict[str, Record] = {}
-    said: dict[str, dict[str, str]] = {}
+    first: dict[str, dict[str, str]] = {}
     no_instance = {"start": "", "end": "", "label": ""}
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
-        values = {
-            key: line.values.get(key, "") for key in ("video", "subset", "seconds", "frames", "fps")
-        }
+        facts = ("video", "subset", "seconds", "frames", "fps")
+        values = {key: line.values.get(key, "") for key in facts}
         if video_id not in records:
-            said[video_id] = values
+            first[video_id] = values
             _add(file, Line(row=line.row, values=values | no_instance), records, reading)
-        elif said[video_id] != values:
-            reason = f"other values than row {records[video_id].row}, which counts, has for"
-            reading.reject(file, line.row, f"{reason} {quoted(video_id, 100)}")
+        elif first[video_id] != values:
+            reason = f"values for {quoted(video_id, 100)} differ from row {records[video_id].row}"
+            reading.reject(file, line.row, f"{reason}, which counts")
     reading.records = list(records.values())
     return reading
 
@@ -79,7 +78,7 @@ def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
 
 
 def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a table; lines that cannot be split right are rejected."""
+    """Yield the lines of a table; reject lines that cannot be split into its columns."""
     lines = text.splitlines() if "\n" not in text else text.split("\n")
     first = next((line for line in lines if line.strip()), "")
     separator = next((mark for mark in "\t;" if mark in first), ",")
@@ -123,16 +122,16 @@ def _columns(
             columns[place] = ours
     missing = [name for name in needed if name not in columns]
     if missing:
-        found = ", ".join(quoted(cell, 20) for cell in cells[:8])
+        given = ", ".join(quoted(cell, 20) for cell in cells[:8])
         raise InputError(
             f"{file}: row {number}: no column {missing[0]}: the first line must name"
-            f" {', '.join(needed)}, not {found}"
+            f" {', '.join(needed)}, not {given}"
         )
     return columns, True
 
 
 def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:
-    """Add one line to the record of its video."""
+    """Add a line to the record of its video."""
     video_id = line.values["video"]
     subset = subset_name(line.values.get("subset"), reading.strict)
     problem = id_problem(video_id)
@@ -140,8 +139,8 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
         problem = subset_problem(line.values["subset"])
     record = records.get(video_id)
     if not problem and record and subset and record.subset not in ("", subset):
-        problem = f"subset {subset}, but earlier rows put '{printable(video_id)}' in "
-        problem += record.subset
+        video = printable(video_id)
+        problem = f"subset {subset}, but earlier rows put '{video}' in {record.subset}"
     if problem:
         reading.reject(file, line.row, problem)
         return

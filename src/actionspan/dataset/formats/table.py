@@ -1,7 +1,7 @@
-"""Plain CSV or TSV with the columns video, start, end, label and, if wanted, subset.
+"""Plain CSV or TSV with the columns video, start, end, label and optionally subset.
 
-It may have columns for duration in seconds, frames and frames a second too, and so holds all that
-a record does. An id or a label cannot begin or end with a space.
+With columns for duration in seconds, frames and frames per second it holds all that a record does.
+An id or a label cannot start or end with a space.
 """
 
 import csv
@@ -15,19 +15,19 @@ NEEDED = ("video", "start", "end", "label")
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is not JSON: a table of the other forms is tried before."""
+    """Return whether the text is not JSON; the tables of other forms are tried before."""
     return text.lstrip()[:1] not in ("{", "[")
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read a table, a row an instance."""
+    """Read a table with a row for each instance."""
     reading = Reading(strict=strict)
     add_lines(file, read_lines(file, text, NEEDED, reading), reading)
     return reading
 
 
 def write(records: Sequence[Record]) -> str:
-    """Return the records as CSV, with a column for whatever is known of any video."""
+    """Return the records as CSV, with a column for each fact known about any video."""
     names = {"subset": "subset", "seconds": "duration", "frames": "frames", "fps": "fps"}
     known = [name for name in names if any(getattr(record, name) for record in records)]
     text = io.StringIO()

@@ -1,11 +1,11 @@
 """THUMOS14: both forms of its CSV, and its folder of text files.
 
 Its validation set, which everyone trains on, becomes our training subset, and its test set our
-validation subset; a video's id says which, and videos of other names have no subset. "Ambiguous"
-marks actions that annotators were not sure of; they are part of the ground truth in the published
+validation subset; the video's id says which, and other ids have no subset. "Ambiguous" marks
+actions that annotators were not sure of. They are part of the ground truth in the published
 proposal scores, so they are kept by default.
 
-Written is the form of thumos14_test_groundtruth.csv. It holds duration, frames, frame rate and
+We write the form of thumos14_test_groundtruth.csv. It holds duration, frames, frame rate and
 segments; a class of THUMOS14 by its number, any other by its name.
 """
 
@@ -29,13 +29,13 @@ HEADER = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-f
 
 
 def sniff(text: str) -> bool:
-    """Return whether the first line names the columns of one of the CSV forms."""
+    """Return whether the first line names the columns of a CSV form."""
     header = text.split("\n", 1)[0].lower()
     return "startframe" in header or "label-idx" in header
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read one of the CSV forms."""
+    """Read a CSV form."""
     reading = Reading(strict=strict)
     lines = read_lines(file, text, ("video", "start", "end", "label"), reading)
     add_lines(file, (_named(line) for line in lines), reading)
@@ -51,7 +51,7 @@ def read_folder(files: Mapping[Path, str], strict: bool = False) -> Reading:
 
 
 def drop_ambiguous(reading: Reading) -> None:
-    """Leave out the instances of the class "Ambiguous", and the videos that have no other."""
+    """Leave out the instances of the class "Ambiguous", and the videos that have no others."""
     kept = []
     for record in reading.records:
         sure = [raw for raw in record.instances if raw.label != AMBIGUOUS]
@@ -70,9 +70,9 @@ def write(records: Sequence[Record]) -> str:
         InputError: A label is a number that stands for a class of THUMOS14.
     """
     numbers = {name: number for number, name in NUMBERS.items()}
-    text = io.StringIO(HEADER + "\n")
-    text.seek(0, io.SEEK_END)
+    text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
+    table.writerow(HEADER.split(","))
     for record in records:
         facts = [record.seconds or "", record.fps or "", record.frames or ""]
         if not record.instances:
@@ -90,7 +90,7 @@ def write(records: Sequence[Record]) -> str:
 
 
 def _named(line: Line) -> Line:
-    """Give a line the subset that its video's id says, and the name of its class."""
+    """Give a line the subset of its video, by the id, and the name of its class."""
     video_id, label = line.values["video"], line.values["label"]
     subset = "training" if video_id.startswith("video_validation_") else ""
     line.values["subset"] = "validation" if video_id.startswith("video_test_") else subset

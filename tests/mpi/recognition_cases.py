@@ -1,0 +1,65 @@
+"""Run by mpirun: trains classifiers on the first 2, 3, … ranks of one job, case after case.
+
+The only word is a JSON file with a list of cases; see `Case`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, TypedDict
+
+from actionspan.parallel.launch import world
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.recognition.clip_store import Stream
+from actionspan.recognition.settings import PARTS
+from actionspan.recognition.training import train
+from mpi.ranks import first_ranks, sleep_until_all_are_here
+from recognition.learning import tiny
+
+
+class Case(TypedDict):
+    """A training: of which clips, on how many ranks, with which settings."""
+
+    clips: str
+    out: str
+    ranks: int
+    learners: int
+    exchange: ExchangeName
+    stream: Stream
+    rgb_model: str | None
+    settings: dict[str, Any]
+
+
+def run(case: Case, comm: Any) -> None:
+    """Train on all ranks of a communicator; None: all learners are in this process."""
+    settings = tiny(**{**case["settings"], "aavg": tuple(case["settings"].get("aavg", PARTS))})
+    parallel = ParallelSettings(
+        averaging_steps=settings.averaging_steps, average_state=settings.is_on("average_state")
+    )
+    train(
+        [Path(case["clips"])],
+        case["stream"],
+        settings,
+        Path(case["out"]),
+        rgb_model=Path(case["rgb_model"]) if case["rgb_model"] else None,
+        exchange=case["exchange"],
+        learners=case["learners"],
+        parallel=parallel,
+        comm=comm,
+    )
+
+
+def main() -> None:
+    """Run all cases; ranks beyond a case's wait for the next."""
+    everyone = world()
+    rank, size = everyone.Get_rank(), everyone.Get_size()
+    comms = first_ranks(everyone)
+    for case in json.loads(Path(sys.argv[1]).read_text()):
+        assert case["ranks"] <= size
+        if rank < case["ranks"]:
+            run(case, comms[case["ranks"]])
+        sleep_until_all_are_here(everyone)
+
+
+if __name__ == "__main__":
+    main()
