@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from actionspan.papers.ring.simulated import Costs, Floats
+from actionspan.arrays import Float64
+from actionspan.papers.ring.simulated import Costs
 from actionspan.papers.ring.simulated_rounds import simulated_seconds
 
 FITTED_RANKS = 4
@@ -26,24 +27,20 @@ class Row(NamedTuple):
     seconds: float  # until the last rank was done
 
 
-def calibrate(rows: Iterable[Row], burst: float = 0.0, most_ranks: int = FITTED_RANKS) -> Costs:
-    """Fit costs to measurements on few ranks: the least sum of squared relative errors.
+def calibrate(rows: Iterable[Row], burst: float = 0.0) -> Costs:
+    """Fit costs to rows on up to `FITTED_RANKS` ranks: the least sum of squared relative errors.
 
     Errors are logarithms of simulated / measured, so that half and double weigh alike. Simulated
     seconds are piecewise linear in the costs: each step solves a linear problem for costs that are
-    not negative, and is halved while it increases the sum.
-
-    Args:
-        rows: Measurements; those on more than `most_ranks` ranks are ignored.
-        burst: Bytes that the links let through at once, known for rate-limited links.
-        most_ranks: The largest number of ranks to fit to.
+    not negative, and is halved while it increases the sum. `burst` is the bytes that the links let
+    through at once, known for rate-limited links.
 
     Raises:
         ValueError: Fewer than three rows to fit, or seconds that are not above 0.
     """
-    fitted = [row for row in rows if row.ranks <= most_ranks]
+    fitted = [row for row in rows if row.ranks <= FITTED_RANKS]
     if len(fitted) < 3:
-        raise ValueError(f"{len(fitted)} rows on {most_ranks} ranks or fewer: at least 3")
+        raise ValueError(f"{len(fitted)} rows on {FITTED_RANKS} ranks or fewer: at least 3")
     if any(not row.seconds > 0 for row in fitted):
         raise ValueError("measured seconds must be above 0")
     fit = _Fit(fitted, np.array([row.seconds for row in fitted]), burst)
@@ -61,11 +58,9 @@ def calibrate(rows: Iterable[Row], burst: float = 0.0, most_ranks: int = FITTED_
     return fit.costs(values)
 
 
-def errors(
-    rows: Iterable[Row], costs: Costs, least_ranks: int = FITTED_RANKS + 1
-) -> list[tuple[Row, float]]:
-    """Return the rows on ranks that were not fitted, each with simulated / measured - 1."""
-    kept = [row for row in rows if row.ranks >= least_ranks]
+def errors(rows: Iterable[Row], costs: Costs) -> list[tuple[Row, float]]:
+    """Return the rows on more ranks than were fitted, each with simulated / measured - 1."""
+    kept = [row for row in rows if row.ranks > FITTED_RANKS]
     return [(row, _predicted(row, costs) / row.seconds - 1) for row in kept]
 
 
@@ -78,25 +73,25 @@ class _Fit:
     """Measured rows, compared with simulations by three values: alpha, beta, gamma."""
 
     rows: Sequence[Row]
-    seconds: Floats  # measured
+    seconds: Float64  # measured
     burst: float
 
-    def costs(self, values: Floats) -> Costs:
+    def costs(self, values: Float64) -> Costs:
         alpha, beta, gamma = (float(value) for value in values)
         return Costs(alpha, beta, gamma, self.burst)
 
-    def simulated(self, values: Floats) -> Floats:
+    def simulated(self, values: Float64) -> Float64:
         """Return the simulated seconds of the rows."""
         return np.array([_predicted(row, self.costs(values)) for row in self.rows])
 
-    def error(self, values: Floats) -> float:
+    def error(self, values: Float64) -> float:
         """Return the sum of squared errors, infinite where a row would take no time."""
         simulated = self.simulated(values)
         if not (simulated > 0).all():
             return math.inf
         return float(np.square(np.log(simulated / self.seconds)).sum())
 
-    def slopes(self, values: Floats) -> Floats:
+    def slopes(self, values: Float64) -> Float64:
         """Return (rows, 3) derivatives of the simulated seconds by each value.
 
         The seconds are linear nearby: a small step up gives the slope, and slopes times values the
@@ -106,14 +101,12 @@ class _Fit:
         least = 1e-3 * values[1] * np.array([_START_BYTES[0], 1.0, _START_ADDITIONS])
         changes = 1e-6 * np.maximum(np.maximum(values, least), 1e-12 * values.max())
         shifted = [self.simulated(values + change) for change in np.diag(changes)]
-        slopes: Floats = (np.array(shifted) - base).T / changes
+        slopes: Float64 = (np.array(shifted) - base).T / changes
         return slopes
 
-    def start(self) -> Floats:
+    def start(self) -> Float64:
         """Return the best of several starting points, with additions faster than messages."""
-        starts = []
-        for bytes_of_alpha in _START_BYTES:
-            values = np.array([bytes_of_alpha, 1.0, _START_ADDITIONS])
-            values *= math.exp(np.log(self.seconds / self.simulated(values)).mean())
-            starts.append(values)
+        shapes = [np.array([size, 1.0, _START_ADDITIONS]) for size in _START_BYTES]
+        scales = [np.log(self.seconds / self.simulated(shape)).mean() for shape in shapes]
+        starts = [shape * math.exp(scale) for shape, scale in zip(shapes, scales, strict=True)]
         return min(starts, key=self.error)

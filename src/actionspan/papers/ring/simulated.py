@@ -11,17 +11,17 @@ threads happen to run.
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.overrides import TorchFunctionMode
 
+from actionspan.arrays import Float64
+
 Result = TypeVar("Result")
-Floats = npt.NDArray[np.float64]
 
 ADDITIONS = (torch.add, torch.Tensor.add, torch.Tensor.add_)
 
@@ -207,13 +207,7 @@ class _TimedAdditions(TorchFunctionMode):
         super().__init__()
         self.comm = comm
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if func in ADDITIONS:
             self.comm.seconds += result.nbytes * self.comm.network.costs.gamma
@@ -227,7 +221,7 @@ def run_simulated(
     beta: float,
     gamma: float = 0.0,
     burst: float = 0.0,
-) -> tuple[list[Result], Floats]:
+) -> tuple[list[Result], Float64]:
     """Run a function on n ranks, some dozens at most, that talk over a simulated network.
 
     Each rank is a thread that calls it with its communicator. The other arguments are `Costs`.

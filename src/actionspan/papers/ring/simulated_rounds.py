@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from actionspan.papers.ring.simulated import Costs, Floats, Port
+from actionspan.arrays import Float64
+from actionspan.papers.ring.simulated import Costs, Port
 from actionspan.parallel import rounds
 from actionspan.parallel.transfer import IN_FLIGHT, PIECE_BYTES
 
@@ -22,7 +23,7 @@ SERIES = 8
 ITEM_BYTES = 4  # float32
 
 
-def simulated_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Floats:
+def simulated_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Float64:
     """Return how long one all-reduce of float32 tensors takes each rank.
 
     Where ports let bursts through it is the last of `SERIES` with barriers between them, as in a
@@ -66,7 +67,7 @@ class _Clocks:
             self.now = np.full_like(self.now, self.start)
             yield
 
-    def exchange(self, send: Floats, source: Any, receive: Floats, *, add: bool) -> None:
+    def exchange(self, send: Float64, source: Any, receive: Float64, *, add: bool) -> None:
         """Do what `Transfer.exchange` does.
 
         Args:
@@ -76,8 +77,8 @@ class _Clocks:
             add: Whether received values are added.
         """
         pieces = int(-(-send.max() // self.piece))
-        sent: list[Floats] = []
-        received: list[tuple[Floats, Floats]] = []
+        sent: list[Float64] = []
+        received: list[tuple[Float64, Float64]] = []
         for number in range(pieces + IN_FLIGHT if pieces else 0):
             # complete the pieces that were started IN_FLIGHT turns ago
             if number >= IN_FLIGHT:
@@ -101,7 +102,7 @@ class _Clocks:
                 received.append((np.where(comes, passed, -np.inf), incoming))
 
 
-def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Floats:
+def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Float64:
     """Return each rank's seconds in the ring or with sharded servers.
 
     Where a number divides both the values and the ranks, block sizes repeat that many times round
@@ -133,7 +134,7 @@ def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs)
     return np.tile(clocks.now - clocks.start, workers // period)
 
 
-def _central_seconds(workers: int, tensor_bytes: int, costs: Costs, own_rank: bool) -> Floats:
+def _central_seconds(workers: int, tensor_bytes: int, costs: Costs, own_rank: bool) -> Float64:
     """Return the seconds of the server, then of each worker that is not the server.
 
     Workers send at once, and their tensors queue at the server's port, which takes them one after
@@ -182,7 +183,7 @@ class _Bucket:
     def __init__(self, store: float, ports: int = 1) -> None:
         self.store, self.owed = store, np.full(ports, -store)
 
-    def send(self, now: float, lengths: Floats) -> tuple[Floats, Floats]:
+    def send(self, now: float, lengths: Float64) -> tuple[Float64, Float64]:
         """Return when the first and last bytes of messages leave the one port.
 
         All are given to it at `now`; they occupy it for `lengths`, (messages,) seconds.
@@ -191,7 +192,7 @@ class _Bucket:
         last = self.receive(given, given, lengths)
         return np.concatenate([[now], last[:-1]]), last
 
-    def receive(self, first: Floats, last: Floats, lengths: Floats) -> Floats:
+    def receive(self, first: Float64, last: Float64, lengths: Float64) -> Float64:
         """Return when messages have passed.
 
         Args:
@@ -206,7 +207,7 @@ class _Bucket:
         return np.maximum.accumulate(np.maximum(last, owed), axis=0)
 
 
-def _library_seconds(workers: int, tensor_bytes: int, costs: Costs) -> Floats:
+def _library_seconds(workers: int, tensor_bytes: int, costs: Costs) -> Float64:
     """Return each rank's seconds in MPI_Allreduce by its published algorithms.
 
     Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
