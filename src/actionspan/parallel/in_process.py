@@ -8,11 +8,11 @@ from torch import nn
 
 from actionspan.parallel.averager import Averager
 from actionspan.parallel.averaging import Learner, average, ring_sum
-from actionspan.parallel.member import AloneReplica, share, timed
+from actionspan.parallel.member import Replica, share, timed
 from actionspan.parallel.settings import ParallelSettings
 
 
-class InProcessAveraging(Averager, AloneReplica):
+class InProcessAveraging(Averager, Replica):
     """P learners in this process, with the same bits as P ranks of `ModelAveraging`.
 
         averaging = InProcessAveraging(models, optimisers, settings)
@@ -50,6 +50,10 @@ class InProcessAveraging(Averager, AloneReplica):
         self.workers = len(self.learners)
         for model in models[1:]:
             model.load_state_dict(models[0].state_dict())
+
+    def share(self, count: int) -> slice:
+        """Return all rows of a batch: all learners are in this process."""
+        return slice(0, count)
 
     def shares(self, count: int) -> list[slice]:
         """Return each learner's rows of a batch of `count`; perhaps none."""

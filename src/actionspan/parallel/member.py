@@ -1,4 +1,4 @@
-"""What replicas have in common, and the replica of a single process."""
+"""A rank's part in training: on its own, and what all exchanges have in common."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -41,62 +41,77 @@ def timed(seconds: dict[str, float], *parts: str) -> Iterator[None]:
         seconds[part] += taken
 
 
-class Alike:
-    """A replica that shares all its state with the others after `synchronise`."""
+class Replica:
+    """One rank's part in training a model; this class is that of a single process.
 
-    sums_gradients = True
-
-    def __init__(self) -> None:
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
-
-    def first_buffers(self) -> AbstractContextManager[None]:
-        """Do nothing: all ranks have them."""
-        return nullcontext()
-
-    def own_state(self) -> Any:
-        """Return None: there is no such state."""
-        return None
-
-    def restore_own(self, state: Any) -> None:
-        """Do nothing: there is no such state."""
-
-
-class AloneReplica(Alike):
-    """A replica without others: a step is the optimiser's."""
+    Attributes:
+        rank: This process's number; rank 0 holds all that a checkpoint needs.
+        size: Number of processes.
+        worker: This rank's number among the workers; None: it only serves.
+        workers: Number of workers, which share each batch.
+        sums_gradients: Whether the workers' gradients are added up, so that each computes its part
+            of the batch's loss. Workers that average models compute the loss of their own rows, as
+            if there were no others.
+        seconds: Where the time went: `exchange`, waiting for others (t2 of paper 000), in steps and
+            between them; `communication`, all of the gradient exchanges (more, where they overlap
+            with backward); and `update`, the optimiser.
+    """
 
     rank, size = 0, 1
     worker: int | None = 0
     workers = 1
+    sums_gradients = True
 
     def __init__(self, optimiser: torch.optim.Optimizer) -> None:
-        super().__init__()
         self.optimiser = optimiser
+        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
 
     def share(self, count: int) -> slice:
-        """Return all rows."""
-        return slice(0, count)
+        """Return this rank's rows of a batch of `count`; perhaps none."""
+        return share(count, self.worker, self.workers)
 
     def step(self) -> None:
-        """Update the model."""
+        """Exchange gradients and update the model, or update it and exchange models."""
         with timed(self.seconds, "update"):
             self.optimiser.step()
 
     def synchronise(self) -> None:
-        """Do nothing: there are no others."""
+        """Give all ranks the same parameters and buffers.
+
+        Buffers, such as the running means of batch norm, are those of the first worker. Workers
+        that average models average them too, or keep their own (`first_buffers`).
+        """
+
+    def first_buffers(self) -> AbstractContextManager[None]:
+        """Give the model the first worker's buffers in a block, e.g. in validation.
+
+        All ranks enter it after `synchronise`; where buffers are alike, it does nothing.
+        """
+        return nullcontext()
+
+    def own_state(self) -> Any:
+        """Return, on rank 0, what ranks do not share after `synchronise`; None if there is nothing.
+
+        A checkpoint needs it in addition to rank 0's model and optimiser. All ranks call it.
+        """
+        return None
+
+    def restore_own(self, state: Any) -> None:
+        """Go back to an `own_state`; all ranks call it, and rank 0's state counts."""
 
     def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the value of the only rank."""
+        """Return the (small) values of all ranks, in rank order; `what` names them in messages."""
         return [value]
 
     def report(self) -> dict[str, Any]:
-        """Return nothing."""
+        """Return the exchange's figures other than seconds, such as bytes sent."""
         return {}
 
     def close(self) -> None:
-        """Do nothing."""
+        """End threads and hooks; every rank calls it."""
 
 
-class Member(Alike):
+class Member(Replica):
     """What a replica among several has, whatever its exchange; arguments as in `make_replica`.
 
     Raises:
@@ -113,9 +128,9 @@ class Member(Alike):
         settings: ParallelSettings,
         name: ExchangeName | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(optimiser)
         self.name = name or self.name
-        self.model, self.optimiser, self.settings = model, optimiser, settings
+        self.model, self.settings = model, settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         servers = int(self.name in SERVED)
         self.worker = self.rank - servers if self.rank >= servers else None
@@ -132,10 +147,6 @@ class Member(Alike):
 
     def _start(self) -> None:
         """Make what the exchange needs besides; all ranks come to it."""
-
-    def share(self, count: int) -> slice:
-        """Return this rank's rows of a batch of `count`."""
-        return share(count, self.worker, self.workers)
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""

@@ -15,9 +15,8 @@ The training loop is the same whatever the exchange:
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -27,72 +26,10 @@ from actionspan.parallel.buckets import GradientBuckets
 from actionspan.parallel.communicator import PHASES, Communicator, tag_of
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.exchange import make_exchange
-from actionspan.parallel.member import AloneReplica, Member, broadcast, timed
+from actionspan.parallel.member import Member, Replica, broadcast, timed
 from actionspan.parallel.model_averaging import ModelAveraging
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.torch_averaging import PeriodicAveraging
-
-
-class Replica(Protocol):
-    """One rank's part in training a model.
-
-    Attributes:
-        rank: This process's number; rank 0 holds all that a checkpoint needs.
-        size: Number of processes.
-        worker: This rank's number among the workers; None: it only serves.
-        workers: Number of workers, which share each batch.
-        sums_gradients: Whether the workers' gradients are added up, so that each computes its part
-            of the batch's loss. Workers that average models compute the loss of their own rows, as
-            if there were no others.
-        seconds: Where the time went: `exchange`, waiting for others (t2 of paper 000), in steps and
-            between them; `communication`, all of the gradient exchanges (more, where they overlap
-            with backward); and `update`, the optimiser.
-    """
-
-    rank: int
-    size: int
-    worker: int | None
-    workers: int
-    sums_gradients: bool
-    optimiser: torch.optim.Optimizer
-    seconds: dict[str, float]
-
-    def share(self, count: int) -> slice:
-        """Return this rank's rows of a batch of `count`; perhaps none."""
-
-    def step(self) -> None:
-        """Exchange gradients and update the model, or update it and exchange models."""
-
-    def synchronise(self) -> None:
-        """Give all ranks the same parameters and buffers.
-
-        Buffers, such as the running means of batch norm, are those of the first worker. Workers
-        that average models average them too, or keep their own (`first_buffers`).
-        """
-
-    def first_buffers(self) -> AbstractContextManager[None]:
-        """Give the model the first worker's buffers in a block, e.g. in validation.
-
-        All ranks enter it after `synchronise`; where buffers are alike, it does nothing.
-        """
-
-    def own_state(self) -> Any:
-        """Return, on rank 0, what ranks do not share after `synchronise`; None if there is nothing.
-
-        A checkpoint needs it in addition to rank 0's model and optimiser. All ranks call it.
-        """
-
-    def restore_own(self, state: Any) -> None:
-        """Go back to an `own_state`; all ranks call it, and rank 0's state counts."""
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the (small) values of all ranks, in rank order; `what` names them in messages."""
-
-    def report(self) -> dict[str, Any]:
-        """Return the exchange's figures other than seconds, such as bytes sent."""
-
-    def close(self) -> None:
-        """End threads and hooks; every rank calls it."""
 
 
 class SynchronousReplica(Member):
@@ -239,6 +176,6 @@ def make_replica(
     if any(id(each) not in own for group in optimiser.param_groups for each in group["params"]):
         raise ValueError("the optimiser has a parameter that does not belong to the model")
     if name == "none":
-        return AloneReplica(optimiser)
+        return Replica(optimiser)
     assert comm is not None
     return _MEMBERS.get(name, SynchronousReplica)(comm, model, optimiser, settings, name)
