@@ -58,8 +58,8 @@ def ring_sum(tensors: Sequence[Tensor]) -> None:
 def average(learners: Sequence[Learner], total: Total, count: int, whole_state: bool) -> None:
     """Give all learners the mean of their parameters, and of their remaining state if asked.
 
-    Averaged are the parameters that the optimiser may change. With `whole_state` (the paper's
-    customised optimiser) also
+    `learners` are those at hand of P = `count`; `total` sums over all. Averaged are the parameters
+    that the optimiser may change. With `whole_state` (the paper's customised optimiser) also
 
     - all tensors of the optimiser's state: Adam's m, v and step, SGD's momentum. Where a learner
       has had no gradient of a parameter yet, and so has no state, its state counts as zero;
@@ -71,12 +71,6 @@ def average(learners: Sequence[Learner], total: Total, count: int, whole_state: 
     - all other buffers; means of integers are rounded.
 
     Otherwise learners keep their own optimiser state and buffers.
-
-    Args:
-        learners: Those at hand.
-        total: Sums over all learners.
-        count: Number of learners, P.
-        whole_state: Whether to average all that training changes.
     """
     parameters = [trained(learner.optimiser) for learner in learners]
     if not whole_state:
@@ -168,11 +162,8 @@ def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
 def _replace_by_mean(columns: Sequence[Sequence[Tensor]], total: Total, count: int) -> None:
     """Replace the tensors of each learner at hand by their means over all learners.
 
-    Args:
-        columns: Each learner's tensors, with the same shapes. They travel as one flat float32
-            tensor, and one of float64 for float64 and integers.
-        total: Sums over all learners.
-        count: Number of learners.
+    They have the same shapes in all learners, and travel as one flat float32 tensor, and one of
+    float64 for float64 and integers.
     """
     for kind in (torch.float32, torch.float64):
         chosen = [[tensor for tensor in own if _wide(tensor) == kind] for own in columns]

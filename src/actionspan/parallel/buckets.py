@@ -57,13 +57,9 @@ def _bucket(group: list[nn.Parameter]) -> Bucket:
 class GradientBuckets:
     """Moves each gradient into its bucket as soon as backward has finished it.
 
-    `parameter.grad` becomes a view of the bucket, so the optimiser reads what was exchanged. There
-    may be one backward pass a step.
-
-    Args:
-        parameters: A model's, in its order.
-        bucket_bytes: Most bytes of a bucket.
-        ready: Called with a bucket's number when all its gradients have arrived.
+    `parameter.grad` becomes a view of the bucket, so the optimiser reads what was exchanged.
+    `ready` is called with a bucket's number when all its gradients have arrived. There may be one
+    backward pass a step.
     """
 
     def __init__(

@@ -56,12 +56,9 @@ class TorchAllreduce:
         )
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place over the ranks; calls match by order, not by bucket.
+        """Sum a CPU tensor (`gloo`) or a GPU tensor (`nccl`) in place over the ranks.
 
-        Args:
-            tensor: Contiguous; a CPU tensor for `gloo`, a GPU tensor for `nccl`. Half precision is
-                summed in float32.
-            bucket: Ignored.
+        Half precision is summed in float32. Calls match by order, not by bucket.
 
         Raises:
             ValueError: The tensor is not contiguous or not of a floating type.

@@ -31,7 +31,6 @@ class InProcessAveraging(Averager, Replica):
         workers: Number of learners.
         learners: The models with their optimisers.
         averages: Number of averages so far.
-        seconds: As in `Replica`; `communication` is averaging.
 
     Raises:
         ValueError: There is no model, or not one optimiser for each.
@@ -60,11 +59,7 @@ class InProcessAveraging(Averager, Replica):
         return [share(count, learner, self.workers) for learner in range(self.workers)]
 
     def own_state(self) -> list[dict[str, Any]] | None:
-        """Return what learners do not share after `synchronise`, for a checkpoint; None: nothing.
-
-        Where only parameters are averaged, it is each learner's optimiser state and buffers: the
-        learners' own tensors, not copies.
-        """
+        """Return each learner's optimiser state and buffers; None where they are averaged."""
         return None if self.whole_state else [learner.own_state() for learner in self.learners]
 
     def restore_own(self, state: list[dict[str, Any]] | None) -> None:

@@ -32,16 +32,12 @@ class AveragingReplica(Averager, Member):
         self._averaged_at = time.monotonic()
 
     def own_state(self) -> list[dict[str, Any]] | None:
-        """Return, on rank 0, what ranks do not share after `synchronise`, for a checkpoint.
-
-        Where only parameters are averaged, it is each rank's optimiser state and buffers. It is
-        None on other ranks and where there is no such state.
-        """
+        """Return, on rank 0, each rank's optimiser state and buffers; None where averaged."""
         if self.whole_state:
             return None
         with self._waiting("the state of the learners"):
-            state: list[dict[str, Any]] | None
-            state = self.comm.gather(self.learners[0].own_state(), root=0)
+            own = self.learners[0].own_state()
+            state: list[dict[str, Any]] | None = self.comm.gather(own, root=0)
         return state
 
     def restore_own(self, state: list[dict[str, Any]] | None) -> None:

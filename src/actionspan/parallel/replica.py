@@ -93,11 +93,10 @@ class SynchronousReplica(Member):
             self._queue.put(None)
             self._thread.join()
         self._gradients.close()
-        self.watchdog.close()
+        super().close()
         if hasattr(self.exchange, "close"):
             self.exchange.close()
         self._counting.Free()
-        self.comm.Free()
 
     def _bucket_ready(self, number: int) -> None:
         if self._thread is not None:

@@ -25,11 +25,8 @@ class Watchdog:
     for every exchange, also inside a library, and costs two assignments an exchange. Time in which
     this process itself did not run (Ctrl-Z, a suspended job) does not count.
 
-    It also ends a rank whose launcher was killed, which nobody else would end.
-
-    Args:
-        comm: A communicator that nobody else uses.
-        seconds: The deadline.
+    It also ends a rank whose launcher was killed, which nobody else would end. Nothing else may use
+    its communicator. `seconds` is the deadline.
     """
 
     def __init__(self, comm: Communicator, seconds: float) -> None:
@@ -44,11 +41,9 @@ class Watchdog:
 
     @contextmanager
     def waiting(self, what: str, patience: float = 0.0) -> Iterator[None]:
-        """Watch a block that waits for other ranks.
+        """Watch a block that waits for `what`, e.g. a bucket of other ranks.
 
-        Args:
-            what: What it waits for, e.g. its bucket.
-            patience: The deadline in seconds where it is above the watchdog's own.
+        `patience` is the deadline in seconds where it is above the watchdog's own.
         """
         seconds = max(self.seconds, patience)
         before, self._waiting = self._waiting, (time.monotonic(), what, seconds)
