@@ -101,12 +101,10 @@ class AsyncReplica(Member):
 
     def _send(self, version: int, gradients: int) -> None:
         self._header[0], self._header[1] = version, gradients
-        for request in self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2):
-            wait(request)
+        wait(*self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2))
 
     def _receive_parameters(self) -> None:
-        for request in self._move(self.comm.Irecv, 0, "pull"):
-            wait(request)
+        wait(*self._move(self.comm.Irecv, 0, "pull"))
         self._version = int(self._header[0])
         self._unpack()
 
@@ -188,5 +186,4 @@ class AsyncReplica(Member):
                 self._computing[worker] = self._version
                 requests += self._move(self.comm.Isend, worker, "pull")
             self._held.clear()
-            for request in requests:
-                wait(request)
+            wait(*requests)

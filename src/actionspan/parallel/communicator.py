@@ -82,19 +82,18 @@ class Patience:
     seconds = 2e-3
 
 
-def wait(request: Request) -> None:
-    """Wait for a request, eagerly at first, then ever more politely.
+def wait(*requests: Request) -> None:
+    """Wait for each request, eagerly at first, then ever more politely.
 
     Between polls the core is offered to others. After `Patience.seconds` the process sleeps for a
     twentieth of the time waited, 1 ms at most: ranks that wait (a parameter server, above all)
     leave the cores to those that compute.
     """
-    if request.Test():
-        return
-    start = time.perf_counter()
-    while not request.Test():
-        waited = time.perf_counter() - start
-        if waited > Patience.seconds:
-            time.sleep(min(1e-3, waited / 20))
-        else:
-            os.sched_yield()
+    for request in requests:
+        start = time.perf_counter()
+        while not request.Test():
+            waited = time.perf_counter() - start
+            if waited > Patience.seconds:
+                time.sleep(min(1e-3, waited / 20))
+            else:
+                os.sched_yield()

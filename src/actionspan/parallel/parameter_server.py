@@ -79,13 +79,8 @@ class ParameterServer:
         tag = tag_of(blocks.bucket, "pull")
         pieces = blocks.pieces(flat.to(blocks.wire))
         settle(flat)
-        under_way = [
-            self.comm.Isend(as_buffer(piece), worker, tag)
-            for piece in pieces
-            for worker in range(1, self.size)
-        ]
-        for request in under_way:
-            wait(request)
+        workers = range(1, self.size)
+        wait(*[self.comm.Isend(as_buffer(each), to, tag) for each in pieces for to in workers])
 
     def _sharded(self, blocks: Transfer) -> None:
         """Collect the contributions to this rank's block, add them in rank order, send the sum."""

@@ -53,8 +53,8 @@ class Port:
     def occupy(self, first: Any, last: Any, length: Any) -> Any:
         """Let a message through; return when its last byte has passed.
 
-        `first` and `last` are when its first and last bytes are there, `length` its bytes. Tokens
-        that come before `first` go to earlier messages.
+        `first` and `last` are when its first and last of `length` bytes are there. Tokens that come
+        before `first` go to earlier messages.
         """
         self.owed = np.maximum(self.owed, first - self.store) + length * self.beta
         self.free = np.maximum(np.maximum(self.free, last), self.owed)
@@ -75,10 +75,7 @@ class _Request:
         self.complete: float | None = None
 
     def Test(self) -> bool:
-        """Wait until it is complete, and return True.
-
-        Virtual time does not pass while a rank only polls, so False could be the answer for ever.
-        """
+        """Wait until it is complete; virtual time does not pass while a rank only polls."""
         self.comm.network.until_complete(self)
         assert self.complete is not None
         self.comm.seconds = max(self.comm.seconds, self.complete)
@@ -105,11 +102,9 @@ class _Network:
             message = receiver.mail[request.key].popleft()
             room = memoryview(request.buffer).cast("B")
             if len(room) != len(message.payload):
-                source, tag = request.key
-                self.broken = (
-                    f"rank {rank} has room for {len(room)} bytes from rank {source}, "
-                    f"tag {tag}, which sent {len(message.payload)}"
-                )
+                source = "rank {}, tag {}".format(*request.key)
+                sent = f"{source}, which sent {len(message.payload)}"
+                self.broken = f"rank {rank} has room for {len(room)} bytes from {sent}"
                 raise RuntimeError(self.broken)
             room[:] = message.payload
             alpha = self.costs.alpha
@@ -119,11 +114,7 @@ class _Network:
             self.awake[rank].notify()
 
     def until_complete(self, request: _Request) -> None:
-        """Sleep until a request is complete.
-
-        Raises:
-            RuntimeError: Another rank failed, or every rank waits for another.
-        """
+        """Sleep until a request is complete; RuntimeError if it cannot be any more."""
         rank = request.comm.Get_rank()
         with self.lock:
             self.waiting[rank] = request

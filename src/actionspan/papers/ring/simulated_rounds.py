@@ -29,14 +29,9 @@ def simulated_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Co
     Where ports let bursts through it is the last of `SERIES` with barriers between them, as in a
     measurement that repeats: what the first ones find in the buckets, the later ones do not.
 
-    Args:
-        algorithm: One of `ALGORITHMS`, named as exchanges are.
-        workers: How many tensors are summed; `ps` has one more rank, the server, as rank 0.
-        tensor_bytes: Bytes of each tensor.
-        costs: Of messages and additions.
-
     Returns:
-        (ranks,) seconds; the greatest is when all are done.
+        (ranks,) seconds, one for each worker and, in `ps`, first the server; the greatest is when
+        all are done.
 
     Raises:
         ValueError: Unknown algorithm, no worker, or bytes that are not a multiple of 4.
@@ -70,11 +65,8 @@ class _Clocks:
     def exchange(self, send: Float64, source: Any, receive: Float64, *, add: bool) -> None:
         """Do what `Transfer.exchange` does.
 
-        Args:
-            send: (ranks,) bytes that each rank sends.
-            source: (ranks,) the rank from which each receives.
-            receive: (ranks,) bytes that each rank receives.
-            add: Whether received values are added.
+        All are (ranks,): the bytes that each rank sends and receives, and the rank that is the
+        source of the latter.
         """
         pieces = int(-(-send.max() // self.piece))
         sent: list[Float64] = []
@@ -193,12 +185,10 @@ class _Bucket:
         return np.concatenate([[now], last[:-1]]), last
 
     def receive(self, first: Float64, last: Float64, lengths: Float64) -> Float64:
-        """Return when messages have passed.
+        """Return when messages have passed, in order of receiving.
 
-        Args:
-            first: (messages, …) when the first byte of each is there, in order of receiving.
-            last: The same for the last byte.
-            lengths: The same for the seconds that it occupies its port.
+        All are (messages, …): when the first and last byte of each is there, and the seconds that
+        it occupies its port.
         """
         total = np.cumsum(lengths, axis=0)
         start = np.maximum.accumulate(first - self.store - (total - lengths), axis=0)
@@ -232,16 +222,13 @@ def _library_seconds(workers: int, tensor_bytes: int, costs: Costs) -> Float64:
         moved = np.where(gives, 0.0, length)
         clocks.exchange(moved, np.where(gives, 0, source), moved, add=add)
 
+    short = tensor_bytes <= SHORT_BYTES or tensor_bytes // ITEM_BYTES < 1 << steps
     send, receive = gives * float(tensor_bytes), takes * float(tensor_bytes)
     for _ in clocks.repeats():
         clocks.exchange(send, rank - 1, receive, add=True)
-        if tensor_bytes <= SHORT_BYTES or tensor_bytes // ITEM_BYTES < 1 << steps:
-            for step in range(steps):
-                exchange(tensor_bytes, step, add=True)
-        else:
-            for step in range(steps):
-                exchange(tensor_bytes / 2 ** (step + 1), step, add=True)
-            for step in reversed(range(steps)):
-                exchange(tensor_bytes / 2 ** (step + 1), step, add=False)
+        for step in range(steps):
+            exchange(tensor_bytes if short else tensor_bytes / 2 ** (step + 1), step, add=True)
+        for step in reversed(range(0 if short else steps)):
+            exchange(tensor_bytes / 2 ** (step + 1), step, add=False)
         clocks.exchange(receive, (rank + 1) % workers, send, add=False)
     return clocks.now - clocks.start
