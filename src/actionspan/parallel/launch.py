@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from types import TracebackType
 from typing import Any, TypeVar
 
 from actionspan.errors import InputError
@@ -53,9 +52,7 @@ def _name_rank_of_failures(rank: int, ranks: int) -> None:
     """Print the rank before the traceback of a failure: what MPI says on aborting may be lost."""
     show = sys.excepthook
 
-    def show_with_rank(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def show_with_rank(kind: Any, error: Any, trace: Any) -> None:
         print(f"rank {rank} of {ranks} failed:", file=sys.stderr, flush=True)
         show(kind, error, trace)
 

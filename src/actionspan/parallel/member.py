@@ -27,8 +27,7 @@ def broadcast(tensors: Iterable[Tensor], comm: Communicator, root: int = 0) -> N
         if len(held):
             comm.Bcast(as_buffer(held), root=root)
             if held.data_ptr() != tensor.data_ptr():
-                with torch.no_grad():
-                    tensor.copy_(held.view_as(tensor))
+                tensor.detach().copy_(held.view_as(tensor))
 
 
 @contextmanager
