@@ -78,5 +78,5 @@ def test_values_out_of_range_are_refused(values, line):
 
 
 def test_an_accuracy_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         AdaptiveBatch(8).update(float("nan"))

@@ -32,7 +32,7 @@ def test_servers_take_a_process_of_their_own():
 def test_an_optimiser_of_another_model_is_refused():
     model, other = nn.Linear(2, 2), nn.Linear(2, 2)
     optimiser = torch.optim.SGD([*model.parameters(), *other.parameters()], lr=0.1)
-    with pytest.raises(ValueError, match="none of the model's"):
+    with pytest.raises(ValueError, match="does not belong to the model"):
         make_replica("none", model, optimiser, ParallelSettings())
 
 

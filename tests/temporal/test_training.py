@@ -16,7 +16,7 @@ from actionspan import __version__
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.parallel import ParallelSettings
-from actionspan.parallel.member import AloneReplica
+from actionspan.parallel.member import Replica
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import EPSILON, boundary_loss
@@ -102,7 +102,7 @@ def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
         torch.testing.assert_close(after[key], before[key] - step, rtol=1e-3, atol=2e-6)
 
 
-class Share(AloneReplica):
+class Share(Replica):
     """The first rank of three, whose optimiser does nothing."""
 
     def step(self):

@@ -12,7 +12,7 @@ from torch import nn
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.in_process import InProcessAveraging
-from actionspan.parallel.member import AloneReplica
+from actionspan.parallel.member import Replica
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.running.determinism import seed_torch
 from actionspan.training.fit import begin, end, fit
@@ -56,7 +56,7 @@ class Toy:
         replica = (
             InProcessAveraging(models, optimisers, settings)
             if self.learners > 1
-            else AloneReplica(optimisers[0])
+            else Replica(optimisers[0])
         )
         self.dice = Dice()
         return Run(

@@ -1,12 +1,12 @@
-"""An asynchronous parameter server with a bound on how old a gradient may be.
+"""An asynchronous parameter server with a bound on the age of gradients.
 
 Rank 0 holds the parameters and the optimiser. A worker sends its gradient, gets the parameters and
-goes on, without waiting for the other workers unless the bound makes it (Downpour SGD with the
-bound of stale-synchronous training).
+goes on, without waiting for other workers unless the bound requires it (Downpour SGD with the bound
+of stale-synchronous training).
 """
 
-import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -14,43 +14,42 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import Communicator, as_buffer, tag_of, wait
 from actionspan.parallel.counting import CountingCommunicator
-from actionspan.parallel.member import Member, broadcast
+from actionspan.parallel.member import Member, broadcast, timed
 
-AT_REST = -1  # in place of a version: the worker has no more gradients before `synchronise`
+AT_REST = -1  # in place of a version: the worker sends no more gradients before `synchronise`
 
 
 class AsyncReplica(Member):
     """A worker of an asynchronous server, or (rank 0) the server itself.
 
-    Every update of the parameters is a new version. A gradient's staleness is the number of
-    updates between the version it was computed at and the update it is part of. The server holds
-    gradients back while an update would make the gradient that some worker is still computing
-    staler than `settings.staleness`; those it held are added up, in rank order, into one update. A
-    bound of 0 therefore is synchronous training.
+    Every update makes a new version of the parameters. A gradient's staleness is the number of
+    updates between the version it was computed at and its own update. The server holds gradients
+    back while an update would make the gradient that some worker is still computing staler than
+    `settings.staleness`, and then adds those it held, in rank order, into one update. With a bound
+    of 0, training is synchronous.
     """
 
     name = "ps_async"
 
     def _check(self) -> None:
         if self.size < 2:
-            raise ValueError("ps_async needs one rank for the server and one worker at least")
+            raise ValueError("ps_async needs one rank for the server and at least one worker")
         if self.settings.wire != "float32" or self.settings.overlap:
             raise ValueError("exchange ps_async sends float32, after backward: no wire, no overlap")
-        self._parameters = [one for one in self.model.parameters() if one.requires_grad]
-        if any(one.dtype != torch.float32 for one in self._parameters):
+        self._parameters = [each for each in self.model.parameters() if each.requires_grad]
+        if any(parameter.dtype != torch.float32 for parameter in self._parameters):
             raise ValueError("exchange ps_async: the model has parameters that are not float32")
 
     def _start(self) -> None:
         self._counting = CountingCommunicator(self.comm)
         self.comm = cast(Communicator, self._counting)  # it passes all other calls on
-        self.bound = self.settings.staleness
-        self.staleness: Counter[int] = Counter()
         # all values, then 1 for each parameter that has a gradient
-        self._sizes = [*(one.numel() for one in self._parameters), len(self._parameters)]
+        self._sizes = [*(each.numel() for each in self._parameters), len(self._parameters)]
         self._flat = torch.zeros(sum(self._sizes))
         self._header = torch.zeros(2, dtype=torch.int64)  # version, gradients (0 or 1)
         self._version = 0
-        # of the server:
+        # the server's:
+        self.staleness: Counter[int] = Counter()
         self._received = 0
         self._computing = dict.fromkeys(range(1, self.size), 0)  # worker → version it computes at
         self._held: dict[int, tuple[int, Tensor | None]] = {}  # worker → version, gradient
@@ -58,29 +57,24 @@ class AsyncReplica(Member):
 
     def step(self) -> None:
         """Send the gradient and take new parameters; the server serves one step of each worker."""
-        begun = time.perf_counter()
         self._steps += 1
-        with self.watchdog.waiting(f"the gradients of step {self._steps}"):
+        with self._waiting(f"the gradients of step {self._steps}", "communication"):
             if self.worker is None:
                 while self._received < self.workers * self._steps:
                     self._serve()
             else:
-                gradients = [one.grad for one in self._parameters]
+                gradients = [parameter.grad for parameter in self._parameters]
                 self._pack(gradients)
-                self._send(self._version, any(one is not None for one in gradients))
+                self._send(self._version, any(gradient is not None for gradient in gradients))
                 self._receive_parameters()
-        taken = time.perf_counter() - begun
-        self.seconds["exchange"] += taken
-        self.seconds["communication"] += taken
 
     def synchronise(self) -> None:
         """Apply all gradients under way; give every rank the same parameters and buffers."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting("the last gradients"):
+        with self._waiting("the last gradients"):
             if self.worker is None:
                 while len(self._resting) < self.workers:
                     self._serve()
-                self._pack([one.data for one in self._parameters])
+                self._pack([parameter.data for parameter in self._parameters])
             else:
                 self._send(AT_REST, 0)
             self.comm.Bcast(as_buffer(self._flat), root=0)
@@ -91,10 +85,9 @@ class AsyncReplica(Member):
             self._computing = dict.fromkeys(range(1, self.workers + 1), self._version)
         else:
             self._unpack()
-        self.seconds["exchange"] += time.perf_counter() - begun
 
     def report(self) -> dict[str, Any]:
-        """Return the bytes this rank sent in steps, and how stale the server's gradients were.
+        """Return the bytes this rank sent in steps and, on the server, how stale gradients were.
 
         `staleness` counts gradients by their age in updates.
         """
@@ -104,30 +97,21 @@ class AsyncReplica(Member):
         ages = {str(age): self.staleness[age] for age in sorted(self.staleness)}
         return {"staleness": ages, **sent}
 
-    def close(self) -> None:
-        """Stop watching."""
-        self.watchdog.close()
-        self.comm.Free()
-
     # The worker's part
 
     def _send(self, version: int, gradients: int) -> None:
         self._header[0], self._header[1] = version, gradients
-        requests = [self.comm.Isend(as_buffer(self._header), 0, tag_of(0, "push"))]
-        if version != AT_REST:
-            requests.append(self.comm.Isend(as_buffer(self._flat), 0, tag_of(1, "push")))
-        for request in requests:
-            wait(request)
+        wait(*self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2))
 
     def _receive_parameters(self) -> None:
-        requests = [
-            self.comm.Irecv(as_buffer(self._header), 0, tag_of(0, "pull")),
-            self.comm.Irecv(as_buffer(self._flat), 0, tag_of(1, "pull")),
-        ]
-        for request in requests:
-            wait(request)
+        wait(*self._move(self.comm.Irecv, 0, "pull"))
         self._version = int(self._header[0])
         self._unpack()
+
+    def _move(self, move: Callable[..., Any], rank: int, phase: str, parts: int = 2) -> list[Any]:
+        """Start to send or receive the header and, with 2 parts, the values."""
+        tensors = (self._header, self._flat)[:parts]
+        return [move(as_buffer(each), rank, tag_of(n, phase)) for n, each in enumerate(tensors)]
 
     def _pack(self, values: list[Tensor | None]) -> None:
         *parts, counts = torch.split(self._flat, self._sizes)
@@ -144,7 +128,7 @@ class AsyncReplica(Member):
     # The server's part
 
     def _serve(self) -> None:
-        """Take one message of any worker, and make the update that has become possible."""
+        """Take one message of any worker, and make the update if it has become possible."""
         worker = self._next_message()
         wait(self.comm.Irecv(as_buffer(self._header), worker, tag_of(0, "push")))
         version, gradients = (int(value) for value in self._header)
@@ -157,17 +141,17 @@ class AsyncReplica(Member):
             self._held[worker] = (version, gradient if gradients else None)
             self._received += 1
         oldest = min(self._computing.values(), default=self._version + 1)
-        if self._held and self._version + 1 - oldest <= self.bound:
+        if self._held and self._version + 1 - oldest <= self.settings.staleness:
             self._update()
 
     def _next_message(self) -> int:
-        """Wait, politely, for a message of any worker and return whose it is."""
+        """Wait, politely, for a message of any worker and return the worker."""
         from mpi4py import MPI
 
         class Probe:
             status = MPI.Status()
 
-            def Test(probe) -> bool:  # noqa: N802, N805
+            def Test(probe) -> bool:  # noqa: N805
                 return bool(self.comm.Iprobe(MPI.ANY_SOURCE, tag_of(0, "push"), probe.status))
 
         probe = Probe()
@@ -175,31 +159,31 @@ class AsyncReplica(Member):
         return int(probe.status.source)
 
     def _update(self) -> None:
-        """Make one update of all gradients held and send the parameters to their workers."""
-        begun = time.perf_counter()
-        held = [self._held[worker] for worker in sorted(self._held)]
-        gradients = [gradient for _, gradient in held if gradient is not None]
-        if gradients:
-            self.staleness.update(
-                self._version - version for version, gradient in held if gradient is not None
-            )
-            total = gradients[0]
-            for gradient in gradients[1:]:
-                total += gradient
-            *parts, counts = torch.split(total, self._sizes)
-            for part, parameter, count in zip(parts, self._parameters, counts, strict=True):
-                gradient = part.view_as(parameter).to(parameter.device)
-                parameter.grad = gradient if count else None
-            self.optimiser.step()
-            self._version += 1
-        self._pack([one.data for one in self._parameters])
-        self._header[0], self._header[1] = self._version, 0
-        requests = []
-        for worker in self._held:
-            self._computing[worker] = self._version
-            requests.append(self.comm.Isend(as_buffer(self._header), worker, tag_of(0, "pull")))
-            requests.append(self.comm.Isend(as_buffer(self._flat), worker, tag_of(1, "pull")))
-        self._held.clear()
-        for request in requests:
-            wait(request)
-        self.seconds["update"] += time.perf_counter() - begun
+        """Make one update of all held gradients and send the parameters to their workers."""
+        with timed(self.seconds, "update"):
+            held = [self._held[worker] for worker in sorted(self._held)]
+            # the sum of all held gradients, then the optimiser's step
+            gradients = [gradient for _, gradient in held if gradient is not None]
+            if gradients:
+                self.staleness.update(
+                    self._version - version for version, gradient in held if gradient is not None
+                )
+                total = gradients[0]
+                for gradient in gradients[1:]:
+                    total += gradient
+                *parts, counts = torch.split(total, self._sizes)
+                for part, parameter, count in zip(parts, self._parameters, counts, strict=True):
+                    gradient = part.view_as(parameter).to(parameter.device)
+                    parameter.grad = gradient if count else None
+                self.optimiser.step()
+                self._version += 1
+
+            # the new parameters go to the workers whose gradients they hold
+            self._pack([parameter.data for parameter in self._parameters])
+            self._header[0], self._header[1] = self._version, 0
+            requests = []
+            for worker in self._held:
+                self._computing[worker] = self._version
+                requests += self._move(self.comm.Isend, worker, "pull")
+            self._held.clear()
+            wait(*requests)

@@ -11,10 +11,10 @@ from actionspan.parallel.transfer import zeros
 
 @dataclass
 class Bucket:
-    """Some parameters and one flat tensor that holds all their gradients.
+    """Some parameters and a flat tensor of all their gradients, with one `views` for each.
 
-    At the end of the tensor stands a value for each parameter: 1 where this rank has a gradient.
-    After the exchange it is how many ranks had one.
+    The tensor ends in one count a parameter: 1 where this rank has a gradient; after the exchange,
+    the number of ranks that have one. `here` has the places of the gradients that have arrived.
     """
 
     parameters: list[nn.Parameter]
@@ -27,50 +27,43 @@ class Bucket:
 def plan_buckets(parameters: Iterable[nn.Parameter], bucket_bytes: int) -> list[Bucket]:
     """Divide parameters among buckets, last parameter first, as backward finishes them.
 
-    A bucket holds parameters of one type and device and no more than `bucket_bytes`, unless one
-    parameter alone is larger. The plan follows from the parameters alone: all ranks have the same.
+    A bucket holds parameters of one type and device, and at most `bucket_bytes` unless a single
+    parameter is larger. The plan depends on the parameters alone, so all ranks have the same.
 
     Raises:
-        ValueError: No parameter wants a gradient.
+        ValueError: No parameter requires a gradient.
     """
     groups: list[list[nn.Parameter]] = []
-    for parameter in reversed([one for one in parameters if one.requires_grad]):
+    for parameter in reversed([each for each in parameters if each.requires_grad]):
         group = groups[-1] if groups else []
         same = group and (group[0].dtype, group[0].device) == (parameter.dtype, parameter.device)
-        if same and sum(one.nbytes for one in group) + parameter.nbytes <= bucket_bytes:
+        if same and sum(member.nbytes for member in group) + parameter.nbytes <= bucket_bytes:
             group.append(parameter)
         else:
             groups.append([parameter])
     if not groups:
-        raise ValueError("the model has no parameter that wants a gradient")
+        raise ValueError("the model has no parameter that requires a gradient")
     return [_bucket(group) for group in groups]
 
 
 def _bucket(group: list[nn.Parameter]) -> Bucket:
-    sizes = [one.numel() for one in group]
-    flat = zeros(sum(sizes) + len(group), group[0].dtype, group[0].device)
-    *parts, counts = torch.split(flat, [*sizes, len(group)])
-    views = [part.view_as(one) for part, one in zip(parts, group, strict=True)]
+    sizes = [*(parameter.numel() for parameter in group), len(group)]
+    flat = zeros(sum(sizes), group[0].dtype, group[0].device)
+    *parts, counts = torch.split(flat, sizes)
+    views = [part.view_as(parameter) for part, parameter in zip(parts, group, strict=True)]
     return Bucket(group, flat, views, counts)
 
 
 class GradientBuckets:
     """Moves each gradient into its bucket as soon as backward has finished it.
 
-    Afterwards `parameter.grad` is a view of the bucket, so that what is exchanged is what the
-    optimiser reads. One backward pass a step.
-
-    Args:
-        parameters: Of a model, in its order.
-        bucket_bytes: Size of a bucket.
-        ready: Called with a bucket's number when all its gradients are there.
+    `parameter.grad` becomes a view of the bucket, so the optimiser reads what was exchanged.
+    `ready` is called with a bucket's number when all its gradients have arrived. There may be one
+    backward pass a step.
     """
 
     def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        bucket_bytes: int,
-        ready: Callable[[int], None],
+        self, parameters: Iterable[nn.Parameter], bucket_bytes: int, ready: Callable[[int], None]
     ) -> None:
         self.buckets = plan_buckets(parameters, bucket_bytes)
         self._ready = ready
@@ -83,7 +76,7 @@ class GradientBuckets:
         ]
 
     def fill(self) -> None:
-        """Complete all buckets: a gradient that this rank does not have in this step is zero."""
+        """Complete all buckets, with zeros where this rank has no gradient in this step."""
         for number, bucket in enumerate(self.buckets):
             if len(bucket.here) < len(bucket.parameters):
                 bucket.counts.fill_(1)
@@ -93,10 +86,10 @@ class GradientBuckets:
                 self._ready(number)
 
     def hand_out(self) -> None:
-        """Give every parameter its exchanged gradient, or none where no rank had one.
+        """Give every parameter its exchanged gradient, or None where no rank had one.
 
-        An optimiser passes over a parameter without a gradient; at one of zero it would still move
-        it by momentum and weight decay.
+        Optimisers skip a parameter without a gradient; with a gradient of zero, momentum and weight
+        decay would still move it.
         """
         for bucket in self.buckets:
             complete = len(bucket.here) == len(bucket.parameters)
@@ -106,7 +99,7 @@ class GradientBuckets:
             bucket.here.clear()
 
     def close(self) -> None:
-        """Take the hooks off the parameters."""
+        """Remove the hooks."""
         for hook in self._hooks:
             hook.remove()
 

@@ -1,4 +1,4 @@
-"""All-reduce by libraries, as peers of the ring: MPI_Allreduce and torch.distributed."""
+"""All-reduce by libraries, as alternatives to the ring: MPI_Allreduce and torch.distributed."""
 
 import socket
 from datetime import timedelta
@@ -17,15 +17,7 @@ class MpiAllreduce:
         self.comm, self.cuda_aware = comm, cuda_aware
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place over the ranks.
-
-        Args:
-            tensor: As for `ring_allreduce`.
-            bucket: Not needed: collective calls match by their order.
-
-        Raises:
-            ValueError: The tensor is not contiguous or not of a floating type.
-        """
+        """Sum a tensor in place, as `ring_allreduce` does; calls match by order, not by bucket."""
         from mpi4py import MPI
 
         with workspace(tensor, self.cuda_aware) as flat:
@@ -37,23 +29,23 @@ class MpiAllreduce:
 class TorchAllreduce:
     """torch.distributed's all-reduce, `gloo` on CPUs and `nccl` on GPUs.
 
-    Its process group is made over TCP from rank 0's address, which MPI passes around; it is torn
-    down by `close`.
+    Its process group is made over TCP from rank 0's address, which MPI distributes.
     """
 
-    def __init__(self, comm: Communicator, backend: str, timeout_seconds: float) -> None:
+    def __init__(self, comm: Communicator, backend: str, stall_seconds: float) -> None:
         import torch.distributed as distributed
         from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
         self._distributed = distributed
         rank, size = comm.Get_rank(), comm.Get_size()
-        wait = timedelta(seconds=timeout_seconds)
+        # longer than the watchdog, which ends the job first because it can name the missing rank
+        wait = timedelta(seconds=2 * stall_seconds + 60)
         if rank == 0:
             host = socket.gethostname()
             try:
                 socket.getaddrinfo(host, None)
             except OSError:
-                host = "127.0.0.1"  # a machine that does not know its own name stands alone
+                host = "127.0.0.1"  # a machine that cannot resolve its own name is on its own
             store = TCPStore(host, 0, size, is_master=True, timeout=wait, wait_for_workers=False)
             comm.bcast((host, store.port), root=0)
         else:
@@ -64,12 +56,9 @@ class TorchAllreduce:
         )
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place over the ranks.
+        """Sum a CPU tensor (`gloo`) or a GPU tensor (`nccl`) in place over the ranks.
 
-        Args:
-            tensor: Contiguous; a CPU tensor for `gloo`, a GPU tensor for `nccl`. Half precision is
-                summed in float32.
-            bucket: Not needed: collective calls match by their order.
+        Half precision is summed in float32. Calls match by order, not by bucket.
 
         Raises:
             ValueError: The tensor is not contiguous or not of a floating type.

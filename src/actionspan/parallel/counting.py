@@ -9,8 +9,8 @@ from actionspan.parallel.communicator import PointToPoint, phase_of
 class CountingCommunicator:
     """Passes every call on and counts bytes and messages by peer and phase.
 
-    The counts are exact and the same on every machine, which seconds are not. What the MPI library
-    sends inside its own collective calls (`Allreduce`) is not seen.
+    Counts are exact and the same on every machine, unlike seconds. What the MPI library sends
+    inside its collective calls (`Allreduce`) is not counted.
 
     Args:
         comm: An mpi4py communicator, or one like it.
@@ -35,18 +35,16 @@ class CountingCommunicator:
         self.received_bytes: Counter[tuple[int, str]] = Counter()
         self.received_messages: Counter[tuple[int, str]] = Counter()
 
-    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Any:  # noqa: N802 - mpi4py's name
+    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Any:
         """Count a message and send it."""
-        key = (dest, phase_of(tag))
-        self.sent_messages[key] += 1
-        self.sent_bytes[key] += buf.nbytes
+        self.sent_messages[dest, phase_of(tag)] += 1
+        self.sent_bytes[dest, phase_of(tag)] += buf.nbytes
         return self.comm.Isend(buf, dest, tag)
 
-    def Irecv(self, buf: Any, source: int, tag: int = 0) -> Any:  # noqa: N802
+    def Irecv(self, buf: Any, source: int, tag: int = 0) -> Any:
         """Count a message and receive it."""
-        key = (source, phase_of(tag))
-        self.received_messages[key] += 1
-        self.received_bytes[key] += buf.nbytes
+        self.received_messages[source, phase_of(tag)] += 1
+        self.received_bytes[source, phase_of(tag)] += buf.nbytes
         return self.comm.Irecv(buf, source, tag)
 
     def __getattr__(self, name: str) -> Any:

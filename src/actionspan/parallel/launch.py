@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from types import TracebackType
 from typing import Any, TypeVar
 
 from actionspan.errors import InputError
@@ -23,11 +22,11 @@ POLITE = {
 
 
 def world() -> Communicator:
-    """Start MPI where it has not been started and return `MPI.COMM_WORLD`.
+    """Start MPI if needed and return `MPI.COMM_WORLD`.
 
     Raises:
-        InputError: MPI does not let several threads call it, as the watchdog and overlap need; or
-            the launcher is that of another MPI.
+        InputError: MPI does not allow calls from several threads, which the watchdog and overlap
+            make; or the launcher belongs to a different MPI.
     """
     launcher.remember()
     if launcher.crowded():
@@ -42,7 +41,7 @@ def world() -> Communicator:
     if launcher.launched() > MPI.COMM_WORLD.Get_size():
         raise InputError(
             f"the launcher started {launcher.launched()} processes, but mpi4py's MPI ({library}) "
-            "does not know of it: use the mpiexec of the same MPI (config.yaml: mpi.launcher)"
+            "does not see them: use the mpiexec of the same MPI (config.yaml: mpi.launcher)"
         )
     _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     return MPI.COMM_WORLD
@@ -50,12 +49,10 @@ def world() -> Communicator:
 
 @cache
 def _name_rank_of_failures(rank: int, ranks: int) -> None:
-    """Put the rank before the traceback of a failure: what MPI says on aborting may be lost."""
+    """Print the rank before the traceback of a failure: what MPI says on aborting may be lost."""
     show = sys.excepthook
 
-    def show_with_rank(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def show_with_rank(kind: Any, error: Any, trace: Any) -> None:
         print(f"rank {rank} of {ranks} failed:", file=sys.stderr, flush=True)
         show(kind, error, trace)
 
@@ -68,16 +65,10 @@ def root_first(
     function: Callable[[], Result],
     waiting: AbstractContextManager[Any] | None = None,
 ) -> Result:
-    """Run `function` on rank 0, then on the others; a mistake is reported once, not by each rank.
+    """Run `function` on rank 0, then on the others, so that an error is reported once.
 
-    Args:
-        comm: The ranks.
-        function: What to run.
-        waiting: Entered while the others wait for rank 0.
-
-    Raises:
-        Exception: What `function` raised on rank 0. The others leave silently, with status 0, so
-            that the job ends when rank 0 has told what is wrong.
+    What it raises on rank 0 is raised there; the others exit silently with status 0, so that the
+    job ends when rank 0 has reported the error. `waiting` is entered while they wait for rank 0.
     """
     error: BaseException | None = None
     if comm.Get_rank() == 0:

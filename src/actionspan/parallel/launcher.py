@@ -1,16 +1,16 @@
-"""What a process knows of its launcher before MPI has started, and without torch."""
+"""What a process can tell about its launcher before MPI has started, and without torch."""
 
 import os
 import time
 
-# How many ranks there are on this machine, by the names that launchers give it.
+# The number of ranks on this machine, under the names that launchers use.
 LOCAL_RANKS = (
     "MPI_LOCALNRANKS",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
     "SLURM_NTASKS_PER_NODE",
 )
-# How many there are in all, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
+# The number of all ranks, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
 # it starts any rank).
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
 RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK")
@@ -20,8 +20,8 @@ _parent: int | None = None
 
 
 def _number(names: tuple[str, ...], default: int) -> int:
-    found = (os.environ.get(name, "") for name in names)
-    return next((int(value) for value in found if value.isdigit()), default)
+    values = (os.environ.get(name, "") for name in names)
+    return next((int(value) for value in values if value.isdigit()), default)
 
 
 def launched() -> int:
@@ -30,7 +30,7 @@ def launched() -> int:
 
 
 def is_rank() -> bool:
-    """Return whether a launcher started this process, be it alone."""
+    """Return whether a launcher started this process, even a single one."""
     return any(name in os.environ for name in (*RANKS, *RANK))
 
 
@@ -42,7 +42,7 @@ def crowded() -> bool:
 def cores() -> int:
     """Return how many cores the ranks of this machine share.
 
-    A rank may be bound to a core of its own, so the launcher is asked, which is not.
+    A rank may be bound to its own core; the launcher is not, so its cores count too.
     """
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
@@ -50,23 +50,21 @@ def cores() -> int:
 
 
 def remember() -> None:
-    """Remember which process started this one; to be called before MPI starts."""
+    """Remember which process started this one; call it before MPI starts."""
     global _parent
     _parent = _parent or os.getppid()
 
 
 def orphaned() -> bool:
-    """Return whether the process that was remembered has ended."""
+    """Return whether the remembered process has ended."""
     return _parent is not None and os.getppid() != _parent
 
 
 def let_root_speak() -> bool:
-    """Give rank 0 time to say what all ranks are about to say, and to end the job.
+    """Return whether this process is rank 0 or no rank; others first sleep a few seconds.
 
-    Called where something is wrong that may be wrong for all ranks alike.
-
-    Returns:
-        Whether this process is rank 0, or no rank. It then returns at once.
+    Called before reporting an error that all ranks may have: rank 0 gets the time to report it and
+    to end the job.
     """
     root = _number(RANK, 0) == 0
     if not root:

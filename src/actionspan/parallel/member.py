@@ -1,21 +1,20 @@
-"""What replicas have in common, and the one that is alone."""
+"""A rank's part in training: on its own, and what all exchanges have in common."""
 
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from actionspan.parallel.communicator import Communicator, as_buffer
-from actionspan.parallel.exchange import role
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.settings import SERVED, ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
 
 
 def share(count: int, worker: int | None, workers: int) -> slice:
-    """Return a worker's rows of a batch: contiguous, and one more than another's at most."""
+    """Return a worker's rows of a batch: contiguous, and at most one more than another's."""
     if worker is None:
         return slice(0, 0)
     return slice(count * worker // workers, count * (worker + 1) // workers)
@@ -28,75 +27,94 @@ def broadcast(tensors: Iterable[Tensor], comm: Communicator, root: int = 0) -> N
         if len(held):
             comm.Bcast(as_buffer(held), root=root)
             if held.data_ptr() != tensor.data_ptr():
-                with torch.no_grad():
-                    tensor.copy_(held.view_as(tensor))
+                tensor.detach().copy_(held.view_as(tensor))
 
 
-class Alike:
-    """What replicas have whose ranks share all state after `synchronise`."""
-
-    sums_gradients = True
-
-    def first_buffers(self) -> AbstractContextManager[None]:
-        """Do nothing: all ranks have them."""
-        return nullcontext()
-
-    def own_state(self) -> Any:
-        """Return None: there is no such state."""
-        return None
-
-    def restore_own(self, state: Any) -> None:
-        """Do nothing: there is no such state."""
+@contextmanager
+def timed(seconds: dict[str, float], *parts: str) -> Iterator[None]:
+    """Add the seconds of a block to the named parts."""
+    start = time.perf_counter()
+    yield
+    taken = time.perf_counter() - start
+    for part in parts:
+        seconds[part] += taken
 
 
-class AloneReplica(Alike):
-    """A replica without others: a step is the optimiser's."""
+class Replica:
+    """One rank's part in training a model; this class is that of a single process.
+
+    Attributes:
+        rank: This process's number; rank 0 holds all that a checkpoint needs.
+        size: Number of processes.
+        worker: This rank's number among the workers; None: it only serves.
+        workers: Number of workers, which share each batch.
+        sums_gradients: Whether the workers' gradients are added up, so that each computes its part
+            of the batch's loss. Workers that average models compute the loss of their own rows, as
+            if there were no others.
+        seconds: Where the time went: `exchange`, waiting for others (t2 of paper 000), in steps and
+            between them; `communication`, all of the gradient exchanges (more, where they overlap
+            with backward); and `update`, the optimiser.
+    """
 
     rank, size = 0, 1
     worker: int | None = 0
     workers = 1
+    sums_gradients = True
 
     def __init__(self, optimiser: torch.optim.Optimizer) -> None:
         self.optimiser = optimiser
         self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
 
     def share(self, count: int) -> slice:
-        """Return all rows."""
-        return slice(0, count)
+        """Return this rank's rows of a batch of `count`; perhaps none."""
+        return share(count, self.worker, self.workers)
 
     def step(self) -> None:
-        """Update the model."""
-        begun = time.perf_counter()
-        self.optimiser.step()
-        self.seconds["update"] += time.perf_counter() - begun
+        """Exchange gradients and update the model, or update it and exchange models."""
+        with timed(self.seconds, "update"):
+            self.optimiser.step()
 
     def synchronise(self) -> None:
-        """Do nothing: there are no others."""
+        """Give all ranks the same parameters and buffers.
+
+        Buffers, such as the running means of batch norm, are those of the first worker. Workers
+        that average models average them too, or keep their own (`first_buffers`).
+        """
+
+    def first_buffers(self) -> AbstractContextManager[None]:
+        """Give the model the first worker's buffers in a block, e.g. in validation.
+
+        All ranks enter it after `synchronise`; where buffers are alike, it does nothing.
+        """
+        return nullcontext()
+
+    def own_state(self) -> Any:
+        """Return, on rank 0, what ranks do not share after `synchronise`; None if there is nothing.
+
+        A checkpoint needs it in addition to rank 0's model and optimiser. All ranks call it.
+        """
+        return None
+
+    def restore_own(self, state: Any) -> None:
+        """Go back to an `own_state`; all ranks call it, and rank 0's state counts."""
 
     def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the value of the only rank."""
+        """Return the (small) values of all ranks, in rank order; `what` names them in messages."""
         return [value]
 
     def report(self) -> dict[str, Any]:
-        """Return nothing."""
+        """Return the exchange's figures other than seconds, such as bytes sent."""
         return {}
 
     def close(self) -> None:
-        """Do nothing."""
+        """End threads and hooks; every rank calls it."""
 
 
-class Member(Alike):
-    """What a replica among several has, whatever its exchange.
-
-    Args:
-        comm: The ranks, an mpi4py communicator.
-        model: The model, alike on all ranks; it begins with rank 0's values.
-        optimiser: Of the model's parameters, alike on all ranks.
-        settings: Of the exchange.
-        name: Of the exchange, where the class has several.
+class Member(Replica):
+    """What a replica among several has, whatever its exchange; arguments as in `make_replica`.
 
     Raises:
-        ValueError: The exchange cannot be had with these settings, ranks or this model.
+        ValueError: The exchange is not possible with these settings, ranks or this model.
     """
 
     name: ExchangeName
@@ -109,32 +127,38 @@ class Member(Alike):
         settings: ParallelSettings,
         name: ExchangeName | None = None,
     ) -> None:
+        super().__init__(optimiser)
         self.name = name or self.name
-        self.model, self.optimiser, self.settings = model, optimiser, settings
+        self.model, self.settings = model, settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.worker, self.workers = role(self.name, self.rank, self.size)
+        servers = int(self.name in SERVED)
+        self.worker = self.rank - servers if self.rank >= servers else None
+        self.workers = self.size - servers
         self._check()
         broadcast([*model.parameters(), *model.buffers()], comm)
-        self.comm = comm.Dup()  # whose messages nobody else uses
-        self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
+        self.comm = comm.Dup()  # for this replica's messages alone
         self.watchdog = Watchdog(self.comm.Dup(), settings.stall_seconds)
         self._steps = 0
         self._start()
 
     def _check(self) -> None:
-        """Raise ValueError where the exchange cannot be had; before anything is exchanged."""
+        """Raise ValueError where the exchange is not possible, before anything is exchanged."""
 
     def _start(self) -> None:
-        """Make what the exchange needs beside this; all ranks come to it."""
-
-    def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's."""
-        return share(count, self.worker, self.workers)
+        """Make what the exchange needs besides; all ranks come to it."""
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting(what):
-            values = list(self.comm.allgather(value))
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return values
+        with self._waiting(what):
+            return list(self.comm.allgather(value))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.watchdog.close()
+        self.comm.Free()
+
+    @contextmanager
+    def _waiting(self, what: str, *parts: str, patience: float = 0.0) -> Iterator[None]:
+        """Watch and time a block that waits for other ranks (see `Watchdog.waiting`)."""
+        with timed(self.seconds, "exchange", *parts), self.watchdog.waiting(what, patience):
+            yield

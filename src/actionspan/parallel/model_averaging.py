@@ -1,31 +1,24 @@
 """Ranks that train on their own and average their models now and then: AAVG (paper 003)."""
 
-import contextlib
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from abc import abstractmethod
 from typing import Any
 
 from torch import Tensor
 
+from actionspan.parallel.averager import Averager
 from actionspan.parallel.averaging import Learner, average
-from actionspan.parallel.averaging_interval import Interval, kept, own_state, restore_own
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.member import Member, broadcast
 from actionspan.parallel.ring import ring_allreduce
 
 
-class AveragingReplica(Member, ABC):
-    """A learner that makes its own steps, and whose model is averaged every K of them.
+class AveragingReplica(Averager, Member):
+    """A learner on each rank; all ranks average their models every K steps.
 
-    All ranks make the same number of steps; one whose share of a batch is empty makes it without
-    gradients, which leaves its model as it is.
-
-    Attributes:
-        whole_state: Whether optimiser state and buffers are averaged too.
+    All ranks make the same number of steps. A rank whose share of a batch is empty makes the step
+    without gradients, which leaves its model as it is.
     """
-
-    sums_gradients = False
 
     def _check(self) -> None:
         if self.settings.wire != "float32" or self.settings.overlap:
@@ -35,90 +28,38 @@ class AveragingReplica(Member, ABC):
             )
 
     def _start(self) -> None:
-        self.whole_state = self.settings.average_state
-        self._interval = Interval(self.settings.averaging_steps)
+        self._begin([Learner(self.model, self.optimiser)], self.settings)
         self._averaged_at = time.monotonic()
-
-    @property
-    def averages(self) -> int:
-        """Return how often the models were averaged."""
-        return self._interval.averages
-
-    def step(self) -> None:
-        """Update the model by this rank's gradients, and average when it is time."""
-        begun = time.perf_counter()
-        self.optimiser.step()
-        self._steps += 1
-        self.seconds["update"] += time.perf_counter() - begun
-        if self._interval.step():
-            self._average()
-
-    def synchronise(self) -> None:
-        """Average, if there was a step since the last time: all ranks end with one model.
-
-        Unless the whole state is averaged, each has its own buffers still; see `first_buffers`.
-        """
-        if self._interval.since:
-            self._average()
-
-    @contextlib.contextmanager
-    def first_buffers(self) -> Iterator[None]:
-        """Let the model have rank 0's buffers in a block, e.g. in validation; all ranks enter it.
-
-        Where buffers are averaged they are alike, and nothing is done.
-        """
-        if self.whole_state:
-            yield
-            return
-        buffers = list(self.model.buffers())
-        with kept(buffers):
-            begun = time.perf_counter()
-            with self.watchdog.waiting("the buffers of the model"):
-                broadcast(buffers, self.comm)
-            self.seconds["exchange"] += time.perf_counter() - begun
-            yield
 
     def own_state(self) -> list[dict[str, Any]] | None:
-        """Return, on rank 0, what ranks do not share after `synchronise`, for a checkpoint.
-
-        It is each rank's optimiser state and buffers where only parameters are averaged; None on
-        other ranks, and where there is no such state.
-        """
+        """Return, on rank 0, each rank's optimiser state and buffers; None where averaged."""
         if self.whole_state:
             return None
-        begun = time.perf_counter()
-        with self.watchdog.waiting("the state of the learners"):
-            state = self.comm.gather(own_state(self.model, self.optimiser), root=0)
-        self.seconds["exchange"] += time.perf_counter() - begun
-        return state if self.rank == 0 else None
+        with self._waiting("the state of the learners"):
+            own = self.learners[0].own_state()
+            state: list[dict[str, Any]] | None = self.comm.gather(own, root=0)
+        return state
 
     def restore_own(self, state: list[dict[str, Any]] | None) -> None:
-        """Go back to what `own_state` returned; all ranks call it, and rank 0's state counts."""
+        """Go back to an `own_state`; all ranks call it, and rank 0's state counts."""
         with self.watchdog.waiting("the state of the learners"):
             if self.comm.bcast(state is not None, root=0):
-                own = self.comm.scatter(state, root=0)
-                restore_own(self.model, self.optimiser, own)
+                self.learners[0].restore_own(self.comm.scatter(state, root=0))
 
     def report(self) -> dict[str, Any]:
-        """Return how often models were averaged."""
+        """Return the number of averages."""
         return {"averages": self.averages}
 
-    def close(self) -> None:
-        """Stop watching."""
-        self.watchdog.close()
-        self.comm.Free()
+    def _share_buffers(self) -> None:
+        with self._waiting("the buffers of the model"):
+            broadcast(self.model.buffers(), self.comm)
 
-    def _average(self) -> None:
-        begun = time.perf_counter()
+    def _average_models(self) -> None:
         # learners that meet rarely may drift apart by more than a deadline of exchanges
         own = time.monotonic() - self._averaged_at
-        with self.watchdog.waiting(f"the models after step {self._steps}", patience=own):
+        with self._waiting(f"the models after step {self._steps}", "communication", patience=own):
             self._exchange()
         self._averaged_at = time.monotonic()
-        self._interval.averaged()
-        taken = time.perf_counter() - begun
-        self.seconds["exchange"] += taken
-        self.seconds["communication"] += taken
 
     @abstractmethod
     def _exchange(self) -> None:
@@ -137,14 +78,9 @@ class ModelAveraging(AveragingReplica):
         super()._start()
         self._ring = CountingCommunicator(self.comm.Dup())
 
-    @property
-    def sent_bytes(self) -> int:
-        """Return how many bytes this rank has sent in averages."""
-        return self._ring.total_sent()
-
     def report(self) -> dict[str, Any]:
-        """Return how often models were averaged and how many bytes this rank sent for it."""
-        return {**super().report(), "sent_bytes": self.sent_bytes}
+        """Return the number of averages and the bytes that this rank sent for them."""
+        return {**super().report(), "sent_bytes": self._ring.total_sent()}
 
     def close(self) -> None:
         """Stop watching."""
@@ -152,7 +88,7 @@ class ModelAveraging(AveragingReplica):
         self._ring.Free()
 
     def _exchange(self) -> None:
-        average([Learner(self.model, self.optimiser)], self._total, self.workers, self.whole_state)
+        average(self.learners, self._total, self.workers, self.whole_state)
 
     def _total(self, tensors: list[Tensor]) -> None:
         for tensor in tensors:

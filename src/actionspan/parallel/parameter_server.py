@@ -1,18 +1,17 @@
 """Synchronous parameter servers: one central server, or every rank serving a part.
 
-They stand beside the ring (paper 000 compares with the central one) and take the same calls: each
-rank passes its gradient and gets the sum. The server adds in rank order, never in order of arrival,
-so that the same ranks and tensors repeat to the bit.
+They are alternatives to the ring (paper 000 compares with the central one) and take the same calls.
+A server adds in rank order, never in order of arrival, so that runs repeat to the bit.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
-from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace, zeros
+from actionspan.parallel.transfer import Transfer, scratch, workspace
 
 Placement = Literal["own_rank", "on_worker", "sharded"]
 
@@ -29,12 +28,11 @@ class ParameterServer:
     Args:
         comm: An mpi4py communicator, or one like it.
         placement: Where the server is.
-        wire: The type values travel in; None: their own. Sums are float32 or float64.
-        piece_bytes: Longer blocks travel in pieces of this many bytes.
+        wire: The type in which values travel; None: their own. Sums are float32 or float64.
         cuda_aware: Hand GPU memory to MPI without staging it in host memory.
 
     Raises:
-        ValueError: A placement that is none, or a server of its own without a worker.
+        ValueError: Unknown placement, or a dedicated server without workers.
     """
 
     def __init__(
@@ -43,38 +41,25 @@ class ParameterServer:
         placement: Placement = "own_rank",
         *,
         wire: torch.dtype | None = None,
-        piece_bytes: int = PIECE_BYTES,
         cuda_aware: bool = False,
     ) -> None:
-        if placement not in ("own_rank", "on_worker", "sharded"):
+        if placement not in get_args(Placement):
             raise ValueError(f"placement {placement!r}: own_rank, on_worker or sharded")
-        self.comm, self.placement, self.wire = comm, placement, wire
-        self.piece_bytes, self.cuda_aware = piece_bytes, cuda_aware
+        self.comm, self.placement, self.wire, self.cuda_aware = comm, placement, wire, cuda_aware
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._room: Tensor | None = None
         if placement == "own_rank" and self.size < 2:
-            raise ValueError("a server on a rank of its own needs one more rank, a worker")
+            raise ValueError("a server on a rank of its own needs at least one more rank, a worker")
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place over the workers; every rank, the server too, gets the sum.
+        """Sum a tensor in place over the workers; every rank, servers included, gets the sum.
 
-        All ranks call it with tensors of one shape and type, in the same order. What the tensor of
-        a server on its own rank holds beforehand does not count.
-
-        Args:
-            tensor: As for `ring_allreduce`.
-            bucket: Chooses the message tags.
-
-        Raises:
-            ValueError: The tensor is not contiguous or not of a floating type.
+        All ranks call it with tensors of one shape and type, in the same order. The values that a
+        server on its own rank passes are ignored. Arguments and errors are `ring_allreduce`'s.
         """
-        wire = self.wire
-        if wire is None and tensor.dtype in (torch.float16, torch.bfloat16):
-            wire = tensor.dtype
         with workspace(tensor, self.cuda_aware) as flat:
             sharded = self.placement == "sharded"
             bounds = block_bounds(len(flat), self.size) if sharded else [0, len(flat)]
-            blocks = Transfer(flat, bounds, self.comm, bucket, wire, self.piece_bytes)
+            blocks = Transfer(flat, bounds, self.comm, bucket, self.wire or tensor.dtype)
             if self.size > 1:
                 if sharded:
                     self._sharded(blocks)
@@ -85,7 +70,7 @@ class ParameterServer:
                     blocks.exchange("pull", None, 0, flat, 0, add=False)
 
     def _serve(self, blocks: Transfer) -> None:
-        """Collect from each worker in turn, then hand the sum to all."""
+        """Collect from each worker in turn, then send the sum to all."""
         flat = blocks.flat
         for worker in range(1, self.size):
             first = self.placement == "own_rank" and worker == 1
@@ -94,18 +79,14 @@ class ParameterServer:
         tag = tag_of(blocks.bucket, "pull")
         pieces = blocks.pieces(flat.to(blocks.wire))
         settle(flat)
-        under_way = [
-            self.comm.Isend(as_buffer(piece), worker, tag)
-            for piece in pieces
-            for worker in range(1, self.size)
-        ]
-        for request in under_way:
-            wait(request)
+        workers = range(1, self.size)
+        wait(*[self.comm.Isend(as_buffer(each), to, tag) for each in pieces for to in workers])
 
     def _sharded(self, blocks: Transfer) -> None:
-        """Collect the contributions to this rank's block, add them in rank order, hand it out."""
+        """Collect the contributions to this rank's block, add them in rank order, send the sum."""
         own = blocks.block(self.rank)
-        slots = self._slots(own)
+        room = scratch("slots", self.size * len(own), own.dtype, own.device)
+        slots = room.view(self.size, len(own))
         slots[self.rank].copy_(own)
         for send, to, _, source in push_rounds(self.rank, self.size):
             blocks.exchange("push", blocks.block(send), to, slots[source], source, add=False)
@@ -115,13 +96,3 @@ class ParameterServer:
         blocks.round_to_wire(own)
         for _, to, receive, source in pull_rounds(self.rank, self.size):
             blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
-
-    def _slots(self, like: Tensor) -> list[Tensor]:
-        """Return a place for each rank's contribution, kept for the next call."""
-        if (
-            self._room is None
-            or self._room.numel() < self.size * len(like)
-            or (self._room.dtype != like.dtype or self._room.device != like.device)
-        ):
-            self._room = zeros(self.size * len(like), like.dtype, like.device)
-        return list(self._room[: self.size * len(like)].view(self.size, len(like)))

@@ -14,113 +14,45 @@ The training loop is the same whatever the exchange:
 """
 
 import threading
-import time
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
 
+from actionspan.parallel.async_server import AsyncReplica
 from actionspan.parallel.buckets import GradientBuckets
 from actionspan.parallel.communicator import PHASES, Communicator, tag_of
 from actionspan.parallel.counting import CountingCommunicator
 from actionspan.parallel.exchange import make_exchange
-from actionspan.parallel.member import AloneReplica, Member, broadcast
+from actionspan.parallel.member import Member, Replica, broadcast, timed
+from actionspan.parallel.model_averaging import ModelAveraging
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-
-
-class Replica(Protocol):
-    """One rank's part in training a model.
-
-    Attributes:
-        rank: This process's number; rank 0 holds all that a checkpoint needs.
-        size: How many processes there are.
-        worker: Which worker this rank is; None: it only serves.
-        workers: How many workers share each batch.
-        sums_gradients: Whether the gradients of all workers are added up, so that each computes
-            its part of the batch's loss. Workers that average models compute the loss of their
-            own rows, as if there were no others.
-        seconds: Where the time went: `exchange`, what this rank waited for others (t2 of paper
-            000), in steps and between them; `communication`, what the exchanges of gradients took
-            in all (more, where they overlap with backward); and `update`, the optimiser.
-    """
-
-    rank: int
-    size: int
-    worker: int | None
-    workers: int
-    sums_gradients: bool
-    optimiser: torch.optim.Optimizer
-    seconds: dict[str, float]
-
-    def share(self, count: int) -> slice:
-        """Return which rows of a batch of `count` are this rank's; perhaps none."""
-        ...
-
-    def step(self) -> None:
-        """Exchange gradients and update the model, or update it and exchange models."""
-        ...
-
-    def synchronise(self) -> None:
-        """Give all ranks the same parameters and buffers.
-
-        Buffers, such as the running means of batch norm, are those of the first worker. Workers
-        that average models average them too, or keep their own (`first_buffers`).
-        """
-        ...
-
-    def first_buffers(self) -> AbstractContextManager[None]:
-        """Let the model have the first worker's buffers in a block, e.g. in validation.
-
-        To be entered by all ranks after `synchronise`; where buffers are alike, it does nothing.
-        """
-        ...
-
-    def own_state(self) -> Any:
-        """Return, on rank 0, what ranks do not share after `synchronise`; None where it is nothing.
-
-        A checkpoint needs it beside rank 0's model and optimiser. All ranks call it.
-        """
-        ...
-
-    def restore_own(self, state: Any) -> None:
-        """Go back to what `own_state` returned; all ranks call it, and rank 0's state counts."""
-        ...
-
-    def gather(self, value: Any, what: str) -> list[Any]:
-        """Return the (small) values of all ranks, in rank order; `what` names them in messages."""
-        ...
-
-    def report(self) -> dict[str, Any]:
-        """Return what the exchange has to tell beside seconds."""
-        ...
-
-    def close(self) -> None:
-        """End threads and hooks; every rank calls it."""
-        ...
+from actionspan.parallel.torch_averaging import PeriodicAveraging
 
 
 class SynchronousReplica(Member):
     """All ranks add up their gradients in every step and make the same update.
 
-    Buckets are exchanged in the order of the plan, the same on all ranks: on a thread of their own
-    while backward still runs (`overlap`), or after it.
+    Buckets are exchanged in the order of the plan, the same on all ranks: after backward, or
+    (`overlap`) on a separate thread while it still runs.
     """
 
     def _start(self) -> None:
+        # the exchange, over a communicator that counts what it sends
         self._counting = CountingCommunicator(self.comm.Dup())
-        # what libraries send is not seen
-        self._counts = self.name in ("ring", "ps", "ps_worker", "ps_sharded")
         comm = cast(Communicator, self._counting)  # it passes all other calls on
         self.exchange = make_exchange(self.name, comm, self.settings)
-        self._error: BaseException | None = None
-        self._done = threading.Event()
-        self._queue: SimpleQueue[int | None] = SimpleQueue()
+        # the gradients
         self._gradients = GradientBuckets(
             self.model.parameters(), self.settings.bucket_kib * 1024, self._bucket_ready
         )
         check_tags(self.comm, len(self._gradients.buckets))
+        # the thread that exchanges finished buckets while backward runs
+        self._error: BaseException | None = None
+        self._done = threading.Event()
+        self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._filled: dict[int, torch.cuda.Event] = {}
         self._thread: threading.Thread | None = None
         if self.settings.overlap:
@@ -129,60 +61,56 @@ class SynchronousReplica(Member):
 
     def step(self) -> None:
         """Wait for the sums of all gradients, then update the model."""
-        begun = time.perf_counter()
-        self._gradients.fill()
-        if self._thread is None:
-            for number in range(len(self._gradients.buckets)):
-                self._exchange(number)
-        else:
-            self._done.wait()
-            self._done.clear()
-            if self._error is not None:
-                raise self._error
-        self._gradients.hand_out()
-        exchanged = time.perf_counter()
-        self.optimiser.step()
+        with timed(self.seconds, "exchange"):
+            self._gradients.fill()
+            if self._thread is None:
+                for number in range(len(self._gradients.buckets)):
+                    self._exchange(number)
+            else:
+                self._done.wait()
+                self._done.clear()
+                if self._error is not None:
+                    raise self._error
+            self._gradients.hand_out()
+        with timed(self.seconds, "update"):
+            self.optimiser.step()
         self._steps += 1
-        self.seconds["exchange"] += exchanged - begun
-        self.seconds["update"] += time.perf_counter() - exchanged
 
     def synchronise(self) -> None:
         """Give all ranks the buffers of the first worker; every step synchronises parameters."""
-        begun = time.perf_counter()
-        with self.watchdog.waiting("the buffers of the model"):
+        with self._waiting("the buffers of the model"):
             broadcast(self.model.buffers(), self.comm, root=self.size - self.workers)
-        self.seconds["exchange"] += time.perf_counter() - begun
 
     def report(self) -> dict[str, Any]:
-        """Return the sizes of the buckets and, but for libraries, what this rank sent: bytes."""
-        sent = {"sent_bytes": self._counting.total_sent()} if self._counts else {}
-        return {"bucket_bytes": [one.flat.nbytes for one in self._gradients.buckets], **sent}
+        """Return the buckets' bytes and, where no library sends them, the bytes this rank sent."""
+        counted = self.name in ("ring", "ps", "ps_worker", "ps_sharded")
+        sent = {"sent_bytes": self._counting.total_sent()} if counted else {}
+        return {"bucket_bytes": [each.flat.nbytes for each in self._gradients.buckets], **sent}
 
     def close(self) -> None:
-        """End the threads and take the hooks off."""
+        """End the threads and remove the hooks."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
         self._gradients.close()
-        self.watchdog.close()
+        super().close()
         if hasattr(self.exchange, "close"):
             self.exchange.close()
         self._counting.Free()
-        self.comm.Free()
 
     def _bucket_ready(self, number: int) -> None:
         if self._thread is not None:
             if self._gradients.buckets[number].flat.is_cuda:
-                # backward has only queued the copies, on a stream that the other thread has not
+                # backward has only queued the copies, on a stream that the other thread lacks
                 self._filled[number] = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 self._filled[number].record()
             self._queue.put(number)
 
     def _communicate(self) -> None:
-        """Exchange buckets in the order of the plan, each as soon as it and those before are here.
+        """Exchange buckets in the order of the plan, each once it and all before it are complete.
 
-        Backward may finish buckets in another order on another rank; the order of the exchanges
-        must be one.
+        Backward may finish buckets in a different order on another rank; the order of the exchanges
+        must be the same.
         """
         ready: set[int] = set()
         following = 0
@@ -201,26 +129,26 @@ class SynchronousReplica(Member):
             self._done.set()
 
     def _exchange(self, number: int) -> None:
-        begun = time.perf_counter()
-        count = len(self._gradients.buckets)
-        if number in self._filled:
-            self._filled.pop(number).synchronize()
-        with self.watchdog.waiting(f"bucket {number + 1} of {count} in step {self._steps + 1}"):
-            self.exchange.allreduce(self._gradients.buckets[number].flat, number)
-        self.seconds["communication"] += time.perf_counter() - begun
+        buckets = self._gradients.buckets
+        what = f"bucket {number + 1} of {len(buckets)} in step {self._steps + 1}"
+        with timed(self.seconds, "communication"):
+            if number in self._filled:
+                self._filled.pop(number).synchronize()
+            with self.watchdog.waiting(what):
+                self.exchange.allreduce(buckets[number].flat, number)
 
 
 def check_tags(comm: Communicator, buckets: int) -> None:
-    """Refuse more buckets than the MPI has message tags for.
-
-    Raises:
-        ValueError: There are too many.
-    """
+    """Raise ValueError for more buckets than the MPI has message tags for."""
     from mpi4py import MPI
 
     most = comm.Get_attr(MPI.TAG_UB)
     if tag_of(buckets, PHASES[0]) > most:
         raise ValueError(f"{buckets} buckets: this MPI has tags up to {most}; raise bucket_kib")
+
+
+_MEMBERS: dict[str, Callable[..., Replica]]
+_MEMBERS = {"aavg": ModelAveraging, "periodic": PeriodicAveraging, "ps_async": AsyncReplica}
 
 
 def make_replica(
@@ -234,31 +162,19 @@ def make_replica(
 
     Args:
         name: How gradients, or models, are exchanged.
-        model: The model, the same on all ranks.
+        model: The model, of the same structure on all ranks.
         optimiser: Of the model's parameters, the same on all ranks.
         settings: Buckets, overlap, wire type and so on.
         comm: An mpi4py communicator; not needed for `none`.
 
     Raises:
-        ValueError: The exchange cannot be had with these settings or ranks; or the optimiser has
-            parameters that are not the model's, whose gradients nobody would exchange.
+        ValueError: The exchange is not possible with these settings or ranks; or the optimiser has
+            parameters that do not belong to the model, whose gradients would not be exchanged.
     """
     own = {id(parameter) for parameter in model.parameters()}
-    if any(id(one) not in own for group in optimiser.param_groups for one in group["params"]):
-        raise ValueError("the optimiser has a parameter that is none of the model's")
+    if any(id(each) not in own for group in optimiser.param_groups for each in group["params"]):
+        raise ValueError("the optimiser has a parameter that does not belong to the model")
     if name == "none":
-        return AloneReplica(optimiser)
+        return Replica(optimiser)
     assert comm is not None
-    if name == "aavg":
-        from actionspan.parallel.model_averaging import ModelAveraging
-
-        return ModelAveraging(comm, model, optimiser, settings)
-    if name == "periodic":
-        from actionspan.parallel.torch_averaging import PeriodicAveraging
-
-        return PeriodicAveraging(comm, model, optimiser, settings)
-    if name == "ps_async":
-        from actionspan.parallel.async_server import AsyncReplica
-
-        return AsyncReplica(comm, model, optimiser, settings)
-    return SynchronousReplica(comm, model, optimiser, settings, name)
+    return _MEMBERS.get(name, SynchronousReplica)(comm, model, optimiser, settings, name)

@@ -1,6 +1,6 @@
 """Ring all-reduce: the parallel architecture of paper 000, section III-D.
 
-Four ranks with four blocks each. Below each rank stands the block that it sends in a round:
+Four ranks with four blocks each. Below each rank is the block that it sends in a round:
 
           ┌──> rank 0 ───> rank 1 ───> rank 2 ───> rank 3 ──┐
           └─────────────────────────────────────────────────┘
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import PointToPoint
 from actionspan.parallel.rounds import block_bounds, gather_rounds, scatter_rounds
-from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
+from actionspan.parallel.transfer import Transfer, workspace
 
 
 def ring_allreduce(
@@ -26,41 +26,34 @@ def ring_allreduce(
     *,
     wire: torch.dtype | None = None,
     bucket: int = 0,
-    piece_bytes: int = PIECE_BYTES,
     cuda_aware: bool = False,
 ) -> None:
     """Sum a tensor in place over all ranks; every rank ends with the same bits.
 
-    The tensor is cut into one block a rank. In N - 1 rounds of scatter each rank passes a partial
-    sum to its right neighbour, in N - 1 rounds of gather a finished block. All ranks together send
-    2·(N - 1)·M values, each rank 2·(N - 1)/N·M of them within one value a round.
+    The tensor of M values is cut into one block a rank. In N - 1 rounds of scatter each rank passes
+    a partial sum to its right neighbour, in N - 1 rounds of gather a finished block. All ranks
+    together send 2·(N - 1)·M values, and each 2·(N - 1)/N·M of them, within one value a round.
 
     Args:
         tensor: Any shape, contiguous; float32, float64, float16 or bfloat16, on a CPU or a GPU.
             Half-precision values are summed in float32.
         comm: An mpi4py communicator, or one like it.
-        wire: The type values travel in, e.g. `torch.bfloat16`; None: their own. Sums are float32
-            whatever it is, but each hop rounds the partial sum that it carries.
+        wire: The type in which values travel, e.g. `torch.bfloat16`; None: their own. Sums stay
+            float32, but each hop rounds the partial sum that it carries.
         bucket: Chooses the message tags; all-reduces that run at the same time need different ones.
-        piece_bytes: Longer blocks travel in pieces of this many bytes.
         cuda_aware: Hand GPU memory to MPI as it is, without staging it in host memory.
 
     Raises:
         ValueError: The tensor is not contiguous or not of a floating type.
     """
     rank, size = comm.Get_rank(), comm.Get_size()
-    if wire is None and tensor.dtype in (torch.float16, torch.bfloat16):
-        wire = tensor.dtype
     with workspace(tensor, cuda_aware) as flat:
         if size == 1:
             return
-        blocks = Transfer(flat, block_bounds(len(flat), size), comm, bucket, wire, piece_bytes)
+        blocks = Transfer(flat, block_bounds(len(flat), size), comm, bucket, wire or tensor.dtype)
+        block = blocks.block
         for send, to, receive, source in scatter_rounds(rank, size):
-            blocks.exchange(
-                "scatter", blocks.block(send), to, blocks.block(receive), source, add=True
-            )
-        blocks.round_to_wire(blocks.block((rank + 1) % size))
+            blocks.exchange("scatter", block(send), to, block(receive), source, add=True)
+        blocks.round_to_wire(block((rank + 1) % size))
         for send, to, receive, source in gather_rounds(rank, size):
-            blocks.exchange(
-                "gather", blocks.block(send), to, blocks.block(receive), source, add=False
-            )
+            blocks.exchange("gather", block(send), to, block(receive), source, add=False)

@@ -1,6 +1,6 @@
 """Who sends which block to whom: the ring and the sharded server as plain schedules.
 
-A schedule is arithmetic on the rank alone. MPI runs it one rank a process (`transfer.py`); the
+A schedule is arithmetic on the rank alone. MPI runs it with one rank a process (`transfer.py`); the
 simulator runs it for all ranks at once, with an array in place of the rank.
 """
 
@@ -18,9 +18,9 @@ class Round(NamedTuple):
 
 
 def block_bounds(length: int, blocks: int) -> list[int]:
-    """Return where `blocks` blocks of `length` values begin and end: floor(length·i / blocks).
+    """Return where `blocks` blocks of `length` values start and end: floor(length·i / blocks).
 
-    Blocks differ by one value at most, and are empty where there are fewer values than blocks.
+    Block lengths differ by one at most; with fewer values than blocks, some are empty.
     """
     return [length * i // blocks for i in range(blocks + 1)]
 
@@ -28,7 +28,7 @@ def block_bounds(length: int, blocks: int) -> list[int]:
 def scatter_rounds(rank: Any, size: int) -> Iterator[Round]:
     """Yield the ring's scatter (paper 000, section III-D): each received block is added.
 
-    After it, rank n holds the sum of block (n + 1) % size.
+    Afterwards rank n holds the sum of block (n + 1) % size.
     """
     for i in range(size - 1):
         yield Round((rank - i) % size, (rank + 1) % size, (rank - i - 1) % size, (rank - 1) % size)
@@ -38,7 +38,7 @@ def gather_rounds(rank: Any, size: int) -> Iterator[Round]:
     """Yield the ring's gather: each received block replaces the rank's own.
 
     Paper 000 prints blocks (n - i - 1) and (n - i - 2), which is right for two ranks only: after
-    the scatter, rank n has block n + 1, and must begin with it.
+    the scatter, rank n has block n + 1, and must start with it.
     """
     for i in range(size - 1):
         yield Round((rank - i + 1) % size, (rank + 1) % size, (rank - i) % size, (rank - 1) % size)
@@ -51,6 +51,6 @@ def push_rounds(rank: Any, size: int) -> Iterator[Round]:
 
 
 def pull_rounds(rank: Any, size: int) -> Iterator[Round]:
-    """Yield the sharded server's second half: rank n hands the sum of block n to all."""
+    """Yield the sharded server's second half: rank n sends the sum of block n to all."""
     for j in range(1, size):
         yield Round(rank, (rank + j) % size, (rank - j) % size, (rank - j) % size)

@@ -1,4 +1,4 @@
-"""The knobs of training on many ranks."""
+"""Settings of training on many ranks."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -20,10 +20,9 @@ ExchangeName = Literal[
     "periodic",
 ]
 EXCHANGES: tuple[ExchangeName, ...] = get_args(ExchangeName)
-ON_CPUS = tuple(
-    name for name in EXCHANGES if name != "nccl"
-)  # what the stages offer: they use CPUs
-SERVED = ("ps", "ps_async")  # whose server has a rank of its own, beside the workers
+# what the stages offer: they use CPUs
+ON_CPUS = tuple(name for name in EXCHANGES if name != "nccl")
+SERVED = ("ps", "ps_async")  # the server has its own rank, in addition to the workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,25 +38,25 @@ class ParallelSettings(Checked):
         64, "auto: smaller buckets go by MPI_Allreduce, others by the ring", unit="KiB", least=0
     )
     staleness: int = option(
-        4, "ps_async: most updates that a gradient may be behind; 0: none", least=0
+        4, "ps_async: most updates that a gradient may lag behind; 0: none", least=0
     )
     averaging_steps: int = option(
         -1, "aavg, periodic: K, steps of each rank between averages; -1: an epoch", least=1, also=-1
     )
     average_state: bool = option(
-        True, "aavg: average optimiser state and buffers too; false: parameters alone"
+        True, "aavg: average optimiser state and buffers too; false: parameters only"
     )
     stall_seconds: float = option(
         300.0, "a rank missing from an exchange for this long ends the job", above=0
     )
-    cuda_aware: bool = option(False, "the MPI takes GPU memory, so do not stage it")
+    cuda_aware: bool = option(False, "MPI is CUDA-aware: hand it GPU memory without staging")
 
 
 def processes(exchange: ExchangeName, workers: int) -> int:
-    """Return how many processes an exchange over `workers` takes: one more where one serves.
+    """Return the number of processes of an exchange: `workers`, plus a dedicated server's.
 
     Raises:
-        ValueError: A name that is none, no worker, or several without an exchange.
+        ValueError: Unknown exchange, no worker, or several workers without an exchange.
     """
     if exchange not in EXCHANGES:
         raise ValueError(f"exchange {exchange!r}: one of {', '.join(EXCHANGES)}")

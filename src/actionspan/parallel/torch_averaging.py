@@ -1,4 +1,4 @@
-"""Averaging by torch's PeriodicModelAverager, as a peer of AAVG."""
+"""Averaging by torch's PeriodicModelAverager, as an alternative to AAVG."""
 
 import warnings
 
@@ -12,9 +12,9 @@ from actionspan.parallel.model_averaging import AveragingReplica
 class PeriodicAveraging(AveragingReplica):
     """Ranks whose parameters torch averages, over gloo.
 
-    torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It passes
-    over parameters without a gradient, which is an error of its own where only some ranks have
-    none; so all get one, of zero where there was none, for the time of the average.
+    torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It skips
+    parameters without a gradient, and fails where only some ranks have none; so during the average
+    all have a gradient, of zero where there was none.
     """
 
     name = "periodic"
@@ -22,13 +22,12 @@ class PeriodicAveraging(AveragingReplica):
     def _start(self) -> None:
         super()._start()
         self.whole_state = False
-        # the watchdog, which knows whom all wait for, is to be the first to end the job
-        self._group = TorchAllreduce(self.comm, "gloo", 2 * self.settings.stall_seconds + 60)
+        self._group = TorchAllreduce(self.comm, "gloo", self.settings.stall_seconds)
         from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
         with warnings.catch_warnings():
             # K is counted here, since `synchronise` averages too; torch averages at every call, and
-            # warns that this would be as costly as to average gradients
+            # warns that this costs as much as averaging gradients
             warnings.simplefilter("ignore")
             self._averager = PeriodicModelAverager(period=1)
 
@@ -39,9 +38,9 @@ class PeriodicAveraging(AveragingReplica):
 
     def _exchange(self) -> None:
         parameters = trained(self.optimiser)
-        without = [one for one in parameters if one.grad is None]
-        for one in without:
-            one.grad = torch.zeros_like(one)
+        without = [parameter for parameter in parameters if parameter.grad is None]
+        for parameter in without:
+            parameter.grad = torch.zeros_like(parameter)
         self._averager.average_parameters(parameters)
-        for one in without:
-            one.grad = None
+        for parameter in without:
+            parameter.grad = None

@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,7 @@ TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def check(tensor: Tensor) -> None:
-    """Refuse a tensor that no exchange can sum.
-
-    Raises:
-        ValueError: The tensor is not contiguous or not of a floating type.
-    """
+    """Raise ValueError for a tensor that is not contiguous or not of a floating type."""
     if tensor.dtype not in TYPES:
         names = ", ".join(str(kind).removeprefix("torch.") for kind in TYPES)
         raise ValueError(f"tensor of {tensor.dtype}: one of {names}")
@@ -40,6 +37,15 @@ def zeros(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     if device.type != "cpu" or not length:
         return torch.zeros(length, dtype=dtype, device=device)
     return torch.from_numpy(np.zeros(length * dtype.itemsize, dtype=np.uint8)).view(dtype)
+
+
+def scratch(use: str, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return (length,) room with any values; this thread gets the same for the same use again."""
+    kept: dict[Any, Tensor] = _SCRATCH.__dict__
+    key = f"{use} {dtype} {device}"
+    if key not in kept or len(kept[key]) < length:
+        kept[key] = zeros(length, dtype, device)
+    return kept[key][:length]
 
 
 @contextmanager
@@ -68,30 +74,15 @@ def workspace(tensor: Tensor, cuda_aware: bool = False) -> Iterator[Tensor]:
     flat.copy_(held)
 
 
+@dataclass
 class Transfer:
-    """Sends and receives blocks of a flat tensor, piece by piece.
+    """Sends and receives blocks of a flat tensor, piece by piece."""
 
-    Args:
-        flat: (M,) the values, float32 or float64.
-        bounds: Block b is `flat[bounds[b]:bounds[b + 1]]`.
-        comm: The ranks.
-        bucket: Chooses the tags.
-        wire: The type values travel in; None: their own.
-        piece_bytes: Most bytes of a message.
-    """
-
-    def __init__(
-        self,
-        flat: Tensor,
-        bounds: Sequence[int],
-        comm: PointToPoint,
-        bucket: int,
-        wire: torch.dtype | None,
-        piece_bytes: int = PIECE_BYTES,
-    ) -> None:
-        self.flat, self.bounds, self.comm, self.bucket = flat, bounds, comm, bucket
-        self.wire = wire or flat.dtype
-        self.values_a_piece = max(1, piece_bytes // self.wire.itemsize)
+    flat: Tensor  # (M,) the values, float32 or float64
+    bounds: Sequence[int]  # block b is flat[bounds[b]:bounds[b + 1]]
+    comm: PointToPoint
+    bucket: int  # chooses the tags
+    wire: torch.dtype  # the type in which values travel
 
     def block(self, number: int) -> Tensor:
         """Return a view of a block."""
@@ -107,9 +98,9 @@ class Transfer:
         *,
         add: bool,
     ) -> None:
-        """Send one view and receive into another, at the same time; either may be None or empty.
+        """Send a view and receive into another, at the same time; either may be None or empty.
 
-        What is received is added to `receive`, or replaces it.
+        Received values are added to `receive`, or replace its own.
         """
         tag = tag_of(self.bucket, phase)
         outgoing, incoming = self.pieces(send), self.pieces(receive)
@@ -117,6 +108,7 @@ class Transfer:
         sending: deque[Any] = deque()
         receiving: deque[tuple[Any, Tensor, Tensor]] = deque()
         for number in range(count + IN_FLIGHT):
+            # complete the pieces that were started IN_FLIGHT turns ago
             if IN_FLIGHT <= number < len(incoming) + IN_FLIGHT:
                 request, landing, into = receiving.popleft()
                 wait(request)
@@ -127,6 +119,8 @@ class Transfer:
                 settle(into)  # before its scratch is used again and before it is sent on
             if IN_FLIGHT <= number < len(outgoing) + IN_FLIGHT:
                 wait(sending.popleft())
+
+            # start the next ones
             if number < len(incoming):
                 into = incoming[number]
                 direct = not add and self.wire == into.dtype
@@ -141,23 +135,16 @@ class Transfer:
                 sending.append(self.comm.Isend(as_buffer(values), to, tag))
 
     def round_to_wire(self, view: Tensor) -> None:
-        """Give values the precision they would have after travelling, as other ranks get them."""
+        """Give values the precision that other ranks get them in."""
         if self.wire != view.dtype:
             view.copy_(view.to(self.wire))
 
     def pieces(self, view: Tensor | None) -> tuple[Tensor, ...]:
-        """Return views of a view, each a message; none where it is empty."""
+        """Return parts of a view, each a message; an empty view has none."""
         if view is None or not len(view):
             return ()
-        return torch.split(view, self.values_a_piece)
+        return torch.split(view, PIECE_BYTES // self.wire.itemsize)
 
     def _spare(self, way: str, number: int, like: Tensor) -> Tensor:
-        """Return scratch for a piece; it is free again when the piece after the next begins.
-
-        It is kept for the next transfer of this thread.
-        """
-        kept: dict[Any, Tensor] = _SCRATCH.__dict__
-        key = f"{way} {number % IN_FLIGHT} {self.wire} {like.device}"
-        if key not in kept or len(kept[key]) < len(like):
-            kept[key] = zeros(len(like), self.wire, like.device)
-        return kept[key][: len(like)]
+        """Return scratch for a piece, free again when the piece after the next starts."""
+        return scratch(f"{way} {number % IN_FLIGHT}", len(like), self.wire, like.device)

@@ -12,30 +12,27 @@ from actionspan.parallel.communicator import Communicator, tag_of
 from actionspan.parallel.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
-STOPPED_PERIODS = 5  # a watchdog that looks so late was not running
+STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
 GRACE_SECONDS = 2.0  # the lowest waiting rank speaks first; others end the job if it cannot
 
 
 class Watchdog:
-    """Ends the job when an exchange waits too long, and says for whom.
+    """Ends the job when an exchange waits too long, and names the missing ranks.
 
     A thread looks at what its rank is waiting for. After half the deadline, or when another rank
-    does so, it begins to tell all other ranks, again and again, that it waits. At the deadline it
-    knows who else waits: the ranks that are silent are the ones that never came, whether they hang,
-    compute or were stopped. It works for every exchange, those inside a library too, and costs two
-    assignments an exchange.
-    Time during which this process itself did not run (Ctrl-Z, a suspended job) does not count.
+    does so, it tells all other ranks, again and again, that it waits. At the deadline it knows who
+    else waits; the silent ranks never came, whether they hang, compute or were stopped. This works
+    for every exchange, also inside a library, and costs two assignments an exchange. Time in which
+    this process itself did not run (Ctrl-Z, a suspended job) does not count.
 
-    It also ends a rank whose launcher was killed, which otherwise nobody would.
-
-    Args:
-        comm: A communicator that nobody else uses.
-        seconds: The deadline.
+    It also ends a rank whose launcher was killed, which nobody else would end. Nothing else may use
+    its communicator. `seconds` is the deadline.
     """
 
     def __init__(self, comm: Communicator, seconds: float) -> None:
         self.comm, self.seconds = comm, seconds
         self.period = min(0.5, seconds / 10)
+        self._recent = 3 * self.period + 1.0  # a rank heard within these seconds still waits
         self._waiting: tuple[float, str, float] | None = None  # since when, for what, how long
         self._stop = threading.Event()
         self._sends: list[Any] = []
@@ -44,11 +41,9 @@ class Watchdog:
 
     @contextmanager
     def waiting(self, what: str, patience: float = 0.0) -> Iterator[None]:
-        """Watch a block that waits for other ranks.
+        """Watch a block that waits for `what`, e.g. a bucket of other ranks.
 
-        Args:
-            what: For what, e.g. its bucket.
-            patience: The deadline in seconds where it is above the watchdog's own.
+        `patience` is the deadline in seconds where it is above the watchdog's own.
         """
         seconds = max(self.seconds, patience)
         before, self._waiting = self._waiting, (time.monotonic(), what, seconds)
@@ -69,14 +64,17 @@ class Watchdog:
         while not self._stop.wait(self.period):
             if orphaned() and self.comm.Get_size() > 1:
                 self._leave()
+            # how long this rank has been waiting, not counting time in which it did not run
             before, looked = looked, time.monotonic()
             if looked - before > STOPPED_PERIODS * self.period:
                 since = looked
             self._listen(heard)
             current = self._waiting
-            waited = time.monotonic() - max(current[0], since) if current else 0.0
             if current is None:
                 continue
+            waited = time.monotonic() - max(current[0], since)
+
+            # tell the others, and end the job at the deadline
             others_wait = any(looked - when < self._recent for when in heard.values())
             if waited < current[2] / 2 and not others_wait:
                 continue
@@ -86,10 +84,6 @@ class Watchdog:
                 others = set(range(self.comm.Get_size())) - {self.comm.Get_rank()}
                 waiting = {rank for rank in others if now - heard.get(rank, -1e9) < self._recent}
                 self._end(current[1], waited, sorted(others - waiting), sorted(waiting))
-
-    @property
-    def _recent(self) -> float:
-        return 3 * self.period + 1.0
 
     def _listen(self, heard: dict[int, float]) -> None:
         from mpi4py import MPI
@@ -102,7 +96,7 @@ class Watchdog:
     def _tell(self) -> None:
         self._sends = [request for request in self._sends if not request.Test()]
         if len(self._sends) > 8 * self.comm.Get_size():
-            return  # somebody does not listen any more
+            return  # some rank no longer listens
         for rank in range(self.comm.Get_size()):
             if rank != self.comm.Get_rank():
                 self._sends.append(self.comm.Isend(b"w", rank, tag_of(0, "control")))
@@ -139,11 +133,9 @@ class Watchdog:
 def watched(
     comm: Communicator | None, seconds: float
 ) -> Iterator[Callable[[str], AbstractContextManager[None]]]:
-    """Yield a watchdog's `waiting` for a block; without ranks, one that watches nothing.
+    """Yield a watchdog's `waiting` for a block that all ranks enter; it does nothing without ranks.
 
-    Args:
-        comm: The ranks, all of which come to the block; or None.
-        seconds: The deadline.
+    `seconds` is the deadline.
     """
     if comm is None:
         yield lambda what: nullcontext()

@@ -11,7 +11,7 @@ from torch.nn.functional import smooth_l1_loss
 from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_annotations
 from actionspan.files.storage import digest, write_tsv
-from actionspan.parallel.member import AloneReplica
+from actionspan.parallel.member import Replica
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.examples import Examples, examples_of
 from actionspan.proposals.sampling import Sampler, sampling_rates
@@ -120,7 +120,7 @@ def train_evaluator(
             digest=digest(settings, source, fingerprints),
             models=[evaluator],
             optimisers=[optimiser],
-            replica=AloneReplica(optimiser),
+            replica=Replica(optimiser),
             keep_best=settings.keep == "best" and choosing is not None,
             more=sampler,
         )

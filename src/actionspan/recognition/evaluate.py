@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from actionspan.networks.inputs import Inputs
-from actionspan.parallel.replica import Replica
+from actionspan.parallel.member import Replica
 from actionspan.recognition.batches import clip_batches
 from actionspan.recognition.clip_store import ClipStore, Stream
 from actionspan.recognition.sampling import evaluation_samples

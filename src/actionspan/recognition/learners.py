@@ -10,8 +10,8 @@ from torch import nn
 from actionspan.errors import InputError
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.in_process import InProcessAveraging
-from actionspan.parallel.member import share
-from actionspan.parallel.replica import Replica, make_replica
+from actionspan.parallel.member import Replica, share
+from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.settings import RecognitionSettings
 

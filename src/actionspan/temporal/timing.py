@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from actionspan.parallel.replica import Replica
+from actionspan.parallel.member import Replica
 from actionspan.training.stopwatch import Stopwatch
 
 

@@ -15,7 +15,8 @@ from actionspan.errors import InputError
 from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.replica import Replica, make_replica
+from actionspan.parallel.member import Replica
+from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched

@@ -13,7 +13,7 @@ from actionspan.errors import InputError
 from actionspan.files.torch_files import write_torch
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
-from actionspan.parallel.replica import Replica
+from actionspan.parallel.member import Replica
 from actionspan.parallel.watchdog import watched
 from actionspan.running.progress import progress
 from actionspan.training.run import Row, Run

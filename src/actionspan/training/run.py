@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from actionspan.errors import InputError
 from actionspan.files.storage import write_tsv
 from actionspan.files.torch_files import read_torch
-from actionspan.parallel.replica import Replica
+from actionspan.parallel.member import Replica
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
 FORMAT = "training 1"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from actionspan.parallel.replica import Replica
+from actionspan.parallel.member import Replica
 
 
 @dataclass

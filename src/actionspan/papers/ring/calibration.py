@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import nnls
 
+from actionspan.arrays import Float64
 from actionspan.papers.ring.simulated import Costs
 from actionspan.papers.ring.simulated_rounds import simulated_seconds
-
-Floats = npt.NDArray[np.float64]
 
 FITTED_RANKS = 4
 _START_BYTES = 10.0 ** np.arange(1, 8)  # alpha / beta
@@ -20,107 +19,94 @@ _STEPS = 60
 
 
 class Row(NamedTuple):
-    """One measured all-reduce."""
+    """One measured all-reduce of tensors of `bytes`."""
 
-    algorithm: str
-    """One of `simulated_rounds.ALGORITHMS`."""
-    ranks: int
-    """Workers."""
+    algorithm: str  # one of `simulated_rounds.ALGORITHMS`
+    ranks: int  # workers
     bytes: int
-    """Of each tensor."""
-    seconds: float
-    """Until the last rank was done."""
+    seconds: float  # until the last rank was done
 
 
-def calibrate(rows: Iterable[Row], burst: float = 0.0, most_ranks: int = FITTED_RANKS) -> Costs:
-    """Fit costs to measurements on few ranks: the least sum of squared relative errors.
+def calibrate(rows: Iterable[Row], burst: float = 0.0) -> Costs:
+    """Fit costs to rows on up to `FITTED_RANKS` ranks: the least sum of squared relative errors.
 
     Errors are logarithms of simulated / measured, so that half and double weigh alike. Simulated
     seconds are piecewise linear in the costs: each step solves a linear problem for costs that are
-    not negative, and one that makes matters worse is halved.
-
-    Args:
-        rows: Measurements; those on more than `most_ranks` ranks are not looked at.
-        burst: Bytes that the links let through at once, which is known of rate-limited ones.
-        most_ranks: The largest number of ranks to fit to.
+    not negative, and is halved while it increases the sum. `burst` is the bytes that the links let
+    through at once, known for rate-limited links.
 
     Raises:
-        ValueError: Fewer than three rows are left, or seconds that are not above 0.
+        ValueError: Fewer than three rows to fit, or seconds that are not above 0.
     """
-    fitted = [row for row in rows if row.ranks <= most_ranks]
+    fitted = [row for row in rows if row.ranks <= FITTED_RANKS]
     if len(fitted) < 3:
-        raise ValueError(f"{len(fitted)} rows on {most_ranks} ranks or fewer: at least 3")
+        raise ValueError(f"{len(fitted)} rows on {FITTED_RANKS} ranks or fewer: at least 3")
     if any(not row.seconds > 0 for row in fitted):
         raise ValueError("measured seconds must be above 0")
-    measured = np.array([row.seconds for row in fitted])
-    costs = _start(fitted, measured, burst)
-    error = _squares(fitted, costs, burst)
+    fit = _Fit(fitted, np.array([row.seconds for row in fitted]), burst)
+    values = fit.start()
+    error = fit.error(values)
     for _ in range(_STEPS):
-        simulated = _simulated(fitted, costs, burst)
-        design = _slopes(fitted, costs, burst) / simulated[:, None]
-        step = nnls(design, 1 - np.log(simulated / measured))[0] - costs
-        while (moved := _squares(fitted, costs + step, burst)) > error and abs(step).max() > 0:
-            step = np.where(np.abs(step) > 1e-9 * np.abs(costs), step / 2, 0.0)
+        simulated = fit.simulated(values)
+        design = fit.slopes(values) / simulated[:, None]
+        step = nnls(design, 1 - np.log(simulated / fit.seconds))[0] - values
+        while (moved := fit.error(values + step)) > error and abs(step).max() > 0:
+            step = np.where(np.abs(step) > 1e-9 * np.abs(values), step / 2, 0.0)
         if error - moved <= 1e-12 * error:
             break
-        costs, error = costs + step, moved
-    return _costs(costs, burst)
+        values, error = values + step, moved
+    return fit.costs(values)
 
 
-def errors(
-    rows: Iterable[Row], costs: Costs, least_ranks: int = FITTED_RANKS + 1
-) -> list[tuple[Row, float]]:
-    """Return rows on ranks that were not fitted, each with simulated / measured - 1."""
-    kept = [row for row in rows if row.ranks >= least_ranks]
+def errors(rows: Iterable[Row], costs: Costs) -> list[tuple[Row, float]]:
+    """Return the rows on more ranks than were fitted, each with simulated / measured - 1."""
+    kept = [row for row in rows if row.ranks > FITTED_RANKS]
     return [(row, _predicted(row, costs) / row.seconds - 1) for row in kept]
 
 
 def _predicted(row: Row, costs: Costs) -> float:
-    """Return the simulated seconds of a row."""
     return float(simulated_seconds(row.algorithm, row.ranks, row.bytes, costs).max())
 
 
-def _costs(values: Floats, burst: float) -> Costs:
-    """Return three fitted values as costs."""
-    alpha, beta, gamma = (float(value) for value in values)
-    return Costs(alpha, beta, gamma, burst)
+@dataclass(frozen=True)
+class _Fit:
+    """Measured rows, compared with simulations by three values: alpha, beta, gamma."""
 
+    rows: Sequence[Row]
+    seconds: Float64  # measured
+    burst: float
 
-def _simulated(rows: Sequence[Row], costs: Floats, burst: float) -> Floats:
-    """Return the simulated seconds of rows."""
-    return np.array([_predicted(row, _costs(costs, burst)) for row in rows])
+    def costs(self, values: Float64) -> Costs:
+        alpha, beta, gamma = (float(value) for value in values)
+        return Costs(alpha, beta, gamma, self.burst)
 
+    def simulated(self, values: Float64) -> Float64:
+        """Return the simulated seconds of the rows."""
+        return np.array([_predicted(row, self.costs(values)) for row in self.rows])
 
-def _squares(rows: Sequence[Row], costs: Floats, burst: float) -> float:
-    """Return the sum of squared errors, infinite where a row would take no time."""
-    simulated = _simulated(rows, costs, burst)
-    if not (simulated > 0).all():
-        return math.inf
-    return float(np.square(np.log(simulated / [row.seconds for row in rows])).sum())
+    def error(self, values: Float64) -> float:
+        """Return the sum of squared errors, infinite where a row would take no time."""
+        simulated = self.simulated(values)
+        if not (simulated > 0).all():
+            return math.inf
+        return float(np.square(np.log(simulated / self.seconds)).sum())
 
+    def slopes(self, values: Float64) -> Float64:
+        """Return (rows, 3) derivatives of the simulated seconds by each value.
 
-def _slopes(rows: Sequence[Row], costs: Floats, burst: float) -> Floats:
-    """Return (rows, 3): how the simulated seconds change with each cost.
+        The seconds are linear nearby: a small step up gives the slope, and slopes times values the
+        seconds themselves.
+        """
+        base = self.simulated(values)
+        least = 1e-3 * values[1] * np.array([_START_BYTES[0], 1.0, _START_ADDITIONS])
+        changes = 1e-6 * np.maximum(np.maximum(values, least), 1e-12 * values.max())
+        shifted = [self.simulated(values + change) for change in np.diag(changes)]
+        slopes: Float64 = (np.array(shifted) - base).T / changes
+        return slopes
 
-    The seconds are linear close by, so that a small step up gives the slope there, and slopes
-    times costs the seconds themselves.
-    """
-    slopes = np.empty((len(rows), len(costs)))
-    base = _simulated(rows, costs, burst)
-    least = 1e-3 * costs[1] * np.array([_START_BYTES[0], 1.0, _START_ADDITIONS])
-    for index in range(len(costs)):
-        change = 1e-6 * max(costs[index], least[index], 1e-12 * costs.max())
-        shifted = costs.copy()
-        shifted[index] += change
-        slopes[:, index] = (_simulated(rows, shifted, burst) - base) / change
-    return slopes
-
-
-def _start(rows: Sequence[Row], measured: Floats, burst: float) -> Floats:
-    """Return the best of some costs to start from, with additions faster than messages."""
-    starts = []
-    for bytes_of_alpha in _START_BYTES:
-        costs = np.array([bytes_of_alpha, 1.0, _START_ADDITIONS])
-        costs *= math.exp(np.log(measured / _simulated(rows, costs, burst)).mean())
-        starts.append((_squares(rows, costs, burst), costs))
-    return min(starts, key=lambda start: start[0])[1]
+    def start(self) -> Float64:
+        """Return the best of several starting points, with additions faster than messages."""
+        shapes = [np.array([size, 1.0, _START_ADDITIONS]) for size in _START_BYTES]
+        scales = [np.log(self.seconds / self.simulated(shape)).mean() for shape in shapes]
+        starts = [shape * math.exp(scale) for shape, scale in zip(shapes, scales, strict=True)]
+        return min(starts, key=self.error)

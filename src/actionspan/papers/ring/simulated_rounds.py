@@ -1,8 +1,8 @@
 """The clocks of thousands of ranks at once, without their data.
 
-The schedules of `rounds.py` are run with an array in place of the rank, by the rules of
-`simulated.py` and with the pieces of `transfer.py`; the tests hold the seconds equal to those of
-the engine itself over simulated ranks. MPI_Allreduce is a model of the library, not its code.
+The schedules of `rounds.py` run with an array in place of the rank, by the rules of `simulated.py`
+and with the pieces of `transfer.py`; tests hold the seconds equal to those of the engine itself
+over simulated ranks. MPI_Allreduce is a model of the library, not its code.
 """
 
 import math
@@ -10,134 +10,105 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from actionspan.papers.ring.simulated import Costs
-from actionspan.parallel.rounds import (
-    Round,
-    block_bounds,
-    gather_rounds,
-    pull_rounds,
-    push_rounds,
-    scatter_rounds,
-)
+from actionspan.arrays import Float64
+from actionspan.papers.ring.simulated import Costs, Port
+from actionspan.parallel import rounds
 from actionspan.parallel.transfer import IN_FLIGHT, PIECE_BYTES
-
-Floats = npt.NDArray[np.float64]
 
 ALGORITHMS = ("ring", "ps", "ps_worker", "ps_sharded", "mpi")
 # MPICH's limit for recursive doubling, MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE
 SHORT_BYTES = 2048
 SERIES = 8
+ITEM_BYTES = 4  # float32
 
 
-def simulated_seconds(
-    algorithm: str, workers: int, tensor_bytes: int, costs: Costs, itemsize: int = 4
-) -> Floats:
-    """Return how long one all-reduce takes each rank.
+def simulated_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Float64:
+    """Return how long one all-reduce of float32 tensors takes each rank.
 
     Where ports let bursts through it is the last of `SERIES` with barriers between them, as in a
     measurement that repeats: what the first ones find in the buckets, the later ones do not.
 
-    Args:
-        algorithm: One of `ALGORITHMS`, named as exchanges are.
-        workers: How many tensors are summed; `ps` has a rank more, the server, as rank 0.
-        tensor_bytes: Bytes of each tensor.
-        costs: Of messages and additions.
-        itemsize: Bytes of a value.
-
     Returns:
-        (ranks,) seconds; the greatest is when all are done.
+        (ranks,) seconds, one for each worker and, in `ps`, first the server; the greatest is when
+        all are done.
 
     Raises:
-        ValueError: Unknown algorithm, or a tensor whose bytes are not a multiple of a value's.
+        ValueError: Unknown algorithm, no worker, or bytes that are not a multiple of 4.
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm {algorithm!r}: one of {', '.join(ALGORITHMS)}")
-    if workers < 1 or tensor_bytes < 0 or tensor_bytes % itemsize:
-        raise ValueError(f"{workers} workers, {tensor_bytes} bytes of {itemsize}-byte values")
+    if workers < 1 or tensor_bytes < 0 or tensor_bytes % ITEM_BYTES:
+        raise ValueError(f"{workers} workers, {tensor_bytes} bytes of {ITEM_BYTES}-byte values")
     if algorithm == "mpi":
-        return _library_seconds(workers, tensor_bytes, costs, itemsize)
+        return _library_seconds(workers, tensor_bytes, costs)
     if algorithm in ("ps", "ps_worker"):
-        return _central_seconds(workers, tensor_bytes, costs, algorithm == "ps", itemsize)
-    return _even_seconds(algorithm, workers, tensor_bytes, costs, itemsize)
-
-
-def _piece_bytes(itemsize: int) -> int:
-    """Return how long a piece is, a multiple of a value."""
-    return max(1, PIECE_BYTES // itemsize) * itemsize
+        return _central_seconds(workers, tensor_bytes, costs, algorithm == "ps")
+    return _even_seconds(algorithm, workers, tensor_bytes, costs)
 
 
 class _Clocks:
-    """The clocks and ports of many ranks; every rank exchanges at the same time."""
+    """The clocks and ports of many ranks; all ranks exchange at the same time."""
 
     def __init__(self, ranks: int, costs: Costs, piece: int) -> None:
-        self.now, self.out_free, self.in_free = np.zeros((3, ranks))
-        self.store = costs.burst * costs.beta
-        self.out_owed, self.in_owed = np.full((2, ranks), -self.store)
+        self.now, self.start = np.zeros(ranks), 0.0
+        self.outward, self.inward = Port(costs), Port(costs)
         self.costs, self.piece = costs, piece
-        self.start = 0.0
 
     def repeats(self) -> Iterator[None]:
-        """Yield for each all-reduce to run, all ranks beginning at the same time."""
-        for _ in range(SERIES if self.store else 1):
+        """Yield for each all-reduce to run, all ranks starting at the same time."""
+        for _ in range(SERIES if self.costs.burst * self.costs.beta else 1):
             self.start = float(self.now.max())
             self.now = np.full_like(self.now, self.start)
             yield
 
-    def exchange(self, send: Floats, source: Any, receive: Floats, *, add: bool) -> None:
+    def exchange(self, send: Float64, source: Any, receive: Float64, *, add: bool) -> None:
         """Do what `Transfer.exchange` does.
 
-        Args:
-            send: (ranks,) bytes that each rank sends.
-            source: (ranks,) from which rank each receives.
-            receive: (ranks,) bytes that each rank receives.
-            add: Whether what comes is added.
+        All are (ranks,): the bytes that each rank sends and receives, and the rank that is the
+        source of the latter.
         """
-        alpha, beta, gamma, _ = self.costs
         pieces = int(-(-send.max() // self.piece))
-        sent: list[Floats] = []
-        received: list[tuple[Floats, Floats]] = []
+        sent: list[Float64] = []
+        received: list[tuple[Float64, Float64]] = []
         for number in range(pieces + IN_FLIGHT if pieces else 0):
+            # complete the pieces that were started IN_FLIGHT turns ago
             if number >= IN_FLIGHT:
                 complete, length = received[number - IN_FLIGHT]
                 self.now = np.maximum(self.now, complete)
                 if add:
-                    self.now = self.now + gamma * length
+                    self.now = self.now + self.costs.gamma * length
                 self.now = np.maximum(self.now, sent[number - IN_FLIGHT])
+            # start the next ones
             if number < pieces:
                 outgoing = np.clip(send - number * self.piece, 0, self.piece)
                 incoming = np.clip(receive - number * self.piece, 0, self.piece)
-                first = np.maximum(self.now, self.out_free)
-                self.out_owed = np.maximum(self.out_owed, self.now - self.store) + outgoing * beta
-                self.out_free = np.maximum(first, self.out_owed)
-                sent.append(self.out_free)
-                head, tail = first[source] + alpha, self.out_free[source] + alpha
-                owed = np.maximum(self.in_owed, head - self.store) + incoming * beta
-                passed = np.maximum(np.maximum(self.in_free, tail), owed)
+                first = np.maximum(self.now, self.outward.free)
+                sent.append(self.outward.occupy(self.now, self.now, outgoing))
                 comes = incoming > 0
-                self.in_owed = np.where(comes, owed, self.in_owed)
-                self.in_free = np.where(comes, passed, self.in_free)
+                head, tail = (
+                    np.where(comes, left[source] + self.costs.alpha, -np.inf)
+                    for left in (first, sent[-1])
+                )
+                passed = self.inward.occupy(head, tail, incoming)
                 received.append((np.where(comes, passed, -np.inf), incoming))
 
 
-def _even_seconds(
-    algorithm: str, workers: int, tensor_bytes: int, costs: Costs, itemsize: int
-) -> Floats:
+def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs) -> Float64:
     """Return each rank's seconds in the ring or with sharded servers.
 
     Where a number divides both the values and the ranks, block sizes repeat that many times round
-    the ring, and so does all that ranks do: one period stands for all.
+    the ring, and so does all that ranks do: one period represents all.
     """
-    values = tensor_bytes // itemsize
+    values = tensor_bytes // ITEM_BYTES
     period = workers // math.gcd(values, workers)
-    bounds = block_bounds(values, workers)[: period + 1]
-    blocks = np.diff(np.array(bounds, dtype=np.float64)) * itemsize
+    bounds = rounds.block_bounds(values, workers)[: period + 1]
+    blocks = np.diff(np.array(bounds, dtype=np.float64)) * ITEM_BYTES
     rank = np.arange(period)
-    clocks = _Clocks(period, costs, _piece_bytes(itemsize))
+    clocks = _Clocks(period, costs, PIECE_BYTES)
 
-    def run(rounds: Iterator[Round], *, add: bool) -> None:
-        for move in rounds:
+    def run(schedule: Iterator[rounds.Round], *, add: bool) -> None:
+        for move in schedule:
             send, receive = (
                 np.broadcast_to(blocks[number % period], period)
                 for number in (move.send, move.receive)
@@ -146,18 +117,16 @@ def _even_seconds(
 
     for _ in clocks.repeats():
         if algorithm == "ring":
-            run(scatter_rounds(rank, workers), add=True)
-            run(gather_rounds(rank, workers), add=False)
+            run(rounds.scatter_rounds(rank, workers), add=True)
+            run(rounds.gather_rounds(rank, workers), add=False)
         else:
-            run(push_rounds(rank, workers), add=False)
+            run(rounds.push_rounds(rank, workers), add=False)
             clocks.now = clocks.now + (workers - 1) * blocks * costs.gamma
-            run(pull_rounds(rank, workers), add=False)
+            run(rounds.pull_rounds(rank, workers), add=False)
     return np.tile(clocks.now - clocks.start, workers // period)
 
 
-def _central_seconds(
-    workers: int, tensor_bytes: int, costs: Costs, own_rank: bool, itemsize: int
-) -> Floats:
+def _central_seconds(workers: int, tensor_bytes: int, costs: Costs, own_rank: bool) -> Float64:
     """Return the seconds of the server, then of each worker that is not the server.
 
     Workers send at once, and their tensors queue at the server's port, which takes them one after
@@ -165,24 +134,23 @@ def _central_seconds(
     port, each piece to all workers.
     """
     alpha, beta, gamma, burst = costs
-    store = burst * beta
     clients = workers if own_rank else workers - 1
     if not clients or not tensor_bytes:
         return np.zeros(workers + own_rank)
-    piece = _piece_bytes(itemsize)
-    starts = np.arange(0, tensor_bytes, piece)
-    lengths = np.minimum(piece, tensor_bytes - starts).astype(np.float64)  # (pieces,)
+    starts = np.arange(0, tensor_bytes, PIECE_BYTES)
+    lengths = np.minimum(PIECE_BYTES, tensor_bytes - starts).astype(np.float64)  # (pieces,)
 
+    # the server's messages, and what it still has to add from each on: it is done with a message
+    # when the last one that kept it waiting, and all after it, are added
     arriving = np.tile(lengths, clients)
     leaving = np.repeat(lengths, clients)
     added = arriving * gamma
     if own_rank:
         added[: len(lengths)] = 0  # the first worker's tensor is only put in place
-    # the server is done with a message when the last one that kept it waiting, and all from then
-    # on, are added
     still_to_add = np.cumsum(added[::-1])[::-1]
     shape = len(lengths), clients
 
+    store = burst * beta
     client_out, server_in, server_out = (_Bucket(store) for _ in range(3))
     client_in = _Bucket(store, clients)
     end = np.zeros(1)
@@ -199,35 +167,28 @@ def _central_seconds(
 
 
 class _Bucket:
-    """The tokens of ports with nothing queued, in seconds: what `simulated._Port` does, at once.
+    """Token buckets of `ports`, in seconds, with empty queues: `Port` for all messages at once.
 
-    Args:
-        store: What each bucket holds at most, and in the beginning.
-        ports: How many ports there are.
+    Each holds at most, and at the start, `store`.
     """
 
     def __init__(self, store: float, ports: int = 1) -> None:
         self.store, self.owed = store, np.full(ports, -store)
 
-    def send(self, now: float, lengths: Floats) -> tuple[Floats, Floats]:
+    def send(self, now: float, lengths: Float64) -> tuple[Float64, Float64]:
         """Return when the first and last bytes of messages leave the one port.
 
-        Args:
-            now: When all of them are given to it.
-            lengths: (messages,) seconds that each occupies it.
+        All are given to it at `now`; they occupy it for `lengths`, (messages,) seconds.
         """
-        owed = np.maximum(self.owed, now - self.store) + np.cumsum(lengths)
-        self.owed = owed[-1:]
-        last = np.maximum(now, owed)
+        given = np.full_like(lengths, now)
+        last = self.receive(given, given, lengths)
         return np.concatenate([[now], last[:-1]]), last
 
-    def receive(self, first: Floats, last: Floats, lengths: Floats) -> Floats:
-        """Return when messages have passed.
+    def receive(self, first: Float64, last: Float64, lengths: Float64) -> Float64:
+        """Return when messages have passed, in order of receiving.
 
-        Args:
-            first: (messages, …) when the first byte of each is there, in order of receiving.
-            last: The same of the last byte.
-            lengths: The same of the seconds that it occupies its port.
+        All are (messages, …): when the first and last byte of each is there, and the seconds that
+        it occupies its port.
         """
         total = np.cumsum(lengths, axis=0)
         start = np.maximum.accumulate(first - self.store - (total - lengths), axis=0)
@@ -236,23 +197,24 @@ class _Bucket:
         return np.maximum.accumulate(np.maximum(last, owed), axis=0)
 
 
-def _library_seconds(workers: int, tensor_bytes: int, costs: Costs, itemsize: int) -> Floats:
+def _library_seconds(workers: int, tensor_bytes: int, costs: Costs) -> Float64:
     """Return each rank's seconds in MPI_Allreduce by its published algorithms.
 
     Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
     (2005), as MPICH applies it: recursive doubling for short messages, reduce-scatter by halving
-    with allgather by doubling for long ones. Where the ranks are no power of two, as many as are
-    beyond it give their tensors to a neighbour before, and get the sum after.
+    with allgather by doubling for long ones. Where the number of ranks is not a power of two, those
+    beyond it give their tensors to a neighbour first, and get the sum afterwards.
     """
     clocks = _Clocks(workers, costs, piece=tensor_bytes)
     if workers == 1 or not tensor_bytes:
         return clocks.now
+    # which ranks give a tensor away, which take one, and the numbers of those that go on
     rank = np.arange(workers)
     steps = workers.bit_length() - 1
     beyond = workers - (1 << steps)
     gives = (rank < 2 * beyond) & (rank % 2 == 0)
     takes = (rank < 2 * beyond) & (rank % 2 == 1)
-    number = np.where(rank < 2 * beyond, rank // 2, rank - beyond)  # among those that go on
+    number = np.where(rank < 2 * beyond, rank // 2, rank - beyond)
 
     def exchange(length: float, step: int, *, add: bool) -> None:
         partner = number ^ (1 << step)
@@ -260,16 +222,13 @@ def _library_seconds(workers: int, tensor_bytes: int, costs: Costs, itemsize: in
         moved = np.where(gives, 0.0, length)
         clocks.exchange(moved, np.where(gives, 0, source), moved, add=add)
 
+    short = tensor_bytes <= SHORT_BYTES or tensor_bytes // ITEM_BYTES < 1 << steps
     send, receive = gives * float(tensor_bytes), takes * float(tensor_bytes)
     for _ in clocks.repeats():
         clocks.exchange(send, rank - 1, receive, add=True)
-        if tensor_bytes <= SHORT_BYTES or tensor_bytes // itemsize < 1 << steps:
-            for step in range(steps):
-                exchange(tensor_bytes, step, add=True)
-        else:
-            for step in range(steps):
-                exchange(tensor_bytes / 2 ** (step + 1), step, add=True)
-            for step in reversed(range(steps)):
-                exchange(tensor_bytes / 2 ** (step + 1), step, add=False)
+        for step in range(steps):
+            exchange(tensor_bytes if short else tensor_bytes / 2 ** (step + 1), step, add=True)
+        for step in reversed(range(0 if short else steps)):
+            exchange(tensor_bytes / 2 ** (step + 1), step, add=False)
         clocks.exchange(receive, (rank + 1) % workers, send, add=False)
     return clocks.now - clocks.start
