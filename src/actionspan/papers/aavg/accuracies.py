@@ -53,7 +53,7 @@ def accuracies(scores: Mapping[RunKey, RunScores]) -> dict[RunKey, Accuracy]:
 
 
 def _accuracy(streams: Sequence[RunScores]) -> Accuracy:
-    from actionspan.recognition.evaluate import fused
+    from actionspan.recognition.scores import fused
 
     places = shared_seeds(streams)
     parts = [scores.probabilities[seeds] for scores, seeds in zip(streams, places, strict=True)]
