@@ -74,10 +74,10 @@ def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None
     """Let a training that is started in the block end as if killed when an epoch begins."""
     train_epoch = training.train_epoch
 
-    def killed(team: Any, task: Any, batch_size: int, epoch: int, before: Any) -> Any:
+    def killed(run: Any, task: Any, batch_size: int, epoch: int, before: Any) -> Any:
         if epoch == number:
             raise KeyboardInterrupt
-        return train_epoch(team, task, batch_size, epoch, before)
+        return train_epoch(run, task, batch_size, epoch, before)
 
     with monkeypatch.context() as patch:
         patch.setattr(training, "train_epoch", killed)

@@ -149,7 +149,7 @@ def test_hmdb51_splits(folder, splits):
     ("change", "words"),
     [
         ({"testlist01": "Run/v_Run_g01_c01.avi\n"},
-         "testlist01.txt: row 1: Run/v_Run_g01_c01.avi stands in .*trainlist01.txt: row 1 too"),
+         "testlist01.txt: row 1: Run/v_Run_g01_c01.avi is in .*trainlist01.txt: row 1 too"),
         ({"testlist01": "\nRun/gone.avi\n"}, "t01.txt: row 2: Run/gone: no such clip in .*clips"),
         ({"testlist01": "v_Run_g01_c01.avi\n"}, "row 1: 'v_Run_.*' is not Class/clip.avi"),
         ({"testlist01": "Run/a.avi 1 2\n"}, "row 1: 'Run/a.avi 1 2' is not Class/clip.avi"),
@@ -189,9 +189,9 @@ def test_mistakes_in_hmdb51s_files_name_file_and_row(folder, splits, line):
     ("names", "words"),
     [
         ([], "clips: not a folder of clips: No such file"),
-        (["readme.txt"], "clips: no folder of a class in there; expected CLASS/clip.avi"),
-        (["run/readme.txt"], "clips/run: no video in there; expected CLASS"),
-        (["train/run/a.avi", "test/run/b.avi"], "clips/test: no video in there; expected CLASS"),
+        (["readme.txt"], "clips: no folder of a class; expected CLASS/clip.avi"),
+        (["run/readme.txt"], "clips/run: no video; expected CLASS"),
+        (["train/run/a.avi", "test/run/b.avi"], "clips/test: no video; expected CLASS"),
         (["validation/run/a.avi"], "clips: no folder training; expected"),
         (["training/readme.txt"], "clips/training: no folder of a class"),
         ([f"run/{'x' * 240}.avi"], "longer than 240 bytes; rename it"),

@@ -99,7 +99,10 @@ def test_a_listed_split(folder, tmp_path):
         (["clips", "--clips", "l", "--height", "100"], "height 100: a multiple of 8"),
         (["clips", "--clips", "l", "--bound", "0"], "bound 0.0: above 0"),
         (["clips", "--clips", "l", "--processes", "0"], "--processes 0: at least 1"),
-        (["segments", "--frames", "f", "--flow", "g", "--annotations", "gone"], "gone: no such"),
+        (
+            ["segments", "--frames", "f", "--flow", "g", "--annotations", "gone"],
+            "gone: cannot be read",
+        ),
     ],
 )
 def test_mistakes_are_one_line(arguments, words, capsys, tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
-from actionspan.recognition.settings import PARTS
-from actionspan.recognition.training import train
+from actionspan.recognition.settings import PARTS, RecognitionSettings
+from actionspan.recognition.training import caption, train
 from actionspan.training.run import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 
@@ -121,9 +121,9 @@ def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
         learn("killed", **options)
     epochs, train_epoch = [], module.train_epoch
 
-    def counted(team, task, batch_size, epoch, before):
+    def counted(run, task, batch_size, epoch, before):
         epochs.append(epoch)
-        return train_epoch(team, task, batch_size, epoch, before)
+        return train_epoch(run, task, batch_size, epoch, before)
 
     monkeypatch.setattr(module, "train_epoch", counted)
     resumed = learn("killed", **options)
@@ -234,3 +234,14 @@ def test_classes_without_training_clips_are_named(tmp_path, capsys):
             del file[name]
     with pytest.raises(InputError, match=r"clips.h5: one class, 'bright'; a classifier needs two"):
         train([clips], "rgb", tiny(), tmp_path / "out")
+
+
+def test_the_caption_names_network_start_learners_and_data():
+    settings = RecognitionSettings(epochs=3, learning_rate=0.0001)
+    assert caption(settings, 2, None, "the rendered demo set") == (
+        "efficientnet_lite0 from public weights, adam at 0.0001, 2 learners, 3 epochs, batches of "
+        "16 a learner at the start, on the rendered demo set"
+    )
+    scratch = RecognitionSettings(pretrained=False)
+    assert "from random weights, adam at 0.001, 1 learner, " in caption(scratch, 1, None, "")
+    assert "from the weights a.pt, " in caption(scratch, 1, Path("x/a.pt"), "")

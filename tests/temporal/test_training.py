@@ -43,7 +43,7 @@ def same_files(one: Path, two: Path) -> bool:
 
 def validation_losses(folder, samples, settings):
     model = load_model(folder / "model.pt")
-    replica = AloneReplica(torch.optim.Adam(model.parameters()))
+    replica = Replica(torch.optim.Adam(model.parameters()))
     return train_module.validate(model, replica, samples, settings)
 
 

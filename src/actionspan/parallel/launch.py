@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from actionspan.errors import InputError
 from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Communicator, Patience
+from actionspan.parallel.settings import ExchangeName, processes
 
 Result = TypeVar("Result")
 
@@ -45,6 +46,40 @@ def world() -> Communicator:
         )
     _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     return MPI.COMM_WORLD
+
+
+def join(
+    step: str, exchange: ExchangeName, flag: str, workers: int, *, in_process: bool = False
+) -> Communicator | None:
+    """Join the processes that train together; return None where this one trains alone.
+
+    Args:
+        step: Its words on the command line, e.g. `temporal train`.
+        exchange: How workers are joined.
+        flag: What the command line calls their number.
+        workers: How many there are.
+        in_process: Whether one process may hold all workers of aavg.
+
+    Raises:
+        InputError: More or fewer processes were started than are needed.
+    """
+    local = ("none", "aavg") if in_process else ("none",)
+    ranked = launcher.launched() > 1 or (in_process and launcher.is_rank())
+    comm = world() if ranked or exchange not in local else None
+    started = comm.Get_size() if comm is not None else 1
+    try:
+        needed = processes(exchange, workers)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if started == 1 and exchange in local:
+        return None
+    if started != needed:
+        raise InputError(
+            f"--exchange {exchange} {flag} {workers}: {needed} "
+            f"process{'es are' if needed > 1 else ' is'} needed, {started} started: "
+            f"mpiexec -n {needed} python -m mpi4py -m actionspan {step} …"
+        )
+    return comm
 
 
 @cache

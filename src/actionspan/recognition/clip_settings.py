@@ -1,10 +1,10 @@
-"""Settings of the clips that classifiers are trained on: how they are stored and where from."""
+"""Settings of the clips that classifiers are trained on."""
 
 from dataclasses import dataclass
 
 from actionspan.settings import Checked, option
 
-JPEG_BLOCK = 8  # pixels a side
+_JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 
 
@@ -14,7 +14,7 @@ class ClipSettings(Checked):
 
     stack: int = option(
         10,
-        "L, flow fields at a position of a trimmed clip, and in all videos whose features are "
+        "L, flow fields at a position of a trimmed clip, and in all videos where features are "
         "scores; otherwise segments of untrimmed videos have the L of the video stage",
         least=1,
     )
@@ -22,13 +22,10 @@ class ClipSettings(Checked):
         8, "distance between the stored positions of a trimmed clip", unit="frames", least=1
     )
     height: int = option(
-        256,
-        "frames and flow are stored at this height, a multiple of 8, as JPEG",
-        unit="pixels",
-        least=32,
+        256, "height of stored frames and flow, a multiple of 8", unit="pixels", least=32
     )
     width: int = option(
-        340, "and at this width, at least the height", unit="pixels", least=32, most=JPEG_LONGEST
+        340, "their width, at least the height", unit="pixels", least=32, most=JPEG_LONGEST
     )
     jpeg_quality: int = option(90, "JPEG quality of stored frames and flow", least=1, most=100)
     background: bool = option(
@@ -45,17 +42,17 @@ class ClipSettings(Checked):
     )
     validation_fraction: float = option(
         0.25,
-        "part held out for validation, of the clips of each class or of the training videos, where "
-        "no split or subset folder says which",
+        "share of each class's clips, or of the training videos, held out for validation where no "
+        "split or subset folder says which",
         least=0,
         below=1,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.height % JPEG_BLOCK:
-            # the planes of a position are one picture: in no block of it may two of them meet
-            raise ValueError(f"height {self.height}: a multiple of {JPEG_BLOCK}")
+        if self.height % _JPEG_BLOCK:
+            # the planes of a position are one picture: no block of it may hold two of them
+            raise ValueError(f"height {self.height}: a multiple of {_JPEG_BLOCK}")
         if self.height > self.width:
             raise ValueError(f"width {self.width}: at least the height, {self.height}")
         if 2 * self.stack * self.height > JPEG_LONGEST:

@@ -21,19 +21,17 @@ from typing import Any, NamedTuple
 import cv2
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.recognition.clip_settings import JPEG_LONGEST, ClipSettings
 
-Bytes = NDArray[np.uint8]
-
 
 class Position(NamedTuple):
-    """One place of a clip, at the size of its source."""
+    """A place of a clip, at the size of its source."""
 
-    rgb: Bytes  # (h, w, 3)
-    planes: Bytes  # (2L, h, w) codes of the flow: x and y in turn
+    rgb: UInt8  # (h, w, 3)
+    planes: UInt8  # (2L, h, w) codes of the flow: x and y in turn
     seconds: float
 
 
@@ -46,35 +44,30 @@ def write_clip(
     subset: str,
     bound: float,
 ) -> None:
-    """Write one clip, as this module's text says.
-
-    Args:
-        group: Empty.
-        positions: In order of time.
-        settings: The size and the quality.
-        label: The clip's class.
-        subset: `training`, `validation` or `testing`.
-        bound: Pixels of motion at code 255.
+    """Write a clip of positions in order of time into an empty group, in the form above.
 
     Raises:
         InputError: There is no position, or too many planes.
     """
+    height, width, quality = settings.height, settings.width, settings.jpeg_quality
+    # compress
     frames, flows, seconds, planes = [], [], [], 0
     for position in positions:
         planes = len(position.planes)
-        if planes * settings.height > JPEG_LONGEST:
+        if planes * height > JPEG_LONGEST:
             raise InputError(
-                f"{planes} flow planes of height {settings.height} are too much for one JPEG "
-                f"picture: height times planes may be {JPEG_LONGEST}"
+                f"{planes} flow planes of height {height} are too much for one JPEG picture: "
+                f"height times planes may be {JPEG_LONGEST}"
             )
-        rgb = scaled(position.rgb, settings.height, settings.width)
-        frames.append(_jpeg(cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), settings.jpeg_quality))
-        stack = [scaled(plane, settings.height, settings.width) for plane in position.planes]
-        flows.append(_jpeg(np.concatenate(stack), settings.jpeg_quality))
+        rgb = cv2.cvtColor(scaled(position.rgb, height, width), cv2.COLOR_RGB2BGR)
+        frames.append(_jpeg(rgb, quality))
+        stack = np.concatenate([scaled(plane, height, width) for plane in position.planes])
+        flows.append(_jpeg(stack, quality))
         seconds.append(position.seconds)
     if not seconds:
         raise InputError("no frame lies in the clip")
-    content = hashlib.sha256(f"{planes} {settings.height} {settings.width} {bound}".encode())
+    # write
+    content = hashlib.sha256(f"{planes} {height} {width} {bound}".encode())
     for name, values in (
         ("rgb", np.concatenate(frames)),
         ("rgb_offsets", _offsets(frames)),
@@ -84,16 +77,13 @@ def write_clip(
     ):
         group[name] = values
         content.update(values.tobytes())
-    group.attrs["label"] = label
-    group.attrs["subset"] = subset
-    group.attrs["height"] = settings.height
-    group.attrs["width"] = settings.width
-    group.attrs["planes"] = planes
-    group.attrs["bound"] = bound
+    group.attrs.update(
+        label=label, subset=subset, height=height, width=width, planes=planes, bound=bound
+    )
     group.attrs["sha256"] = content.hexdigest()
 
 
-def scaled(image: Bytes, height: int, width: int) -> Bytes:
+def scaled(image: UInt8, height: int, width: int) -> UInt8:
     """Return an (h, w) or (h, w, 3) image resized to height × width, its values unscaled."""
     if image.shape[:2] == (height, width):
         return image
@@ -103,11 +93,11 @@ def scaled(image: Bytes, height: int, width: int) -> Bytes:
     return np.asarray(resized, np.uint8)
 
 
-def _jpeg(image: Any, quality: int) -> Bytes:
+def _jpeg(image: Any, quality: int) -> UInt8:
     done, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert done, "the settings keep pictures within what JPEG can hold"
     return np.asarray(data, np.uint8).reshape(-1)
 
 
-def _offsets(pictures: list[Bytes]) -> NDArray[np.int64]:
+def _offsets(pictures: list[UInt8]) -> Int64:
     return np.cumsum([0, *map(len, pictures)], dtype=np.int64)

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.recognition.clip_folder import add_folder, clips_of
 from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.list import add_folder, listed
 from actionspan.settings import add_settings, at_least_one, from_arguments
 from actionspan.video.settings import FlowSettings
 
@@ -23,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--processes", type=int, default=1, help="clips at once, one core each (default: 1)"
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    add_settings(parser, ClipSettings)
     add_settings(parser, FlowSettings)
 
 
@@ -34,15 +33,17 @@ def run(arguments: argparse.Namespace) -> None:
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.recognition.trimmed_clips import store_clips
 
-    clips = {clip.clip_id: clip for clip in clips_of(arguments, settings)}
+    # which clips
+    clips = {clip.clip_id: clip for clip in listed(arguments)}
     chosen = list(clips) if arguments.shard_clips is None else arguments.shard_clips
     for clip_id in chosen:
         if clip_id not in clips:
             raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.clips}")
+    # store them
     if flow.algorithm == "raft":
         import torch
 
         torch.set_num_threads(1)
-    rows = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
+    shard = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
     name = "/".join(arguments.clips.resolve().parts[-2:])
-    store_clips(rows, arguments.out, settings, flow, processes, f"the clips of {name}")
+    store_clips(shard, arguments.out, settings, flow, processes, f"the clips of {name}")

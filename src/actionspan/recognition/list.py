@@ -4,24 +4,41 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.recognition.clip_folder import add_folder, clips_of
-from actionspan.recognition.clip_lists import files_left_out
+from actionspan.files.storage import write_tsv
+from actionspan.recognition.clip_lists import TrimmedClip, files_left_out, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.settings import add_settings, from_arguments
+from actionspan.settings import add_settings, at_least_one, from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add_folder(parser)
     parser.add_argument("--out", type=Path, required=True, help="table to write, clips.tsv")
-    add_settings(parser, ClipSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the list."""
-    clips = clips_of(arguments, from_arguments(ClipSettings, arguments))
-    from actionspan.recognition.trimmed_clips import write_clip_list
-
+    clips = listed(arguments)
     for file, reason in files_left_out(arguments.clips).items():
         print(f"left out {file}: {reason}", file=sys.stderr)
-    write_clip_list(arguments.out, clips)
+    write_tsv(arguments.out, TrimmedClip._fields, clips)
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name the clips of a folder."""
+    parser.add_argument(
+        "--clips",
+        type=Path,
+        required=True,
+        help="folder with CLASS/clip.avi, or training/CLASS/… and validation/CLASS/…",
+    )
+    parser.add_argument("--splits", type=Path, help="folder of UCF101's or HMDB51's split files")
+    parser.add_argument("--split", type=int, default=1, help="which of the splits (default: 1)")
+    add_settings(parser, ClipSettings)
+
+
+def listed(arguments: argparse.Namespace) -> list[TrimmedClip]:
+    """Return the clips that these flags name."""
+    settings = from_arguments(ClipSettings, arguments)
+    split = at_least_one("--split", arguments.split)
+    return list_clips(arguments.clips, arguments.splits, split, settings.validation_fraction)

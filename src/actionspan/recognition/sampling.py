@@ -1,29 +1,26 @@
 """What of a clip a network sees: augmented in training, the centre where it is evaluated.
 
-Paper 003, section II: a random position, a crop whose width and height are each one of 256, 224,
-192 and 168 of a height of 256, at a random place, resized to the network's input, and mirrored half
-of the time; flow to the right then is flow to the left. Crops are shares of the stored height, so
-that pictures stored at another size show as much. To evaluate, positions are spread evenly over the
-clip and the centre is cut out, 224 of 256.
+Paper 003, section II: a random position and a crop whose width and height are each drawn from 256,
+224, 192 and 168 for a height of 256, at a random place, resized to the network's input, and
+mirrored half of the time, when flow to the right becomes flow to the left. Crops are shares of the
+stored height, so that pictures stored at a different size show as much. To evaluate, positions are
+spread evenly over the clip and the centre is cut out, 224 of 256.
 
-All that is drawn for a sample follows from the seed, the epoch and its place in the epoch: neither
-ranks nor threads change it, and both streams of equal seeds see the same.
+A sample follows from the seed, the epoch and its place in the epoch: neither ranks nor threads
+change it, and both streams of equal seeds see the same.
 """
 
 from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from actionspan.arrays import UInt8
 from actionspan.recognition.clip_store import ClipStore, Stream
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-
-FULL = 256  # the height that the paper's sizes belong to
-TRAINING_SIDES = (256, 224, 192, 168)
-CENTRE_SIDE = 224
+_FULL = 256  # the height that the paper's sizes belong to
+_TRAINING_SIDES = (256, 224, 192, 168)
+_CENTRE_SIDE = 224
 
 
 class Sample(NamedTuple):
@@ -39,18 +36,13 @@ class Sample(NamedTuple):
 
 
 def training_sample(store: ClipStore, clip: int, seed: int, epoch: int, place: int) -> Sample:
-    """Draw what of a clip is seen in training.
+    """Draw what is seen in training of the clip at a place in the store.
 
-    Args:
-        store: The clips.
-        clip: Place of the clip in the store.
-        seed: Of the run, 0 or more.
-        epoch: 0 or more.
-        place: Of the sample in the epoch, 0 or more.
+    Seed, epoch and the sample's place in the epoch are 0 or more.
     """
     random = np.random.default_rng((seed, epoch, place))
     position = int(random.integers(store.clips[clip].positions))
-    height, width = (_side(store.height, int(side)) for side in random.choice(TRAINING_SIDES, 2))
+    height, width = (_side(store.height, int(side)) for side in random.choice(_TRAINING_SIDES, 2))
     top = int(random.integers(store.height - height + 1))
     left = int(random.integers(store.width - width + 1))
     return Sample(clip, position, top, left, height, width, bool(random.integers(2)))
@@ -62,7 +54,7 @@ def evaluation_samples(store: ClipStore, clip: int, count: int) -> list[Sample]:
     The clip is divided into `count` equal parts, and the position in the middle of each is taken:
     the middle of the clip for one part; with fewer positions than parts they repeat.
     """
-    side = _side(store.height, CENTRE_SIDE)
+    side = _side(store.height, _CENTRE_SIDE)
     top, left = (store.height - side) // 2, (store.width - side) // 2
     positions = store.clips[clip].positions
     return [
@@ -71,21 +63,20 @@ def evaluation_samples(store: ClipStore, clip: int, count: int) -> list[Sample]:
     ]
 
 
-def read_sample(store: ClipStore, stream: Stream, sample: Sample, size: int) -> Bytes:
+def read_sample(store: ClipStore, stream: Stream, sample: Sample, size: int) -> UInt8:
     """Return a sample as the network sees it: (size, size, 3), or (size, size, 2L) of flow."""
     picture = store.read(stream, sample.clip, sample.position)
     part = cut(picture, sample, size)
     return flipped(part, stream) if sample.flip else part
 
 
-def cut(picture: Bytes, sample: Sample, size: int) -> Bytes:
+def cut(picture: UInt8, sample: Sample, size: int) -> UInt8:
     """Return a sample's part of an (H, W, C) picture, resized to (size, size, C), not mirrored."""
     bottom, right = sample.top + sample.height, sample.left + sample.width
     part = picture[sample.top : bottom, sample.left : right]
     if part.shape[:2] == (size, size):
         return np.ascontiguousarray(part)
-    shrinks = min(part.shape[:2]) >= size
-    method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    method = cv2.INTER_AREA if min(part.shape[:2]) >= size else cv2.INTER_LINEAR
     # plane by plane: where planes follow each other in memory this copies none
     planes = [
         cv2.resize(part[:, :, channel], (size, size), interpolation=method)
@@ -95,18 +86,17 @@ def cut(picture: Bytes, sample: Sample, size: int) -> Bytes:
     return np.asarray(merged, np.uint8)
 
 
-def flipped(picture: Bytes, stream: Stream) -> Bytes:
+def flipped(picture: UInt8, stream: Stream) -> UInt8:
     """Return an (H, W, C) picture mirrored from left to right.
 
     The horizontal planes of flow, the even ones, change their sign: code c becomes 256 − c.
     """
     mirrored = np.ascontiguousarray(picture[:, ::-1])
-    if stream == "flow":
-        # bytes wrap: −c is 256 − c for c of 1 … 255
+    if stream == "flow":  # bytes wrap: −c is 256 − c for c from 1 to 255
         mirrored[:, :, ::2] = np.negative(mirrored[:, :, ::2])
     return mirrored
 
 
 def _side(height: int, side: int) -> int:
     """Return `side` of the paper's 256 pixels for a stored height, in pixels."""
-    return max(1, round(side * height / FULL))
+    return max(1, round(side * height / _FULL))

@@ -25,7 +25,7 @@ from actionspan.running.parts import map_videos
 
 
 class _Source(NamedTuple):
-    """What a process needs to write one clip."""
+    """What a process needs to write a clip."""
 
     frames: Path
     flow: Path
@@ -46,29 +46,22 @@ def segments_of_shard(
 ) -> dict[str, str]:
     """Write the clips of a shard's training videos; a file without clips where it has none.
 
-    Clips are named after the video and their number in it: `{video_id}.000`, ….
-
-    Args:
-        frames: HDF5 file of the video stage.
-        flow: The same shard's flow.
-        annotations: The canonical annotations of all videos.
-        out: The HDF5 file to write.
-        settings: Sizes, background and what is held out.
-        processes: How many clips at once.
+    Clips are named after the video and their number in it: `{video_id}.000`, …. Frames and flow are
+    the shard's; the annotations are the canonical ones of all videos.
 
     Returns:
         The reasons of the rejected clips by id.
 
     Raises:
-        InputError: A file is not whole, or no training video has an instance.
+        InputError: A file is incomplete, or no training video has an instance.
     """
-    known = read_annotations(annotations)
+    # choose the clips
+    videos = {video.video_id: video for video in read_annotations(annotations)}
     try:
-        longest = typical_seconds(known)
+        longest = typical_seconds(videos.values())
     except InputError as error:
         raise InputError(f"{annotations}: {error}") from None
-    subsets = subsets_of_videos(known, settings.validation_fraction)
-    by_name = {each.video_id: each for each in known}
+    subsets = subsets_of_videos(videos.values(), settings.validation_fraction)
     sources: dict[str, _Source] = {}
     with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
         made_of = digest(str(frame_file.attrs["digest"]), str(flow_file.attrs["digest"]))
@@ -78,17 +71,17 @@ def segments_of_shard(
             if name not in subsets:
                 continue
             seconds = flow_file[name]["time"][:]
-            for number, segment in enumerate(video_segments(by_name[name], longest, settings)):
+            for number, segment in enumerate(video_segments(videos[name], longest, settings)):
                 rows = rows_of_segment(segment, seconds)
                 if rows or segment.label != BACKGROUND:
                     sources[f"{name}.{number:03d}"] = _Source(
                         frames, flow, name, rows, segment.label, subsets[name], settings
                     )
+    # write them
     digests = [
-        digest("segment", made_of, settings, source.video_id, source.rows, source.label,
-               source.subset)
+        digest("segment", made_of, settings, *source[2:6])  # all but the paths
         for source in sources.values()
-    ]  # fmt: skip
+    ]
     return map_videos(
         out,
         list(sources),
@@ -107,11 +100,11 @@ def _work(source: _Source, group: h5py.Group) -> None:
     if not source.rows:
         raise InputError(f"{source.video_id}: no frame lies in an instance of {source.label}")
     with open_h5(source.frames) as frame_file, open_h5(source.flow) as flow_file:
-        video, planes = frame_file[source.video_id], flow_file[source.video_id]["flow"]
-        seconds = flow_file[source.video_id]["time"]
+        rgb, flow = frame_file[source.video_id]["rgb"], flow_file[source.video_id]
+        planes, seconds = flow["flow"], flow["time"]
         write_clip(
             group,
-            (Position(video["rgb"][row], planes[row], float(seconds[row])) for row in source.rows),
+            (Position(rgb[row], planes[row], float(seconds[row])) for row in source.rows),
             source.settings,
             label=source.label,
             subset=source.subset,

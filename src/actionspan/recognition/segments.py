@@ -1,4 +1,4 @@
-"""Store instances and background of the training videos of a shard as clips."""
+"""Store instances and background of a shard's training videos as clips."""
 
 import argparse
 from pathlib import Path
@@ -25,11 +25,5 @@ def run(arguments: argparse.Namespace) -> None:
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.recognition.segment_clips import segments_of_shard
 
-    segments_of_shard(
-        arguments.frames,
-        arguments.flow,
-        arguments.annotations,
-        arguments.out,
-        settings,
-        processes,
-    )
+    files = (arguments.frames, arguments.flow, arguments.annotations, arguments.out)
+    segments_of_shard(*files, settings, processes)

@@ -52,7 +52,7 @@ class RecognitionSettings(Checked):
         (), "epochs after which the learning rate falls, as in [10, 15]", least=1, rising=True
     )
     decay_factor: float = option(
-        0.1, "what the learning rate is multiplied by after each of them", above=0, most=1
+        0.1, "factor on the learning rate after each of them", above=0, most=1
     )
     weight_decay: float = option(0.0, "L2 penalty", least=0)
     validation_samples: int = option(5, "positions of a clip averaged after each epoch", least=1)

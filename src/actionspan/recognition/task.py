@@ -4,11 +4,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
 
+from actionspan.arrays import Int64
 from actionspan.errors import InputError
 from actionspan.networks.architecture import architecture
 from actionspan.networks.device import choose_device
@@ -26,12 +26,12 @@ class Task:
     stream: Stream
     settings: RecognitionSettings
     inputs: Inputs
-    training: Any  # places of clips in the store
-    validation: Any
+    training: Int64  # places of clips in the store
+    validation: Int64
     readers: int  # threads that decode; cores that the network computes on are not for them
 
     @property
-    def labels(self) -> Any:
+    def labels(self) -> Int64:
         """Return the class of each clip of the store."""
         return np.array([clip.label for clip in self.store.clips], np.int64)
 
@@ -44,23 +44,17 @@ def read_task(
     weights: Path | None,
     carried: Path | None,
     threads: int,
-    speaks: bool,
+    verbose: bool,
 ) -> tuple[Task, nn.Module]:
     """Open the clips and build the network to start from.
 
-    Args:
-        clips: The clip stores.
-        stream: `rgb` or `flow`.
-        settings: Of the network.
-        learners: How many there are; each needs a training clip.
-        weights: To start from; None: those that come with the network.
-        carried: model.pt of the other stream to start from instead.
-        threads: Of each learner.
-        speaks: Print what the clips lack.
+    It starts from the trained RGB network `carried` if that is given, else from `weights`. What
+    the clips lack is printed if `verbose`.
 
     Raises:
         InputError: A file cannot be used, or there are too few clips or classes.
     """
+    # open the clips
     store = ClipStore(clips)
     training, validation = store.rows("training"), store.rows("validation")
     names = ", ".join(map(str, clips))
@@ -72,13 +66,14 @@ def read_task(
         raise InputError(
             f"{names}: one class, {store.classes[0]!r}; a classifier needs two or more"
         )
-    if speaks:
+    if verbose:
         seen = {store.clips[clip].label for clip in training.tolist()}
         for label, name in enumerate(store.classes):
             if label not in seen:
                 print(f"{names}: no training clip of class {name!r}", file=sys.stderr)
         if not len(validation):
             print(f"{names}: no validation clip; the last epoch is kept", file=sys.stderr)
+    # build the network
     channels = store.channels[stream]
     if carried is not None:
         model = carry_over(settings, channels, store.classes, carried)

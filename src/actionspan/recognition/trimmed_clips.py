@@ -12,7 +12,7 @@ import cv2
 import h5py
 
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, write_tsv
+from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import Position, write_clip
@@ -23,16 +23,11 @@ from actionspan.video.snippets import snippets
 
 
 class _Source(NamedTuple):
-    """What a process needs to store one clip."""
+    """What a process needs to store a clip."""
 
     clip: TrimmedClip
     settings: ClipSettings
     flow: FlowSettings
-
-
-def write_clip_list(path: Path, clips: Sequence[TrimmedClip]) -> None:
-    """Write clips as a table."""
-    write_tsv(path, TrimmedClip._fields, clips)
 
 
 def store_clips(
@@ -43,15 +38,9 @@ def store_clips(
     processes: int = 1,
     data: str = "clips without a name",
 ) -> dict[str, str]:
-    """Write clips into a store; one that cannot be decoded is left out.
+    """Write the clips of a shard into the store `out`, `processes` at once.
 
-    Args:
-        clips: Of one shard.
-        out: The HDF5 file.
-        settings: Which positions are kept, and how.
-        flow: The algorithm and the bound.
-        processes: How many clips at once.
-        data: The name of the data set, for captions.
+    A clip that cannot be decoded is left out. The name of the data set, `data`, is for captions.
 
     Returns:
         The reasons of the rejected clips by id.
@@ -62,7 +51,7 @@ def store_clips(
     used = (settings.stack, settings.snippet_frames, settings.height, settings.width)
     common = digest("clip", used, settings.jpeg_quality, flow, weights_digest(flow))
     if processes == 1 or flow.algorithm in ("tvl1", "raft"):
-        estimator(flow)  # what is missing is one error, not one a clip
+        estimator(flow)  # what is missing is one error, not an error a clip
     digests = [digest(common, _facts(clip.path), *clip[1:]) for clip in clips]
     return map_videos(
         out,
@@ -89,16 +78,23 @@ def _facts(path: Path) -> tuple[int, int]:
 def _work(source: _Source, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
     clip, settings, flow = source
+    write_clip(
+        group,
+        _positions(clip.path, settings, flow),
+        settings,
+        label=clip.label,
+        subset=clip.subset,
+        bound=flow.bound,
+    )
+
+
+def _positions(path: Path, settings: ClipSettings, flow: FlowSettings) -> Iterator[Position]:
     kept = FrameSettings(
         snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
     )
-
-    def positions() -> Iterator[Position]:
-        for snippet in snippets(clip.path, kept):
-            try:
-                planes, _ = compute_flow(snippet.gray[None], flow)
-            except InputError as error:
-                raise InputError(f"{clip.path}: {error}") from None
-            yield Position(snippet.rgb, planes[0], snippet.seconds)
-
-    write_clip(group, positions(), settings, label=clip.label, subset=clip.subset, bound=flow.bound)
+    for snippet in snippets(path, kept):
+        try:
+            planes, _ = compute_flow(snippet.gray[None], flow)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        yield Position(snippet.rgb, planes[0], snippet.seconds)

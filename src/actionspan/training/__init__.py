@@ -1,1 +1,1 @@
-"""One engine for every training: run, resume, keep, log; it knows modules and replicas alone."""
+"""One engine for every training: run, resume, keep, log; it knows modules and replicas only."""

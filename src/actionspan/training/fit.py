@@ -32,15 +32,8 @@ def begin(
 ) -> tuple[Data, Run]:
     """Read the data, build the run and go back to its checkpoint; all ranks begin alike.
 
-    Args:
-        comm: The ranks; None: this process is alone.
-        stall_seconds: Deadline of an exchange; the preparation may take ten times as long.
-        read: Reads the data; rank 0 first, so that a mistake is reported once.
-        build: Makes the run before its first epoch, its replica included.
-        checkpoint: Where rank 0 looks for one; None: nowhere.
-
-    Raises:
-        InputError: What `read` and `build` raise.
+    Rank 0 reads first, so that a mistake is reported once, and looks for the checkpoint, if it has
+    a path. `build` makes the run before its first epoch, its replica included.
     """
     with watched(comm, PREPARATION * stall_seconds) as waiting:
         data = read() if comm is None else root_first(comm, read, waiting("the data"))
@@ -69,29 +62,22 @@ def fit(
     report: Callable[[Row], None] = lambda row: None,
     stopwatch: Stopwatch | None = None,
 ) -> int:
-    """Train up to the last epoch, with a checkpoint after each; return how many were made here.
+    """Train up to the last epoch, with a checkpoint after each; return how many were trained here.
 
-    Args:
-        run: At its start, or restored.
-        epochs: The last epoch.
-        train_epoch: Makes the epoch of a number (from 1) and returns columns of the log, alike on
-            all ranks; one is `training_loss`.
-        validate: Measures the model after it; returns further columns.
-        learning_rate: Of an epoch.
-        score: Of an epoch's row, the higher the better: which epoch is the best.
-        checkpoint: Where rank 0 writes it; None: nowhere.
-        title: What the progress on rank 0 is called; empty: none is shown.
-        report: Called on rank 0 after each epoch.
-        stopwatch: Takes the seconds of `validation` and `checkpoint`.
+    `train_epoch` takes the number of an epoch (from 1) and returns columns of the log, alike on all
+    ranks, `training_loss` among them; `validate` returns more. The best epoch is the one whose row
+    has the highest `score`. Rank 0 writes the checkpoint, if it has a path, shows the progress, if
+    that has a title, and calls `report` after each epoch. The stopwatch takes the seconds of
+    `validation` and `checkpoint`.
 
     Raises:
         InputError: The loss is no longer a number, or there is no room for the checkpoint.
     """
     replica, stopwatch = run.replica, stopwatch or Stopwatch()
-    left = range(run.epoch + 1, epochs + 1)
+    ahead = range(run.epoch + 1, epochs + 1)
     shown = title and replica.rank == 0
-    for epoch in progress(left, title, len(left), unit="epoch") if shown else left:
-        begun = time.perf_counter()
+    for epoch in progress(ahead, title, len(ahead), unit="epoch") if shown else ahead:
+        start = time.perf_counter()
         # train
         for optimiser in run.optimisers:
             for group in optimiser.param_groups:
@@ -110,7 +96,7 @@ def fit(
                 row |= validate()
             run.keep(score(row))
         run.epoch = epoch
-        run.rows.append({"seconds": time.perf_counter() - begun, **row})
+        run.rows.append({"seconds": time.perf_counter() - start, **row})
         # write the checkpoint
         with stopwatch.part("checkpoint", replica):
             state = run.state()  # all ranks give their own
@@ -118,7 +104,7 @@ def fit(
                 write_torch(checkpoint, state)
         if replica.rank == 0:
             report(run.rows[-1])
-    return len(left)
+    return len(ahead)
 
 
 def end(run: Run, checkpoint: Path) -> None:

@@ -1,9 +1,8 @@
 """A training under way: what changes from epoch to epoch, and its checkpoint.
 
-A checkpoint is written after every epoch. A run that was killed, at any moment, continues after
-the last complete epoch and ends with the same model to the bit: all that an epoch uses is in the
-checkpoint or follows from (seed, epoch, step). (With `ps_async` the order in which gradients arrive
-decides, and no two runs are the same.)
+A run that was killed, at any moment, continues after the last complete epoch and ends with the same
+model to the bit: all that an epoch uses is in the checkpoint or follows from (seed, epoch, step).
+(With `ps_async` the order in which gradients arrive decides, and no two runs are the same.)
 """
 
 import copy
@@ -34,46 +33,29 @@ class Stateful(Protocol):
 
     def state(self) -> Any:
         """Return it in tensors and plain values."""
-        ...
 
     def restore(self, state: Any) -> None:
         """Go back to what `state` returned."""
-        ...
 
 
 @dataclass(kw_only=True)
 class Run:
-    """Everything that changes while a model is trained.
+    """Everything that changes while a model is trained."""
 
-    Attributes:
-        digest: Of the settings and data; a checkpoint with a different one is not used.
-        models: Those that this process trains, alike after every epoch.
-        optimisers: Of each model's parameters.
-        replica: What joins them with those of other ranks.
-        keep_best: Keep the epoch with the highest score, rather than the last.
-        more: What else changes.
-        epoch: How many epochs are complete.
-        best_score: Of the epoch that is kept.
-        best_weights: Of that epoch; empty where the last is kept, since the model has them.
-        rows: The log.
-    """
-
-    digest: str
-    models: Sequence[nn.Module]
-    optimisers: Sequence[Optimizer]
-    replica: Replica
-    keep_best: bool
-    more: Stateful | None = None
-    epoch: int = 0
-    best_score: float = math.nan
+    digest: str  # of the settings and data; a checkpoint with a different digest is not used
+    models: Sequence[nn.Module]  # those that this process trains, alike after every epoch
+    optimisers: Sequence[Optimizer]  # of each model's parameters
+    replica: Replica  # joins them with those of other ranks
+    keep_best: bool  # keep the epoch with the highest score, rather than the last
+    more: Stateful | None = None  # what else changes
+    epoch: int = 0  # how many epochs are complete
+    best_score: float = math.nan  # of the epoch that is kept
+    # of that epoch; empty where the last epoch is kept, since the model has them
     best_weights: dict[str, Tensor] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # the log
 
     def state(self) -> dict[str, Any]:
-        """Return the checkpoint, whose tensors are no copies; every rank calls it after an epoch.
-
-        Rank 0's is the one to write.
-        """
+        """Return the checkpoint, its tensors not copied; all ranks call it, rank 0 writes it."""
         return {
             "digest": f"{FORMAT} {self.digest}",
             "model": self.models[0].state_dict(),
@@ -90,7 +72,7 @@ class Run:
         """Go back to a checkpoint; every rank calls it with rank 0's."""
         for model, optimiser in zip(self.models, self.optimisers, strict=True):
             model.load_state_dict(state["model"])
-            # an optimiser takes tensors over as they are, and learners may not share them
+            # an optimiser takes over the very tensors, which learners may not share
             optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
         self.replica.restore_own(state["own"])
         if self.more is not None:
@@ -113,10 +95,7 @@ class Run:
         return None
 
     def keep(self, score: float) -> None:
-        """Take note of the weights if they are those of the best epoch so far; the first of equals.
-
-        A score that is not a number is below all others.
-        """
+        """Keep a copy of the weights if their epoch is the best so far; NaN is below all others."""
         if not self.keep_best:
             return
         if self.best_weights and (math.isnan(score) or score <= self.best_score):

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 
 
 def rate_after(rate: float, factor: float, after: Sequence[int], epoch: int) -> float:
-    """Return the rate in `epoch` (from 1) that is multiplied by `factor` after some epochs."""
+    """Return the rate in `epoch` (from 1), multiplied by `factor` after some epochs."""
     return rate * factor ** sum(epoch > fall for fall in after)
 
 
 def rate_every(rate: float, factor: float, every: int, epoch: int) -> float:
-    """Return the rate in `epoch` (from 1) that is multiplied by `factor` after each `every` epochs.
-
-    It is multiplied again and again, as by torch's StepLR: a power may differ in the last bit.
-    """
-    for _ in range((epoch - 1) // every):
+    """Return the rate in `epoch` (from 1), multiplied by `factor` after each `every` epochs."""
+    for _ in range((epoch - 1) // every):  # as torch's StepLR: a power may differ in the last bit
         rate *= factor
     return rate

@@ -16,31 +16,24 @@ class Stopwatch:
     begun: float = field(default_factory=time.perf_counter)
     spent: dict[str, float] = field(default_factory=dict)
 
-    def add(self, name: str, begun: float, without: float = 0.0) -> None:
-        """Add the time since `begun`, less `without` seconds, to `name`."""
-        self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - begun - without
+    def add(self, name: str, start: float, without: float = 0.0) -> None:
+        """Add the time since `start`, less `without` seconds, to `name`."""
+        self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - start - without
 
     @contextmanager
     def part(self, name: str, replica: Replica) -> Iterator[None]:
         """Add the time of a block to `name`, without what the replica waited for others in it."""
-        begun, waited = time.perf_counter(), replica.seconds["exchange"]
+        start, waited = time.perf_counter(), replica.seconds["exchange"]
         yield
-        self.add(name, begun, without=replica.seconds["exchange"] - waited)
+        self.add(name, start, without=replica.seconds["exchange"] - waited)
 
     def loop(self, items: Iterable[Any], coming: str, work: str, replica: Replica) -> Iterator[Any]:
-        """Yield `items`; time the caller's loop from outside.
-
-        Args:
-            items: What to loop over.
-            coming: What the time is added to that items take to come.
-            work: The same for the body of the loop, without its waiting for other ranks.
-            replica: Whose waiting that is.
-        """
+        """Yield `items`; add the time they take to come to `coming`, the loop's body to `work`."""
         source = iter(items)
         while True:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             item = next(source, None)
-            self.add(coming, begun)
+            self.add(coming, start)
             if item is None:
                 return
             with self.part(work, replica):

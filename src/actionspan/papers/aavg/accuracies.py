@@ -52,7 +52,7 @@ def accuracies(scores: Scores) -> dict[RunKey, Accuracy]:
 
 
 def _accuracy(streams: Sequence[RunScores]) -> Accuracy:
-    from actionspan.recognition.evaluate import fused
+    from actionspan.recognition.scores import fused
 
     places = shared_seeds([scores.seeds for scores in streams])
     parts = [scores.probabilities[seeds] for scores, seeds in zip(streams, places, strict=True)]
