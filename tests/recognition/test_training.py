@@ -199,7 +199,7 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
         learn(stream="flow", rgb=tmp_path / "named.pt")
     flow = learn("flow", stream="flow", aavg=PARTS[:2], epochs=1) / "model.pt"
-    with pytest.raises(InputError, match="a network of flow; flow starts from one of rgb"):
+    with pytest.raises(InputError, match="a network of flow, but flow starts from rgb"):
         learn(stream="flow", rgb=flow)
     with pytest.raises(InputError, match=r"the training loss is nan in epoch 1; lower learning_r"):
         learn(learning_rate=1e30, epochs=1)

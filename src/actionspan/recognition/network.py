@@ -58,7 +58,7 @@ def carry_over(
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{rgb}: not a model of 'actionspan recognition train' ({FORMAT!r})")
     if content["stream"] != "rgb":
-        raise InputError(f"{rgb}: a network of {content['stream']}; flow starts from one of rgb")
+        raise InputError(f"{rgb}: a network of {content['stream']}, but flow starts from rgb")
     if content["network"] != settings.network:
         raise InputError(
             f"{rgb}: a {content['network']}, but the flow network is a {settings.network}; train "

@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         exchange="aavg",
         how="how learners are joined; aavg averages models",
         workers="--learners",
-        count="P; started by `mpiexec -n P python -m mpi4py -m actionspan recognition train …`, "
-        "or by aavg in one process where that is all there is",
+        count="P; start them by `mpiexec -n P python -m mpi4py -m actionspan recognition train …`; "
+        "without mpiexec, aavg trains all of them in one process",
         files="model.pt, log.tsv and scores.json",
     )
     add_settings(parser, RecognitionSettings)
