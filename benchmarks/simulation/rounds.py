@@ -1,8 +1,8 @@
 """The clocks of thousands of ranks at once, without their data.
 
-The schedules of `parallel.rounds` run with an array in place of the rank, by the rules of `ranks.py`
-and with the pieces of `parallel.transfer`; tests hold the seconds equal to those of the engine itself
-over simulated ranks. MPI_Allreduce is a model of the library, not its code.
+The schedules of `parallel.rounds` run with an array in place of the rank, by the rules of
+`ranks.py` and with the pieces of `parallel.transfer`; tests hold the seconds equal to those of the
+engine itself over simulated ranks. MPI_Allreduce is a model of the library, not its code.
 """
 
 import math
