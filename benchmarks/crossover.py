@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.files.storage import read_tsv, write_tsv
-from actionspan.papers.ring.calibration import FITTED_RANKS, Row, calibrate, errors
-from actionspan.papers.ring.simulated import Costs
-from actionspan.papers.ring.simulated_rounds import ALGORITHMS, simulated_seconds
 from crossover_figure import draw
+from simulation.calibration import FITTED_RANKS, Row, calibrate, errors
+from simulation.ranks import Costs
+from simulation.rounds import ALGORITHMS, simulated_seconds
 
 COMPARED = ("ring", "ps", "ps_sharded", "mpi")
 COLUMNS = ("label", "algorithm", "ranks", "bytes", "seconds")

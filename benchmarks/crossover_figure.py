@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure
-from actionspan.papers.ring.calibration import Row
-from actionspan.papers.ring.simulated import Costs
-from actionspan.papers.ring.simulated_rounds import simulated_seconds
+from simulation.calibration import Row
+from simulation.ranks import Costs
+from simulation.rounds import simulated_seconds
 
 NAMES = {
     "ring": "ring",

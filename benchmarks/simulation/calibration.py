@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from actionspan.arrays import Float64
-from actionspan.papers.ring.simulated import Costs
-from actionspan.papers.ring.simulated_rounds import simulated_seconds
+from simulation.ranks import Costs
+from simulation.rounds import simulated_seconds
 
 FITTED_RANKS = 4
 _START_BYTES = 10.0 ** np.arange(1, 8)  # alpha / beta

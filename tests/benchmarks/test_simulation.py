@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.papers.ring.simulated import Costs, run_simulated
-from actionspan.papers.ring.simulated_rounds import ALGORITHMS, SERIES, simulated_seconds
 from actionspan.parallel import CountingCommunicator, ParameterServer, ring_allreduce
+from simulation.ranks import Costs, run_simulated
+from simulation.rounds import ALGORITHMS, SERIES, simulated_seconds
 
 PLACEMENTS = {"ps": "own_rank", "ps_worker": "on_worker", "ps_sharded": "sharded"}
 OURS = ("ring", *PLACEMENTS)

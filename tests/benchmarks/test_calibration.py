@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.papers.ring.calibration import Row, calibrate, errors
-from actionspan.papers.ring.simulated import Costs
-from actionspan.papers.ring.simulated_rounds import ALGORITHMS, simulated_seconds
+from simulation.calibration import Row, calibrate, errors
+from simulation.ranks import Costs
+from simulation.rounds import ALGORITHMS, simulated_seconds
 
 SIZES = (1024, 65_536, 2**20)
 

@@ -1,8 +1,8 @@
 """The clocks of thousands of ranks at once, without their data.
 
-The schedules of `rounds.py` run with an array in place of the rank, by the rules of `simulated.py`
-and with the pieces of `transfer.py`; tests hold the seconds equal to those of the engine itself
-over simulated ranks. MPI_Allreduce is a model of the library, not its code.
+The schedules of `parallel.rounds` run with an array in place of the rank, by the rules of
+`ranks.py` and with the pieces of `parallel.transfer`; tests hold the seconds equal to those of the
+engine itself over simulated ranks. MPI_Allreduce is a model of the library, not its code.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.papers.ring.simulated import Costs, Port
 from actionspan.parallel import rounds
 from actionspan.parallel.transfer import IN_FLIGHT, PIECE_BYTES
+from simulation.ranks import Costs, Port
 
 ALGORITHMS = ("ring", "ps", "ps_worker", "ps_sharded", "mpi")
 # MPICH's limit for recursive doubling, MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE
