@@ -87,7 +87,7 @@ MISTAKES = {
     Case("-", "ring", flags="--dropout 1"): "dropout 1.0: from 0 to below 1",
     Case("-", "mpi", flags="--wire float16"): "wire float16 with exchange mpi: it sends float32",
     Case("-", "aavg", flags="--overlap"): "exchange aavg averages models in float32, between",
-    Case("-", "aavg", flags="--averaging-steps 0"): "averaging_steps 0: 1 at least, or -1 for",
+    Case("-", "aavg", flags="--averaging-steps 0"): "averaging_steps 0: at least 1, or -1",
     Case("-", "ring", more=1): "--exchange ring --ranks 2: 2 processes are needed, 3 started",
     Case("-", "none", 1, more=1): "--exchange none --ranks 1: 1 process is needed, 2 started",
 }
