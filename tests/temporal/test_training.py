@@ -406,7 +406,9 @@ def test_a_wrong_flag_is_one_line(toy, tmp_path, capsys, flags, line):
 def test_a_missing_file_is_one_line(toy, tmp_path, capsys):
     files = ["--features", str(toy.features), "--annotations", str(tmp_path / "none.json")]
     assert main(["temporal", "train", *files, "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.endswith("none.json: no such file\n")
+    assert capsys.readouterr().err.endswith(
+        "none.json: cannot be read: No such file or directory\n"
+    )
 
 
 def test_a_checkpoint_belongs_to_its_exchange_ranks_and_buckets():
