@@ -24,7 +24,6 @@ from actionspan.dataset.tables import (
 )
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.files.storage import create_h5, open_h5
-from actionspan.running.parts import shard_videos
 
 Array = NDArray[np.floating]
 
@@ -57,7 +56,7 @@ def read_training(results: Path) -> list[Footage]:
     found = []
     for shard in sorted((results / "features/shards").glob("*.h5")):
         with open_h5(shard) as file:
-            for name in shard_videos(file):
+            for name in file:
                 if name in videos and name in known and known[name].subset == "training":
                     group = file[name]
                     found.append(
