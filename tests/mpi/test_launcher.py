@@ -18,9 +18,9 @@ def wait_for_none(job):
 
 def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
     begun = time.monotonic()
-    with pytest.raises(pytest.fail.Exception, match="took more than 1.5 s") as failure:
-        mpirun(2, ["-c", SLEEP], timeout=1.5)
-    assert time.monotonic() - begun < 10
+    with pytest.raises(pytest.fail.Exception, match="took more than 6 s") as failure:
+        mpirun(2, ["-c", SLEEP], timeout=6)
+    assert time.monotonic() - begun < 20
     job = str(failure.value).splitlines()[1]
     assert len(job) == 32
     assert not wait_for_none(job)
