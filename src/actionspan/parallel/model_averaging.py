@@ -78,9 +78,14 @@ class ModelAveraging(AveragingReplica):
         super()._start()
         self._ring = CountingCommunicator(self.comm.Dup())
 
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that this rank sent for averages."""
+        return self._ring.total_sent()
+
     def report(self) -> dict[str, Any]:
         """Return the number of averages and the bytes that this rank sent for them."""
-        return {**super().report(), "sent_bytes": self._ring.total_sent()}
+        return {**super().report(), "sent_bytes": self.sent_bytes}
 
     def close(self) -> None:
         """Stop watching."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, tag_of, wait
 from actionspan.parallel.rounds import block_bounds, pull_rounds, push_rounds
-from actionspan.parallel.transfer import Transfer, scratch, workspace
+from actionspan.parallel.transfer import PIECE_BYTES, Transfer, scratch, workspace
 
 Placement = Literal["own_rank", "on_worker", "sharded"]
 
@@ -29,6 +29,7 @@ class ParameterServer:
         comm: An mpi4py communicator, or one like it.
         placement: Where the server is.
         wire: The type in which values travel; None: their own. Sums are float32 or float64.
+        piece_bytes: Longer blocks travel in pieces of this many bytes.
         cuda_aware: Hand GPU memory to MPI without staging it in host memory.
 
     Raises:
@@ -41,11 +42,13 @@ class ParameterServer:
         placement: Placement = "own_rank",
         *,
         wire: torch.dtype | None = None,
+        piece_bytes: int = PIECE_BYTES,
         cuda_aware: bool = False,
     ) -> None:
         if placement not in get_args(Placement):
             raise ValueError(f"placement {placement!r}: own_rank, on_worker or sharded")
         self.comm, self.placement, self.wire, self.cuda_aware = comm, placement, wire, cuda_aware
+        self.piece_bytes = piece_bytes
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         if placement == "own_rank" and self.size < 2:
             raise ValueError("a server on a rank of its own needs at least one more rank, a worker")
@@ -59,7 +62,8 @@ class ParameterServer:
         with workspace(tensor, self.cuda_aware) as flat:
             sharded = self.placement == "sharded"
             bounds = block_bounds(len(flat), self.size) if sharded else [0, len(flat)]
-            blocks = Transfer(flat, bounds, self.comm, bucket, self.wire or tensor.dtype)
+            wire = self.wire or tensor.dtype
+            blocks = Transfer(flat, bounds, self.comm, bucket, wire, self.piece_bytes)
             if self.size > 1:
                 if sharded:
                     self._sharded(blocks)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from actionspan.parallel.communicator import PointToPoint
 from actionspan.parallel.rounds import block_bounds, gather_rounds, scatter_rounds
-from actionspan.parallel.transfer import Transfer, workspace
+from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
 
 
 def ring_allreduce(
@@ -26,6 +26,7 @@ def ring_allreduce(
     *,
     wire: torch.dtype | None = None,
     bucket: int = 0,
+    piece_bytes: int = PIECE_BYTES,
     cuda_aware: bool = False,
 ) -> None:
     """Sum a tensor in place over all ranks; every rank ends with the same bits.
@@ -41,6 +42,7 @@ def ring_allreduce(
         wire: The type in which values travel, e.g. `torch.bfloat16`; None: their own. Sums stay
             float32, but each hop rounds the partial sum that it carries.
         bucket: Chooses the message tags; all-reduces that run at the same time need different ones.
+        piece_bytes: Longer blocks travel in pieces of this many bytes.
         cuda_aware: Hand GPU memory to MPI as it is, without staging it in host memory.
 
     Raises:
@@ -50,7 +52,8 @@ def ring_allreduce(
     with workspace(tensor, cuda_aware) as flat:
         if size == 1:
             return
-        blocks = Transfer(flat, block_bounds(len(flat), size), comm, bucket, wire or tensor.dtype)
+        bounds, wire = block_bounds(len(flat), size), wire or tensor.dtype
+        blocks = Transfer(flat, bounds, comm, bucket, wire, piece_bytes)
         block = blocks.block
         for send, to, receive, source in scatter_rounds(rank, size):
             blocks.exchange("scatter", block(send), to, block(receive), source, add=True)

@@ -83,6 +83,7 @@ class Transfer:
     comm: PointToPoint
     bucket: int  # chooses the tags
     wire: torch.dtype  # the type in which values travel
+    piece_bytes: int = PIECE_BYTES  # most bytes of a message
 
     def block(self, number: int) -> Tensor:
         """Return a view of a block."""
@@ -143,7 +144,7 @@ class Transfer:
         """Return parts of a view, each a message; an empty view has none."""
         if view is None or not len(view):
             return ()
-        return torch.split(view, PIECE_BYTES // self.wire.itemsize)
+        return torch.split(view, max(1, self.piece_bytes // self.wire.itemsize))
 
     def _spare(self, way: str, number: int, like: Tensor) -> Tensor:
         """Return scratch for a piece, free again when the piece after the next starts."""
