@@ -45,6 +45,17 @@ def test_one_learner_is_training_without_an_exchange(train):
     assert logs[0] == logs[1]
 
 
+@pytest.mark.parametrize("exchange", ["ring", "aavg"])
+def test_the_average_of_epochs_is_that_of_the_ranks_common_models(train, exchange):
+    common = (f"--exchange={exchange}", "--average-epochs=2")
+    third, fourth, average = (
+        weights(train(2, *common, *more)) for more in (["--epochs=3"], [], ["--keep=average"])
+    )
+    for key, value in average.items():
+        torch.testing.assert_close(value, (third[key] + fourth[key]) / 2)
+    assert any(not torch.equal(average[key], fourth[key]) for key in average)
+
+
 def test_torch_averages_models_too(train):
     out = train(2, "--exchange=periodic", "--averaging-steps=2")
     ranks = json.loads((out / "timing.json").read_text())["per_rank"]

@@ -54,9 +54,9 @@ def weights(out):
     return torch.load(out, weights_only=True)["evaluator"]["weights"]
 
 
-@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize("keep", ["best", "average", "last"])
 def test_killed_after_each_epoch_it_ends_with_the_same_bits(train, tmp_path, monkeypatch, keep):
-    settings = dataclasses.replace(SETTINGS, keep=keep)
+    settings = dataclasses.replace(SETTINGS, keep=keep, average_epochs=3)
     whole = train("whole", settings)
     for _ in range(EPOCHS - 1):  # each of these processes makes one epoch
         with monkeypatch.context() as patch:
@@ -71,7 +71,7 @@ def test_killed_after_each_epoch_it_ends_with_the_same_bits(train, tmp_path, mon
 
 
 def test_the_best_epoch_is_kept_or_the_last(train):
-    best = train("best")
+    best = train("best", dataclasses.replace(SETTINGS, keep="best"))
     losses = [float(row["validation_loss"]) for row in log(best)]
     kept = int(np.argmin(losses)) + 1
     assert kept < EPOCHS, "the case must tell best from last"
@@ -81,6 +81,20 @@ def test_the_best_epoch_is_kept_or_the_last(train):
     names = list(weights(best))
     assert all(torch.equal(weights(best)[name], weights(short)[name]) for name in names)
     assert not all(torch.equal(weights(best)[name], weights(last)[name]) for name in names)
+
+
+def test_the_average_is_of_the_last_epochs_alone(train):
+    third, fourth, average = (
+        weights(train(name, dataclasses.replace(SETTINGS, average_epochs=2, **changes)))
+        for name, changes in {
+            "third": {"epochs": 3},
+            "fourth": {},
+            "mean": {"keep": "average"},
+        }.items()
+    )
+    for name, value in average.items():
+        torch.testing.assert_close(value, (third[name] + fourth[name]) / 2)
+    assert any(not torch.equal(average[name], fourth[name]) for name in average)
 
 
 def test_the_log_has_a_column_for_each_number(train):
@@ -123,6 +137,6 @@ def test_a_loss_that_is_no_number_is_one_line(train, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_keep_is_best_or_last():
-    with pytest.raises(ValueError, match="keep 'first': one of best, last"):
+def test_keep_is_best_average_or_last():
+    with pytest.raises(ValueError, match="keep 'first': one of best, average, last"):
         EvaluatorSettings(keep="first")

@@ -61,7 +61,7 @@ def test_it_learns_a_toy_problem(toy, tmp_path, name):
 
 
 def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=())
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=(), keep="best")
     out = tmp_path / "out"
     train(toy.features, toy.annotations, "mtn", settings, out)
     samples = read_samples(toy.features, toy.annotations, settings)
@@ -77,12 +77,30 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
 
 def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, capsys):
     toy = make_toy("no_validation", validation=0)
-    train(toy.features, toy.annotations, "origin", SMALL, tmp_path / "best")
+    train(toy.features, toy.annotations, "origin", replace(SMALL, keep="best"), tmp_path / "best")
     assert "no validation video; the last epoch is kept" in capsys.readouterr().err
-    train(toy.features, toy.annotations, "origin", replace(SMALL, keep="last"), tmp_path / "last")
+    train(toy.features, toy.annotations, "origin", SMALL, tmp_path / "last")
+    assert "no validation" not in capsys.readouterr().err
     weights = [load_model(tmp_path / x / "model.pt").state_dict() for x in ("best", "last")]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
     assert math.isnan(float(read_log(tmp_path / "best")[0]["validation_loss"]))
+
+
+def test_the_average_is_of_the_last_epochs_alone(toy, tmp_path):
+    settings = replace(SMALL, decay_epochs=(), average_epochs=2)
+    for name, changes in {
+        "fourth": {"epochs": 4},
+        "fifth": {},
+        "average": {"keep": "average"},
+    }.items():
+        train(toy.features, toy.annotations, "mtn", replace(settings, **changes), tmp_path / name)
+    fourth, fifth, average = (
+        load_model(tmp_path / name / "model.pt").state_dict()
+        for name in ("fourth", "fifth", "average")
+    )
+    for name, value in average.items():
+        torch.testing.assert_close(value, (fourth[name] + fifth[name]) / 2)
+    assert any(not torch.equal(average[name], fifth[name]) for name in average)
 
 
 def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
@@ -268,15 +286,19 @@ def stop_in_epoch(monkeypatch, epoch):
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 5])
-@pytest.mark.parametrize("name", ["origin", "mtn", "attention", "tcn"])
-def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name, epoch):
-    train(toy.features, toy.annotations, name, SMALL, tmp_path / "whole")
+@pytest.mark.parametrize(
+    ("name", "keep"),
+    [("origin", "best"), ("mtn", "average"), ("attention", "last"), ("tcn", "average")],
+)
+def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name, keep, epoch):
+    settings = replace(SMALL, keep=keep, average_epochs=3)
+    train(toy.features, toy.annotations, name, settings, tmp_path / "whole")
     with monkeypatch.context() as patch:
         stop_in_epoch(patch, epoch)
         with pytest.raises(KeyboardInterrupt):
-            train(toy.features, toy.annotations, name, SMALL, tmp_path / "stopped")
+            train(toy.features, toy.annotations, name, settings, tmp_path / "stopped")
     assert (tmp_path / "stopped" / CHECKPOINT).exists() == (epoch > 1)
-    train(toy.features, toy.annotations, name, SMALL, tmp_path / "stopped")
+    train(toy.features, toy.annotations, name, settings, tmp_path / "stopped")
     assert same_files(tmp_path / "whole", tmp_path / "stopped")
     timing = json.loads((tmp_path / "stopped" / "timing.json").read_text())
     assert timing["epochs_here"] == 5 - (epoch - 1)
@@ -284,7 +306,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name
 
 
 def test_the_best_epoch_before_the_stop_is_not_forgotten(toy, tmp_path, monkeypatch):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=())
+    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=(), keep="best")
     train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
     losses = [float(row["validation_loss"]) for row in read_log(tmp_path / "whole")]
     assert np.argmin(losses) < 11, "the best epoch must lie before the stop"

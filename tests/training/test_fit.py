@@ -38,9 +38,20 @@ class Dice:
 class Toy:
     """A training of a linear module with batch norm, Adam and dice, on one process."""
 
-    def __init__(self, folder, *, keep="best", digest="toy", learners=1, whole=True, losses=()):
+    def __init__(
+        self,
+        folder,
+        *,
+        keep="best",
+        average_after=2,
+        digest="toy",
+        learners=1,
+        whole=True,
+        losses=(),
+    ):
         self.checkpoint = folder / CHECKPOINT
         self.keep, self.digest, self.learners, self.whole = keep, digest, learners, whole
+        self.average_after = average_after
         self.losses = dict(enumerate(losses, start=1))  # of validation, by epoch
         self.spoilt_in = self.killed_in = None
         self.trained = []
@@ -64,7 +75,8 @@ class Toy:
             models=models,
             optimisers=optimisers,
             replica=replica,
-            keep_best=self.keep == "best",
+            kept=self.keep,
+            average_after=self.average_after,
             more=self.dice,
         )
 
@@ -121,7 +133,7 @@ def logged(toy):
     return [[row[name] for name in COLUMNS] for row in toy.run.rows]
 
 
-@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize("keep", ["best", "average", "last"])
 @pytest.mark.parametrize("options", [{}, {"learners": 2}, {"learners": 2, "whole": False}])
 def test_killed_in_any_epoch_it_ends_with_the_same_bits(tmp_path, keep, options):
     losses = [3.0, 1.0, 2.0, 1.0, 5.0]
@@ -170,8 +182,35 @@ def test_the_best_epoch_is_kept_or_the_last(tmp_path, losses, kept):
     best, last = (Toy(tmp_path / keep, keep=keep, losses=losses) for keep in ("best", "last"))
     assert same(best(), best.weights_of[kept])
     assert same(last(), last.weights_of[EPOCHS])
-    assert not last.run.best_weights, "the last epoch needs no copy of the weights"
+    assert not last.run.kept_weights, "the last epoch needs no copy of the weights"
     assert not same(best.weights_of[1], best.weights_of[2])
+
+
+@pytest.mark.parametrize(
+    ("after", "epochs"), [(4, [5]), (3, [4, 5]), (1, [2, 3, 4, 5]), (0, [1, 2, 3, 4, 5])]
+)
+@pytest.mark.parametrize("learners", [1, 2])
+def test_the_average_is_the_mean_of_the_weights_after_each_of_the_last_epochs(
+    tmp_path, after, epochs, learners
+):
+    toy = Toy(tmp_path, keep="average", average_after=after, learners=learners)
+    kept = toy()
+    for name, value in kept.items():
+        each = torch.stack([toy.weights_of[epoch][name].double() for epoch in epochs])
+        if value.is_floating_point():
+            torch.testing.assert_close(value.double(), each.mean(dim=0), rtol=1e-5, atol=1e-6)
+        else:  # the batches that a batch norm has seen
+            assert torch.equal(value, toy.weights_of[EPOCHS][name])
+    assert same(kept, toy.weights_of[EPOCHS]) == (after == 4)
+    if learners == 2:  # the learners go on from their own weights, not from the mean
+        assert same(toy.run.models[1].state_dict(), toy.weights_of[EPOCHS])
+
+
+def test_an_average_of_more_epochs_than_there_are_is_that_of_all(tmp_path):
+    more, every = (
+        Toy(tmp_path / str(after), keep="average", average_after=after) for after in (-7, 0)
+    )
+    assert same(more(), every())
 
 
 def test_the_learning_rate_and_the_log_are_of_each_epoch(tmp_path):
@@ -246,4 +285,4 @@ def test_a_checkpoint_holds_each_tensor_once(tmp_path):
     state = toy.run.state()
     model = toy.run.models[0].state_dict()
     assert all(state["model"][name].data_ptr() == model[name].data_ptr() for name in model)
-    assert state["best_weights"] == {}
+    assert state["kept_weights"] == {}

@@ -1,9 +1,9 @@
 """The knobs of the proposals stage."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from actionspan.settings import Checked, option
+from actionspan.training.keep import Keep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,12 @@ class EvaluatorSettings(Checked):
     low_threshold: float = option(0.2, "and low below this tIoU", least=0, most=1)
     middle_ratio: float = option(1.0, "middle candidates drawn for each high one", above=0)
     low_ratio: float = option(2.0, "low candidates drawn for each high one", above=0)
-    keep: Literal["best", "last"] = option("best", "best epoch by validation loss, or last")
+    keep: Keep = option(
+        "last",
+        "last epoch, average of the weights of the last epochs, or best epoch by validation loss "
+        "(docs/protocol.md)",
+    )
+    average_epochs: int = option(10, "how many epochs are in the average, one weight each", least=1)
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
 
     def __post_init__(self) -> None:

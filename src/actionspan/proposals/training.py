@@ -84,13 +84,14 @@ def train_evaluator(
 ) -> tuple[ProposalEvaluator, list[Row]]:
     """Train an evaluator; the same input and settings give the same bits.
 
-    The weights of the epoch of lowest validation loss are returned; with `keep: last`, or without
-    validation candidates, those of the last. With no training candidates at all every answer is
-    0.5, so that proposals are ranked by p_start · p_end.
+    The weights of the last epoch are returned, with `keep: average` the mean of the last epochs'
+    weights, with `best` those of the epoch of lowest validation loss, if there are validation
+    candidates. With no training candidates at all every answer is 0.5, so that proposals are
+    ranked by p_start · p_end.
 
     Args:
         training: Candidates to learn from.
-        validation: Candidates to choose the epoch by.
+        validation: Candidates to choose the epoch by, with `keep: best`.
         settings: Network, optimiser and sampling.
         checkpoint: Where to continue from and what to write after each epoch; the caller deletes
             it when the evaluator is written. None: no checkpoint.
@@ -121,7 +122,8 @@ def train_evaluator(
             models=[evaluator],
             optimisers=[optimiser],
             replica=Replica(optimiser),
-            keep_best=settings.keep == "best" and choosing is not None,
+            kept="last" if settings.keep == "best" and choosing is None else settings.keep,
+            average_after=settings.epochs - settings.average_epochs,
             more=sampler,
         )
         if checkpoint is not None and (state := run.resume(checkpoint)) is not None:

@@ -123,7 +123,7 @@ def train(
             models=models,
             optimisers=optimisers,
             replica=replica,
-            keep_best=settings.keep == "best" and len(task.validation) > 0,
+            kept=settings.keep if len(task.validation) else "last",
             more=batch,
         )
 

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from actionspan.settings import Checked, option
 from actionspan.temporal.labels import LabelRule
+from actionspan.training.keep import Keep
 from actionspan.training.schedule import rate_after
 
 ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn"]
@@ -56,7 +57,12 @@ class TemporalSettings(Checked):
         0.1, "what the learning rate is multiplied by after each of them", above=0, most=1
     )
     weight_decay: float = option(0.0001, "Adam's L2 penalty", least=0)
-    keep: Literal["best", "last"] = option("best", "best epoch by validation loss, or last")
+    keep: Keep = option(
+        "last",
+        "last epoch, average of the weights of the last epochs, or best epoch by validation loss "
+        "(docs/protocol.md)",
+    )
+    average_epochs: int = option(20, "how many epochs are in the average, one weight each", least=1)
     seed: int = option(
         1, "seed of weights, order of videos, dropout and noise", least=0, most=2**32 - 1
     )

@@ -199,8 +199,8 @@ def train(
             replica = make_replica(exchange, model, optimiser, parallel, comm)
         except ValueError as error:
             raise InputError(str(error)) from None
-        best = settings.keep == "best"
-        if best and not len(samples.validation) and replica.rank == 0:
+        unchosen = settings.keep == "best" and not len(samples.validation)
+        if unchosen and replica.rank == 0:
             line = "no validation video; the last epoch is kept"
             print(f"{features_path}: {line}", file=sys.stderr)
         bits = bits_of(exchange, parallel, replica.size)
@@ -209,7 +209,8 @@ def train(
             models=[model],
             optimisers=[optimiser],
             replica=replica,
-            keep_best=best and len(samples.validation) > 0,
+            kept="last" if unchosen else settings.keep,
+            average_after=settings.epochs - settings.average_epochs,
         )
 
     with deterministic(threads):

@@ -90,7 +90,7 @@ def fit(
                 f"the training loss is {row['training_loss']} in epoch {epoch}; "
                 f"lower learning_rate, now {learning_rate(1)}"
             )
-        # validate, and keep the weights if they are the best
+        # validate, and keep the weights if they are the best, or in the mean
         with replica.first_buffers():
             with stopwatch.part("validation", replica):
                 row |= validate()

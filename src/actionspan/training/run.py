@@ -20,9 +20,10 @@ from actionspan.errors import InputError
 from actionspan.files.storage import write_tsv
 from actionspan.files.torch_files import read_torch
 from actionspan.parallel.member import Replica
+from actionspan.training.keep import Keep
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
-FORMAT = "training 1"
+FORMAT = "training 2"
 
 Row = dict[str, int | float]
 """An epoch in the log: plain numbers by column."""
@@ -46,12 +47,13 @@ class Run:
     models: Sequence[nn.Module]  # those that this process trains, alike after every epoch
     optimisers: Sequence[Optimizer]  # of each model's parameters
     replica: Replica  # joins them with those of other ranks
-    keep_best: bool  # keep the epoch with the highest score, rather than the last
+    kept: Keep  # which weights are kept
+    average_after: int = 0  # for `average`: the mean is over the epochs after this one
     more: Stateful | None = None  # what else changes
     epoch: int = 0  # how many epochs are complete
-    best_score: float = math.nan  # of the epoch that is kept
-    # of that epoch; empty where the last epoch is kept, since the model has them
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    best_score: float = math.nan  # of the best epoch, where that is kept
+    # the best or the mean so far; empty where the last are kept, since the model has them
+    kept_weights: dict[str, Tensor] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)  # the log
 
     def state(self) -> dict[str, Any]:
@@ -64,7 +66,7 @@ class Run:
             "more": self.more.state() if self.more is not None else None,
             "epoch": self.epoch,
             "best_score": self.best_score,
-            "best_weights": self.best_weights,
+            "kept_weights": self.kept_weights,
             "rows": self.rows,
         }
 
@@ -78,7 +80,7 @@ class Run:
         if self.more is not None:
             self.more.restore(state["more"])
         self.epoch, self.rows = state["epoch"], state["rows"]
-        self.best_score, self.best_weights = state["best_score"], state["best_weights"]
+        self.best_score, self.kept_weights = state["best_score"], state["kept_weights"]
 
     def resume(self, checkpoint: Path) -> dict[str, Any] | None:
         """Return the state to continue from, if there is one of the same settings and data."""
@@ -95,22 +97,33 @@ class Run:
         return None
 
     def keep(self, score: float) -> None:
-        """Keep a copy of the weights if their epoch is the best so far; NaN is below all others."""
-        if not self.keep_best:
+        """Take the weights of the epoch just trained into those that are kept.
+
+        The best are copied if their score is the highest so far; NaN is below all others. The mean
+        is that of the weights after each epoch later than `average_after`, all with equal weight.
+        The models of all ranks are alike after an epoch, so the ranks' means are too.
+        """
+        averaged = self.epoch + 1 - max(self.average_after, 0)  # epochs in the mean, with this one
+        if self.kept == "last" or (self.kept == "average" and averaged < 1):
             return
-        if self.best_weights and (math.isnan(score) or score <= self.best_score):
-            return
-        self.best_score = score
+        first = not self.kept_weights
+        if self.kept == "best":
+            if not first and (math.isnan(score) or score <= self.best_score):
+                return
+            self.best_score = score
         weights = self.models[0].state_dict()
-        if not self.best_weights:
-            self.best_weights = copy.deepcopy(dict(weights))
-        else:  # into the same memory
-            for name, kept in self.best_weights.items():
+        if first:
+            self.kept_weights = copy.deepcopy(dict(weights))
+            return
+        for name, kept in self.kept_weights.items():  # into the same memory
+            if self.kept == "average" and kept.is_floating_point():
+                kept.lerp_(weights[name], 1 / averaged)
+            else:
                 kept.copy_(weights[name])
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights of the epoch that is kept; of the last they are the model's own."""
-        return self.best_weights or self.models[0].state_dict()
+        """Return the weights that are kept; those of the last epoch are the model's own."""
+        return self.kept_weights or self.models[0].state_dict()
 
     def log(self, path: Path, columns: Sequence[str]) -> None:
         """Write the log as a table, one row an epoch."""
