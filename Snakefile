@@ -2,6 +2,7 @@
 #   snakemake --cores 2                                    all of `rule all`
 #   snakemake --cores 2 results/evaluation/mtn.json        a single file
 #   snakemake --cores 2 tables                             the papers' tables, over several seeds
+#   snakemake --cores 2 folds                              cross-validation over the training videos
 #   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
@@ -20,14 +21,19 @@ configfile: f"{workflow.basedir}/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]
+
+
 wildcard_constraints:
     shard=one_of(plan.dataset.shards),
     clip_shard=one_of(plan.recognition.shards),
     stream=one_of(STREAMS),
     learning=LEARNING,
-    model=seeded(KNOWN_MODELS),
-    baseline=seeded(plan.outcomes.baselines),
-    method=seeded([*KNOWN_MODELS, *plan.outcomes.baselines]),
+    model=seeded(KNOWN_MODELS) + plan.folds.one,
+    baseline=seeded(plan.outcomes.baselines) + plan.folds.one,
+    pooled=seeded(METHODS) + plan.folds.pooled,
+    method=f"{seeded(METHODS)}({plan.folds.one}|{plan.folds.pooled})",
+    fold=plan.folds.folder,
     run=run_pattern(),
     repeat="[1-9][0-9]*",
     video=plan.video_pattern,
@@ -62,3 +68,4 @@ rule all:
         plan.outcomes.bundles,
         plan.outcomes.chapters,
         plan.outcomes.timelines,
+        plan.folds.summary,

@@ -4,7 +4,6 @@ A fold is a small data set of its own: a part of the training videos is held out
 training, and the run's own validation videos are in neither.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.dataset.holding_out import fold_parts
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
     Annotation,
@@ -71,20 +71,18 @@ def read_training(results: Path) -> list[Footage]:
 
 
 def hashed_folds(videos: Sequence[Footage], folds: int) -> list[Fold]:
-    """Hold out every k-th video in the order of a hash of their ids.
+    """Hold out the same videos as `actionspan dataset folds`.
 
     Raises:
         ValueError: There are not enough videos for so many folds.
     """
-    if not 2 <= folds <= len(videos):
-        raise ValueError(f"{folds} folds of {len(videos)} training videos: from 2 to their number")
-    order = sorted(videos, key=lambda one: hashlib.sha256(one.video.video_id.encode()).hexdigest())
+    named = {one.video.video_id: one for one in videos}
     return [
         Fold(
-            training=[one for place, one in enumerate(order) if place % folds != fold],
-            held_out=order[fold::folds],
+            training=[one for name, one in named.items() if name not in part],
+            held_out=[named[name] for name in part],
         )
-        for fold in range(folds)
+        for part in fold_parts(named, folds)
     ]
 
 

@@ -240,7 +240,7 @@ def test_score_names_what_is_wrong_in_one_line(folder, evaluations, capsys):
 def test_baseline_names_what_is_wrong_in_one_line(folder, capsys):
     assert "needs --features features.h5" in refused(capsys, make_baseline(folder, "difference"))
     line = refused(capsys, make_baseline(folder, "random", "--subset", "testing"))
-    assert "annotations.json: no video of subset 'testing'" in line
+    assert "no video of subset 'testing'; it has 'training' (2), 'validation' (3); eval" in line
     assert "overlap 1.0: from 0 to 0.95" in refused(
         capsys, make_baseline(folder, "sliding", "--overlap", 1)
     )
@@ -294,6 +294,25 @@ def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, c
     line = summary(evaluations[1], evaluations[0])
     assert "difference.json: instances is 7, but 2 in" in line
     assert not (folder / "a").exists()
+
+
+def test_joined_folds_say_so_and_share_no_table_with_others(folder, capsys):
+    outs = ["--out-json", folder / "a", "--out-tsv", folder / "b", "--out-markdown", folder / "c"]
+    for number, words in enumerate([[], ["--folds", 5]]):
+        assert make_baseline(folder, "random", "--subset", "training") == 0
+        words = [*("--subset", "training", "--out", folder / f"{number}.json"), *words]
+        files = ["--proposals", folder / "random.json"]
+        files += ["--annotations", folder / "annotations.json"]
+        assert run("evaluation", "evaluate", "--method", f"random {number}", *files, *words) == 0
+    plain, joined = (json.loads((folder / f"{number}.json").read_text()) for number in (0, 1))
+    assert joined == {**plain, "method": "random 1", "folds": 5}
+    assert run("evaluation", "summary", "--evaluations", folder / "1.json", *outs) == 0
+    first, *_ = (folder / "c").read_text().splitlines()
+    assert "subset training: 2 videos, each held out in one of 5 folds, 2 instances" in first
+    capsys.readouterr()
+    both = ["--evaluations", folder / "0.json", folder / "1.json"]
+    line = refused(capsys, run("evaluation", "summary", *both, *outs))
+    assert "1.json: folds is 5, but None in" in line
 
 
 def test_a_video_that_was_left_out_has_an_empty_timeline(folder, evaluations, capsys):

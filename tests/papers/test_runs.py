@@ -6,9 +6,11 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.papers.runs import (
+    POOLED,
     by_seed,
     named_files,
     seeded,
+    split_fold,
     split_seed,
     with_seed,
 )
@@ -23,10 +25,29 @@ from actionspan.plan.names import run_pattern
         ("my-seedless", ("my-seedless", 1)),
         ("mtn-seed1", ("mtn-seed1", 1)),
         ("a-seed2-seed30", ("a-seed2", 30)),
+        ("mtn-fold2", ("mtn", 1)),
+        ("mtn-seed2-fold13", ("mtn", 2)),
+        ("mtn-seed2-folds", ("mtn", 2)),
     ],
 )
 def test_names(name, expected):
     assert split_seed(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mtn", ("mtn", "")),
+        ("mtn-seed2", ("mtn-seed2", "")),
+        ("mtn-fold1", ("mtn", "1")),
+        ("mtn-seed2-fold13", ("mtn-seed2", "13")),
+        ("mtn-folds", ("mtn", POOLED)),
+        ("my-fold", ("my-fold", "")),
+        ("mtn-fold0", ("mtn-fold0", "")),
+    ],
+)
+def test_folds(name, expected):
+    assert split_fold(name) == expected
 
 
 def test_an_empty_name_is_refused():

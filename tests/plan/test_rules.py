@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z-]+ [a-z-]+|[a-z-]+ [a-z-]+)")
 STEP = re.compile(r'step\("([^"]+)"\)')
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
-TARGETS = {"all", "tables", "analysis", "recognition_figures"}  # rules without a command
+TARGETS = {"all", "tables", "analysis", "recognition_figures", "folds"}  # rules without a command
 
 
 def rules() -> dict[str, tuple[str, str]]:
@@ -101,8 +101,9 @@ def outputs(text: str) -> set[str]:
     return set(re.findall(r"results/(\w+)/", section[1])) if section else set()
 
 
-# Baselines' proposals lie beside the models'; a timed run is a temporal training like any other.
-ELSEWHERE = {"evaluation_baseline", "scaling_run"}
+# Proposals of baselines and of joined folds lie beside the models'; a timed run is a temporal
+# training like any other.
+ELSEWHERE = {"evaluation_baseline", "evaluation_pool", "scaling_run"}
 
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - TARGETS))

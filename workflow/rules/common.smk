@@ -16,6 +16,7 @@ from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import step
 from actionspan.plan.flags import flags, seeded_flags
+from actionspan.plan.folds import of_fold
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan

@@ -77,3 +77,26 @@ rule dataset_index:
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
         " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"
+
+
+rule dataset_folds:
+    # A fold of the training videos as a data set of its own; no other video is in it.
+    input:
+        annotations="results/dataset/annotations.json",
+        videos="results/dataset/videos.tsv",
+        code=step("dataset folds"),
+    output:
+        annotations="results/dataset/folds/{number}/annotations.json",
+        videos="results/dataset/folds/{number}/videos.tsv",
+    log:
+        "results/logs/dataset_folds/{number}.log",
+    wildcard_constraints:
+        number=one_of(map(str, plan.folds.numbers)),
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        folds=len(plan.folds.numbers),
+    shell:
+        "python -m actionspan dataset folds --annotations {input.annotations}"
+        " --videos {input.videos} --folds {params.folds} --fold {wildcards.number}"
+        " --out results/dataset/folds/{wildcards.number} > {log} 2>&1"

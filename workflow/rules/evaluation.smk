@@ -5,7 +5,7 @@ rule evaluation_baseline:
     input:
         features=plan.outcomes.baseline_features,
         probabilities=plan.outcomes.baseline_probabilities,
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("evaluation baseline"),
     output:
         json="results/proposals/{baseline}/proposals.json",
@@ -17,7 +17,7 @@ rule evaluation_baseline:
     params:
         method=lambda wildcards: split_seed(wildcards.baseline)[0],
         settings=plan.outcomes.baseline_flags,
-        subset=config["evaluation"]["subset"],
+        subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation baseline --method {params.method}"
         " --annotations {input.annotations} --features {input.features}"
@@ -29,7 +29,7 @@ rule evaluation_baseline:
 rule evaluation_evaluate:
     input:
         proposals="results/proposals/{method}/proposals.json",
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
         code=step("evaluation evaluate"),
     output:
@@ -43,32 +43,63 @@ rule evaluation_evaluate:
         "../../envs/environment.yaml"
     params:
         settings=flags(config["evaluation"]["protocol"]),
-        subset=config["evaluation"]["subset"],
+        method=lambda wildcards: wildcards.method.removesuffix("-folds"),
+        subset=plan.folds.subset,
+        folds=plan.folds.pooled_flag,
     shell:
         "python -m actionspan evaluation evaluate --proposals {input.proposals}"
-        " --annotations {input.annotations} --videos {input.videos} --method {wildcards.method}"
-        " --subset {params.subset} {params.settings}"
+        " --annotations {input.annotations} --videos {input.videos} --method {params.method}"
+        " --subset {params.subset} {params.folds} {params.settings}"
         " --out {output.record} --out-videos {output.videos} > {log} 2>&1"
 
 
 rule evaluation_summary:
     input:
-        evaluations=expand(
-            "results/evaluation/{method}.json", method=plan.outcomes.methods
-        ),
+        evaluations=plan.folds.evaluations,
         code=step("evaluation summary"),
     output:
-        json="results/evaluation/summary.json",
-        tsv="results/evaluation/summary.tsv",
-        markdown="results/evaluation/summary.md",
+        json="results/evaluation/{summary}.json",
+        tsv="results/evaluation/{summary}.tsv",
+        markdown="results/evaluation/{summary}.md",
     log:
-        "results/logs/evaluation_summary.log",
+        "results/logs/evaluation_summary/{summary}.log",
+    wildcard_constraints:
+        summary="(folds/)?summary",
     conda:
         "../../envs/environment.yaml"
     shell:
         "python -m actionspan evaluation summary --evaluations {input.evaluations}"
         " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
         " > {log} 2>&1"
+
+
+# Cross-validation: each training video's proposals by the networks that never saw it.
+
+
+rule evaluation_pool:
+    input:
+        proposals=plan.folds.proposals,
+        annotations=expand(
+            "results/dataset/folds/{number}/annotations.json",
+            number=plan.folds.numbers,
+        ),
+        code=step("evaluation pool"),
+    output:
+        json="results/proposals/{pooled}/proposals.json",
+        csv="results/proposals/{pooled}/proposals.csv",
+    log:
+        "results/logs/evaluation_pool/{pooled}.log",
+    conda:
+        "../../envs/environment.yaml"
+    shell:
+        "python -m actionspan evaluation pool --proposals {input.proposals}"
+        " --annotations {input.annotations} --out-json {output.json} --out-csv {output.csv}"
+        " > {log} 2>&1"
+
+
+rule folds:
+    input:
+        plan.folds.targets,
 
 
 rule evaluation_curves:
@@ -115,7 +146,7 @@ rule evaluation_timeline:
 rule evaluation_misses:
     input:
         proposals="results/proposals/{method}/proposals.json",
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("evaluation misses"),
     output:
         table="results/evaluation/misses/{method}.tsv",
@@ -127,7 +158,7 @@ rule evaluation_misses:
     conda:
         "../../envs/environment.yaml"
     params:
-        subset=config["evaluation"]["subset"],
+        subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation misses --proposals {input.proposals}"
         " --annotations {input.annotations} --subset {params.subset}"
@@ -139,7 +170,7 @@ rule evaluation_misses:
 rule evaluation_reliability:
     input:
         proposals="results/proposals/{method}/proposals.json",
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("evaluation reliability"),
     output:
         table="results/evaluation/reliability/{method}.tsv",
@@ -150,7 +181,7 @@ rule evaluation_reliability:
     conda:
         "../../envs/environment.yaml"
     params:
-        subset=config["evaluation"]["subset"],
+        subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation reliability --proposals {input.proposals}"
         " --annotations {input.annotations} --subset {params.subset}"
@@ -169,11 +200,7 @@ rule evaluation_worst:
     conda:
         "../../envs/environment.yaml"
     params:
-        timelines=lambda wildcards: (
-            f"--timelines results/evaluation/timelines/{wildcards.method}"
-            if split_seed(wildcards.method)[0] in KNOWN_MODELS
-            else ""
-        ),
+        timelines=plan.outcomes.timelines_flag,
     shell:
         "python -m actionspan evaluation worst --videos {input.videos}"
         " --method {wildcards.method} {params.timelines} --out-markdown {output} > {log} 2>&1"

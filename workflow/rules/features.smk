@@ -54,15 +54,15 @@ rule features_external:
 rule features_rescale:
     input:
         shards=plan.features.shard_files,
-        videos="results/dataset/videos.tsv",
-        annotations="results/dataset/annotations.json",
+        videos="results/dataset/{fold}videos.tsv",
+        annotations="results/dataset/{fold}annotations.json",
         code=step("features rescale"),
     output:
-        "results/features/features.h5",
+        "results/features/{fold}features.h5",
     log:
-        "results/logs/features_rescale.log",
+        "results/logs/features_rescale/{fold}features.log",
     benchmark:
-        "results/benchmarks/features_rescale.tsv"
+        "results/benchmarks/features_rescale/{fold}features.tsv"
     conda:
         "../../envs/environment.yaml"
     resources:

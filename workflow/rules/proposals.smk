@@ -21,7 +21,7 @@ rule proposals_candidates:
 rule proposals_train:
     input:
         candidates="results/proposals/{model}/candidates.h5",
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("proposals train"),
     output:
         evaluator="results/proposals/{model}/pem.pt",
@@ -107,7 +107,7 @@ rule proposals_chapters:
 rule proposals_bundle:
     # A file with all that `actionspan propose` needs, so that a model can be passed on.
     input:
-        features="results/features/features.h5",
+        features=of_fold("results/features/features.h5"),
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
         code=step("proposals bundle"),

@@ -3,8 +3,8 @@
 
 rule temporal_train:
     input:
-        features="results/features/features.h5",
-        annotations="results/dataset/annotations.json",
+        features=of_fold("results/features/features.h5"),
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("temporal train"),
     output:
         model="results/temporal/{model}/{run}/model.pt",
@@ -40,7 +40,7 @@ rule temporal_train:
 rule temporal_predict:
     input:
         model="results/temporal/{model}/{run}/model.pt",
-        features="results/features/features.h5",
+        features=of_fold("results/features/features.h5"),
         code=step("temporal predict"),
     output:
         "results/temporal/{model}/{run}/probabilities.h5",

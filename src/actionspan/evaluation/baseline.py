@@ -1,6 +1,7 @@
 """Proposals by simpler means than training a network for them."""
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 from actionspan.dataset.tables import Annotation, read_annotations
@@ -14,6 +15,7 @@ from actionspan.evaluation.baselines import (
     relative_lengths,
     sliding_windows,
 )
+from actionspan.evaluation.files import without_videos
 from actionspan.evaluation.signals import actionness, frame_differences
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.settings import SuppressionSettings
@@ -43,7 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     annotations = read_annotations(arguments.annotations)
     videos = [video for video in annotations if video.subset == arguments.subset]
     if not videos:
-        raise InputError(f"{arguments.annotations}: no video of subset {arguments.subset!r}")
+        held = without_videos(arguments.subset, Counter(video.subset for video in annotations))
+        raise InputError(
+            f"{arguments.annotations}: {held}; evaluation.subset (--subset) says which is scored"
+        )
     results = (
         (video.video_id, result_rows(segments, scores))
         for video, (segments, scores) in zip(

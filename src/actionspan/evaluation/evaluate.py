@@ -18,6 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--videos", type=Path, help="videos.tsv, for the frame rates of THUMOS14's protocol"
     )
+    parser.add_argument(
+        "--folds",
+        type=int,
+        default=0,
+        help="of how many folds `evaluation pool` joined the proposals (default: of no folds)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="evaluation/{method}.json")
     parser.add_argument("--out-videos", type=Path, help="the same for each video, as a table")
     add_settings(parser, EvaluationSettings)
@@ -33,6 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
         settings=from_arguments(EvaluationSettings, arguments),
         videos=arguments.videos,
     )
+    if arguments.folds:
+        record["folds"] = arguments.folds
     if arguments.out_videos is not None:
         write_tsv(arguments.out_videos, VIDEO_COLUMNS, rows)
     write_json(arguments.out, record)

@@ -1,6 +1,7 @@
 """Ground truth and proposals as people keep them in files, read into arrays by video."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,15 +42,20 @@ def read_ground_truth(
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
     videos: Counter[str | None] = Counter(record.subset for record in file.records)
     if name != ALL_SUBSETS and not videos[name]:
-        counts = ", ".join(f"{name!r} ({count})" for name, count in videos.items() if name)
         raise InputError(
-            f"{path}: no video of subset {subset!r}; it has {counts or 'none'}"
-            f"{'' if counts else f'; give --subset {ALL_SUBSETS}'}"
+            f"{path}: {without_videos(subset, videos)}"
+            f"{'' if any(videos) else f'; give --subset {ALL_SUBSETS}'}"
         )
     wanted = [record for record in file.records if name in (ALL_SUBSETS, record.subset)]
     if not any(record.instances for record in wanted):
         raise InputError(f"{path}: subset {subset!r} has no instance to find")
     return {record.video_id: _segments(record) for record in wanted}
+
+
+def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
+    """Say that no video is of a subset, and how many are of each of the others."""
+    counts = ", ".join(f"{name!r} ({count})" for name, count in videos.items() if name)
+    return f"no video of subset {subset!r}; it has {counts or 'none'}"
 
 
 def read_frame_rates(path: Path) -> dict[str, float]:

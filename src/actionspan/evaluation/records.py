@@ -105,10 +105,11 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
         for earlier, other in zip(paths, records, strict=False):
             if other["method"] == record["method"]:
                 raise InputError(f"{path}: method {record['method']!r} is in {earlier} already")
-            for key in ("subset", "videos", "instances"):
-                if other[key] != record[key]:
+            for key in ("subset", "folds", "videos", "instances"):
+                here, there = record.get(key), other.get(key)
+                if here != there:
                     raise InputError(
-                        f"{path}: {key} is {record[key]!r}, but {other[key]!r} in {earlier}; "
+                        f"{path}: {key} is {here!r}, but {there!r} in {earlier}; "
                         "only evaluations of the same ground truth can share a table"
                     )
         records.append(record)
@@ -149,8 +150,9 @@ def summary_markdown(records: Sequence[Record]) -> str:
         texts = {**cells, **bold, "AUC_interval": interval}
         rows.append([method, *(texts[key] for key in keys)])
     titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
+    folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
     lines = [
-        f"ActivityNet protocol, subset {first['subset']}: {first['videos']} videos, "
+        f"ActivityNet protocol, subset {first['subset']}: {first['videos']} videos{folds}, "
         f"{first['instances']} instances. All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
         "",

@@ -1,9 +1,10 @@
 """Runs by name: the grammar of the names, and the reader of files of many runs and seeds.
 
-`mtn-seed2` is the second seed of the model mtn. `aavg3-k4-2` is a run of recognition: AAVG3 with an
-average every 4 steps of 2 learners; `aavg4-epoch-2-seed2` one average an epoch, of a further seed;
-`none-k1-1` one learner alone; `ring-k1-2-lr0.0003` gradients summed by the ring, with another
-learning rate.
+`mtn-seed2` is the second seed of the model mtn, `mtn-fold3` the model trained without the third
+fold of the training videos, `mtn-folds` all folds of it together; a seed stands before a fold.
+`aavg3-k4-2` is a run of recognition: AAVG3 with an average every 4 steps of 2 learners;
+`aavg4-epoch-2-seed2` one average an epoch, of a further seed; `none-k1-1` one learner alone;
+`ring-k1-2-lr0.0003` gradients summed by the ring, with another learning rate.
 """
 
 import re
@@ -21,6 +22,8 @@ from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.recognition.settings import PARTS, Part
 
 _SEED = "(?:-seed([2-9]|[1-9][0-9]+))?"
+_FOLD = "(?:-fold(s|[1-9][0-9]*))?"
+POOLED = "folds"
 
 Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
 # The parts of AAVG that each variant has on: one more than the variant before.
@@ -37,11 +40,21 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def split_seed(name: str) -> tuple[str, int]:
-    """Return the parts of a name, e.g. mtn and 2 of mtn-seed2; a ValueError if it is empty."""
-    match = re.fullmatch(f"(.+?){_SEED}", name, re.DOTALL)
+    """Return a name and seed: mtn and 2 of mtn-seed2 and of its folds; a ValueError if empty."""
+    match = re.fullmatch(f"(.+?){_SEED}{_FOLD}", name, re.DOTALL)
     if match is None:
         raise ValueError("an empty name")
     return match[1], int(match[2] or 1)
+
+
+def split_fold(name: str) -> tuple[str, str]:
+    """Return a name and fold: mtn-seed2 and "3" of mtn-seed2-fold3.
+
+    The fold of mtn is "", and of mtn-folds it is `POOLED`.
+    """
+    match = re.fullmatch(f"(.+?){_FOLD}", name, re.DOTALL)
+    assert match is not None, "an empty name"
+    return match[1], POOLED if match[2] == "s" else match[2] or ""
 
 
 def with_seed(name: str, seed: int) -> str:

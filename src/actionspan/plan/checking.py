@@ -70,6 +70,13 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         except ValueError as error:
             raise InputError(f"{name}: {stage}: {error}") from None
     _check_start(config["recognition"], name)
+    own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
+    if config["evaluation"]["folds"] > 1 and own_segments:
+        raise InputError(
+            f"{name}: evaluation.folds: {config['evaluation']['folds']} does not go with "
+            "features.source: scores of classifiers that learn from all training videos; give "
+            "recognition.clips or weights, or another source"
+        )
     if trains_classifiers(config) and config["features"]["encoders"]["flow_gain"] != 1:
         raise InputError(
             f"{name}: features.encoders.flow_gain: must be 1 with features.source: scores, as the "

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from actionspan.papers.runs import split_seed
+from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
+from actionspan.plan.folds import of_fold
+from actionspan.temporal.settings import MODELS
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -48,7 +50,7 @@ class OutcomesPlan:
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
         difference = split_seed(wildcards.baseline)[0] == "difference"
-        return ["results/features/features.h5"] if difference else []
+        return [of_fold("results/features/features.h5")(wildcards)] if difference else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
@@ -57,6 +59,12 @@ class OutcomesPlan:
             return []
         model = name.replace("tag", "origin", 1)
         return [f"results/temporal/{model}/{self._run}/probabilities.h5"]
+
+    def timelines_flag(self, wildcards: Any) -> str:
+        """Return where a model's timelines lie; a baseline and joined folds have none."""
+        name, fold = wildcards.method, split_fold(wildcards.method)[1]
+        drawn = split_seed(name)[0] in MODELS and fold != POOLED
+        return f"--timelines results/evaluation/timelines/{name}" if drawn else ""
 
     def baseline_flags(self, wildcards: Any) -> str:
         """Return the settings that this baseline reads, so that others do not re-run it."""

@@ -117,6 +117,12 @@ class EvaluationKnobs(Checked):
         choices=METHODS,
     )
     timelines: int = option(3, "pictures of single videos that a plain run draws", least=0)
+    folds: int = option(
+        0,
+        "cross-validation over the training videos in so many folds (docs/protocol.md; snakemake "
+        "folds); 0 or 1: none",
+        least=0,
+    )
     seeds: int = option(
         3, "trainings of each method behind the papers' tables (snakemake tables)", least=1
     )

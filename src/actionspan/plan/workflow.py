@@ -7,6 +7,7 @@ from typing import Any
 from actionspan.plan.checking import check_config, check_settings
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import FeaturesPlan
+from actionspan.plan.folds import FoldsPlan
 from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
 from actionspan.plan.ranks import RanksPlan
@@ -34,5 +35,6 @@ class Plan:
         self.ranks = RanksPlan(config)
         videos = self.dataset.videos
         self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)
+        self.folds = FoldsPlan(config, self.outcomes.methods)
         # without video files the ids are those of the annotations, which are not read yet
         self.video_pattern = one_of(videos) if 0 < len(videos) <= BROWSED else "[^/]+"

@@ -1,0 +1,112 @@
+"""The folds of a plan: names, files, subsets, and what does not go with them."""
+
+import re
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.papers.runs import seeded
+from actionspan.plan.folds import method_of, of_fold
+from plan.conftest import Wildcards
+
+ANNOTATIONS = "results/dataset/annotations.json"
+
+
+@pytest.fixture
+def folds(planned):
+    return planned({"evaluation": {"folds": 3, "subset": "validation"}}).folds
+
+
+def test_names_of_folds_and_of_nothing_else(folds):
+    one, pooled = seeded(["mtn"]) + folds.one, seeded(["mtn"]) + folds.pooled
+    for name in ("mtn", "mtn-fold1", "mtn-seed2-fold3"):
+        assert re.fullmatch(one, name)
+        assert not re.fullmatch(pooled, name)
+    for name in ("mtn-fold0", "mtn-fold4", "mtn-fold", "mtn-fold2-seed2", "mtn-folds"):
+        assert not re.fullmatch(one, name)
+    assert re.fullmatch(pooled, "mtn-folds")
+    assert re.fullmatch(pooled, "mtn-seed2-folds")
+    for folder in ("", "folds/1/", "folds/3/"):
+        assert re.fullmatch(folds.folder, folder)
+    assert not re.fullmatch(folds.folder, "folds/4/")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_cross_validation_no_name_has_a_fold(planned, count):
+    folds = planned({"evaluation": {"folds": count}}).folds
+    assert folds.summary == []
+    assert list(folds.numbers) == []
+    assert re.fullmatch(seeded(["mtn"]) + folds.one, "mtn-seed2")
+    for pattern in (folds.one, folds.pooled):
+        for name in ("mtn-fold1", "mtn-folds"):
+            assert not re.fullmatch(seeded(["mtn"]) + pattern, name)
+    assert re.fullmatch(folds.folder, "")
+    assert not re.fullmatch(folds.folder, "folds/1/")
+    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+        folds.targets(Wildcards())
+    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+        folds.evaluations(Wildcards(summary="folds/summary"))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "subset"),
+    [
+        ("mtn-seed2", ANNOTATIONS, "validation"),
+        ("mtn-fold2", "results/dataset/folds/2/annotations.json", "testing"),
+        ("mtn-seed2-fold3", "results/dataset/folds/3/annotations.json", "testing"),
+        ("mtn-folds", ANNOTATIONS, "training"),
+    ],
+)
+def test_a_fold_has_its_own_files_and_subset(folds, name, file, subset):
+    for key in ("model", "baseline", "method"):
+        wildcards = Wildcards(**{key: name})
+        assert method_of(wildcards) == name
+        assert of_fold(ANNOTATIONS)(wildcards) == file
+        assert folds.subset(wildcards) == subset
+        assert folds.pooled_flag(wildcards) == ("--folds=3" if name == "mtn-folds" else "")
+
+
+def test_joined_folds_are_of_one_seed(folds):
+    assert folds.proposals(Wildcards(pooled="mtn-seed2-folds")) == [
+        f"results/proposals/mtn-seed2-fold{number}/proposals.json" for number in (1, 2, 3)
+    ]
+
+
+def test_the_tables_have_all_methods(folds, planned):
+    methods = planned().outcomes.methods
+    for summary, end in (("summary", ""), ("folds/summary", "-folds")):
+        expected = [f"results/evaluation/{method}{end}.json" for method in methods]
+        assert folds.evaluations(Wildcards(summary=summary)) == expected
+    assert folds.summary == folds.targets(Wildcards())
+    assert "results/evaluation/folds/summary.md" in folds.summary
+
+
+def test_a_baseline_of_a_fold_reads_that_fold_alone(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    assert outcomes.baseline_features(Wildcards(baseline="difference-fold2")) == [
+        "results/features/folds/2/features.h5"
+    ]
+    assert outcomes.baseline_probabilities(Wildcards(baseline="tag-seed2-fold1")) == [
+        "results/temporal/origin-seed2-fold1/none-1/probabilities.h5"
+    ]
+    flags = [outcomes.baseline_flags(Wildcards(baseline=f"random{end}")) for end in ("", "-fold2")]
+    assert flags[0] == flags[1]
+
+
+def test_only_single_models_have_timelines(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    for name in ("mtn", "mtn-seed2", "mtn-fold2"):
+        flag = outcomes.timelines_flag(Wildcards(method=name))
+        assert flag == f"--timelines results/evaluation/timelines/{name}"
+    for name in ("random", "mtn-folds"):
+        assert outcomes.timelines_flag(Wildcards(method=name)) == ""
+
+
+def test_classifiers_that_learn_from_held_out_videos_are_refused(planned, tmp_path):
+    scores = {"features": {"source": "scores"}, "evaluation": {"folds": 3}}
+    with pytest.raises(InputError, match=r"evaluation\.folds: 3 does not go with features\.source"):
+        planned(scores)
+    (tmp_path / "walk").mkdir()
+    (tmp_path / "walk/a.mp4").write_bytes(b"x")
+    assert planned({**scores, "recognition": {"clips": str(tmp_path)}}).folds.summary
+    assert planned({**scores, "evaluation": {"folds": 1}}).folds.summary == []
