@@ -20,7 +20,8 @@ from actionspan.parallel.member import Replica
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import EPSILON, boundary_loss
-from actionspan.temporal.mtn import BaseTEM
+from actionspan.temporal.mtn import BaseTEM, build_model
+from actionspan.temporal.networks import CLASSES
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import add_noise, train
@@ -47,7 +48,7 @@ def validation_losses(folder, samples, settings):
     return train_module.validate(model, replica, samples, settings)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if not CLASSES[name].cross_fitted])
 def test_it_learns_a_toy_problem(toy, tmp_path, name):
     settings = replace(
         SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs=(30,), fusion_weight=0.8
@@ -191,7 +192,8 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monke
             added.append(one - min(original, key=lambda row: float((one - row).square().mean())))
     noise = torch.stack(added)
     assert abs(float(noise.mean())) < 0.01
-    assert float(noise.std()) == pytest.approx(0.5, rel=0.02)
+    deviation = 0.5 * math.sqrt(noise.shape[-1] / 256)
+    assert float(noise.std()) == pytest.approx(deviation, rel=0.02)
     assert not torch.equal(noise[0], noise[8])  # of another epoch
     seen[True].clear()
     train(toy.features, toy.annotations, "origin", noisy, tmp_path / "again")
@@ -200,15 +202,19 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monke
 
 def test_the_noise_of_a_video_does_not_depend_on_who_reads_it_with_which_others():
     settings = replace(SMALL, feature_noise=2.0)
+    model = build_model("origin", 2, settings)
     features = torch.arange(24.0).reshape(4, 3, 2)
-    whole = add_noise(features, settings, 5, 8)
-    parts = [add_noise(features[:1], settings, 5, 8), add_noise(features[1:], settings, 5, 9)]
+    whole = add_noise(model, features, settings, 5, 8)
+    parts = [
+        add_noise(model, features[:1], settings, 5, 8),
+        add_noise(model, features[1:], settings, 5, 9),
+    ]
     assert torch.equal(torch.cat(parts), whole)
     assert torch.equal(features, torch.arange(24.0).reshape(4, 3, 2))
     noise = whole - features
     assert not torch.equal(noise[0], noise[1])
-    assert not torch.equal(noise, add_noise(features, settings, 6, 8) - features)
-    assert len(add_noise(features[:0], settings, 5, 8)) == 0
+    assert not torch.equal(noise, add_noise(model, features, settings, 6, 8) - features)
+    assert len(add_noise(model, features[:0], settings, 5, 8)) == 0
 
 
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):

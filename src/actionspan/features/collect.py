@@ -13,6 +13,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
+from actionspan.features.cues import REACHES
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
@@ -42,9 +43,10 @@ def collect(
     out: Path,
     settings: RescaleSettings,
     *,
+    with_cues: bool = False,
     all_needed: bool = False,
 ) -> None:
-    """Make features.h5.
+    """Make features.h5, or sequences.h5.
 
     The training subset is read once for its moments and all videos once for their rows: memory
     holds a single video and a covariance for each stream.
@@ -55,6 +57,7 @@ def collect(
         annotations: annotations.json; videos that it does not name count as testing.
         out: features.h5.
         settings: Steps, components and standardisation.
+        with_cues: Whether rows have cues of change, and say what is inside the video.
         all_needed: Whether a video without features is an error, not a line on standard error.
 
     Raises:
@@ -65,8 +68,8 @@ def collect(
     subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
     with closing(_Shards(where)) as opened:
-        transform = _fit(chosen, opened, settings)
-        with create_h5(out, digest(settings, "features.h5")) as file:
+        transform = replace(_fit(chosen, opened, settings), cues=with_cues)
+        with create_h5(out, digest(settings, "features.h5", with_cues)) as file:
             for key, unsaid in ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
             file.attrs["data"] = read_name(annotations)
@@ -219,6 +222,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         file["length"] = np.array(repeated(lengths), np.int64)
     # their features and curves
     width = sum(fitted.features for fitted in transform.streams.values())
+    if transform.cues:
+        width += 1 + len(REACHES) * len(transform.streams) + len(opened.motion)
     shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
@@ -227,7 +232,7 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         raw, duration = opened.read(video), video.duration_seconds
         rows = slice(end, end + len(firsts))
         end = rows.stop
-        sequence = transform_features(raw.streams, raw.times, duration, transform)
+        sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
         features[rows] = cut_windows(sequence, firsts, transform.steps)
         for key, curve in curves.items():
             values = rescale(raw.motion[key], raw.times, duration, len(sequence), transform.method)

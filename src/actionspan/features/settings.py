@@ -132,3 +132,32 @@ class RescaleSettings(Checked):
         super().__post_init__()
         if self.grid == "windows" and self.stride > self.steps:
             raise ValueError(f"stride {self.stride}: at most steps, {self.steps}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceSettings(Checked):
+    """How features of snippets become windows of sequences as they are, with cues of change."""
+
+    window: int = option(
+        512, "length of a window; shorter videos have one", unit="snippets", least=1
+    )
+    window_stride: int = option(
+        256, "distance of two windows of a longer video", unit="snippets", least=1
+    )
+    components: int = option(
+        128, "principal components kept of each stream; 0: all features as they are", least=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window_stride > self.window:
+            raise ValueError(f"window_stride {self.window_stride}: at most window, {self.window}")
+
+    def rescaling(self) -> RescaleSettings:
+        """Return the settings of the rows of sequences.h5."""
+        return RescaleSettings(
+            grid="windows",
+            steps=self.window,
+            stride=self.window_stride,
+            components=self.components,
+        )

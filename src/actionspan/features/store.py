@@ -33,6 +33,7 @@ class Features:
     subset: list[str]
     first_step: Int64
     length: Int64
+    inside: bool
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
 
@@ -62,6 +63,7 @@ def open_features(path: Path) -> Features:
             array=_map_dataset(path, file["features"]),
             first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
+            inside="transform/cues" in file,
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[str(name) for name in file["subset"].asstr()[:]],

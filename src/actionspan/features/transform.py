@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
+from actionspan.features.cues import cues
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
@@ -53,7 +54,9 @@ class StreamTransform:
 class Transform:
     """How raw features of every stream become rows of features.h5.
 
-    With grid "windows" `steps` is the length of a window; a video has a step for each snippet.
+    With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
+    `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
+    the cues of change.
     """
 
     steps: int
@@ -62,6 +65,7 @@ class Transform:
     grid: Grid = "video"
     stride: int = 0
     rest: int = 0
+    cues: bool = False
 
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
@@ -88,6 +92,8 @@ class Transform:
         }
         if self.grid == "windows":
             arrays["windows"] = np.array([self.stride, self.rest])
+        if self.cues:
+            arrays["cues"] = np.asarray(True)
         for stream, fitted in self.streams.items():
             arrays |= {f"{stream}/{part}": values for part, values in vars(fitted).items()}
         return arrays
@@ -110,6 +116,7 @@ class Transform:
             grid="windows" if "windows" in arrays else "video",
             stride=stride,
             rest=rest,
+            cues="cues" in arrays,
             steps=int(arrays["steps"]),
             method=text("method"),
             streams={stream: fitted(stream) for stream in text("streams").split(",")},
@@ -117,7 +124,11 @@ class Transform:
 
 
 def transform_features(
-    raw: Mapping[str, Float32], times: Float64, duration: float, transform: Transform
+    raw: Mapping[str, Float32],
+    times: Float64,
+    duration: float,
+    transform: Transform,
+    motion: Mapping[str, Float32] | None = None,
 ) -> Float32:
     """Turn a video's raw features into the sequence that its rows of features.h5 are cut from.
 
@@ -126,9 +137,11 @@ def transform_features(
         times: (T,) snippet centres in seconds.
         duration: Length of the video in seconds.
         transform: Fitted on the training subset.
+        motion: (T,) curves of motion, which cues are made of too.
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
+        With cues, a column of ones before them and the cues behind.
 
     Raises:
         ValueError: The streams are not those of the transform.
@@ -137,11 +150,15 @@ def transform_features(
         given, fitted = (", ".join(sorted(names)) for names in (raw, transform.streams))
         raise ValueError(f"streams are {given}, the model has {fitted}")
     length = transform.length(times, duration)
-    parts = [
-        stream.apply(rescale(raw[name], times, duration, length, transform.method))
-        for name, stream in transform.streams.items()
-    ]
-    return np.concatenate(parts, axis=1)
+
+    def even(values: Float32) -> Float32:
+        return rescale(values, times, duration, length, transform.method)
+
+    parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
+    if not transform.cues:
+        return np.concatenate(list(parts.values()), axis=1)
+    curves = cues(parts, {key: even(values) for key, values in (motion or {}).items()})
+    return np.concatenate([np.ones((length, 1), np.float32), *parts.values(), curves], axis=1)
 
 
 class Moments:

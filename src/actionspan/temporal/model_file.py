@@ -23,8 +23,12 @@ def model_content(
     settings: TemporalSettings,
     weights: Mapping[str, Tensor],
     training_digest: str,
+    parts: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Return what model.pt holds: everything needed to build the network again."""
+    """Return what model.pt holds: everything needed to build the network again.
+
+    `parts` says which part of the training videos each of them was in, if they were divided.
+    """
     return {
         "format": FORMAT,
         "actionspan_version": __version__,
@@ -33,6 +37,7 @@ def model_content(
         "settings": dataclasses.asdict(settings),
         "state_dict": dict(weights),
         "digest": training_digest,
+        "parts": dict(parts or {}),
     }
 
 
@@ -49,7 +54,8 @@ def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
     if content["model"] not in MODELS:
         raise InputError(f"{where}: model {content['model']!r}: one of {', '.join(MODELS)}")
     # of the settings only the network's shape: those of training have changed between versions
-    shape = {name: content["settings"][name] for name in (*SHAPE, "fusion_weight")}
+    known = (*SHAPE, "fusion_weight", "members")
+    shape = {name: content["settings"][name] for name in known if name in content["settings"]}
     network = build_model(content["model"], content["channels"], TemporalSettings(**shape))
     try:
         network.load_state_dict(content["state_dict"])

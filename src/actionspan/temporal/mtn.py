@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 import actionspan.temporal.attention
 import actionspan.temporal.depth
+import actionspan.temporal.span
 import actionspan.temporal.tcn  # noqa: F401 - these modules register their networks
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.networks import NETWORKS, TemporalNetwork, network

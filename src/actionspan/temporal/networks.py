@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from actionspan.temporal.labels import KINDS
+from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.settings import ModelName, TemporalSettings
 
 SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
@@ -14,10 +17,33 @@ class TemporalNetwork(nn.Module):
     """Takes features (B, T, C) and returns probabilities (B, T, 3) of start, action and end."""
 
     channels: int
+    columns = KINDS
+    """Of the labels that `loss` takes: `KINDS`, or `targets.COLUMNS` with all that are known."""
+    cross_fitted = False
+    """Whether it has members each of which leaves out a part of the training videos."""
+
+    def loss(
+        self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
+    ) -> BoundaryLoss:
+        """Return the loss of features (S, T, C) with labels (S, T, `columns`).
+
+        `whole` (B, T, `columns`) are the labels of the full batch where these rows are a share of
+        it: the result is then their part of its loss. `soft` is that of `weighted_binary_loss`.
+        """
+        return boundary_loss(self(features), labels, whole, soft)
+
+    def without(self, features: Tensor, part: int) -> Tensor:
+        """Return the probabilities (B, T, 3) by what was trained without a part of the videos."""
+        raise NotImplementedError("a network that is not cross-fitted")
+
+    def add_noise(self, video: Tensor, deviation: float, generator: torch.Generator) -> None:
+        """Add normal noise to a video's features (T, C) in place."""
+        video += deviation * torch.randn(video.shape, generator=generator)
 
 
 Network = TypeVar("Network", bound=type[TemporalNetwork])
 NETWORKS: dict[ModelName, Callable[[int, TemporalSettings], TemporalNetwork]] = {}
+CLASSES: dict[ModelName, type[TemporalNetwork]] = {}
 
 
 def network(name: ModelName, *more: str, **fixed: Any) -> Callable[[Network], Network]:
@@ -29,6 +55,7 @@ def network(name: ModelName, *more: str, **fixed: Any) -> Callable[[Network], Ne
             return kind(channels, **given, **fixed)
 
         NETWORKS[name] = build
+        CLASSES[name] = kind
         return kind
 
     return register

@@ -19,11 +19,14 @@ from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.probabilities import write_probabilities
 
 
-def predict_probabilities(model: TemporalNetwork, features: Float32) -> Float32:
+def predict_probabilities(
+    model: TemporalNetwork, features: Float32, part: int | None = None
+) -> Float32:
     """Return the probabilities (T, 3) of start, action and end of one video's features (T, C).
 
     One forward over one video on one thread: the bits depend on nothing but the model and the
-    video, so `propose` on a file and the workflow over a million give the same.
+    video, so `propose` on a file and the workflow over a million give the same. A video of a `part`
+    of the training videos is seen by the member of a cross-fitted network that did not learn it.
 
     Raises:
         ValueError: The features are not (T, C) of the model's C, or not finite.
@@ -34,20 +37,25 @@ def predict_probabilities(model: TemporalNetwork, features: Float32) -> Float32:
         raise ValueError("features hold NaN or infinity")
     with deterministic(threads=1), torch.inference_mode():
         batch = torch.from_numpy(np.array(features, dtype=np.float32))[None]  # (1, T, C)
-        probabilities: Float32 = model(batch)[0].contiguous().numpy()  # (T, 3)
+        found = model(batch) if part is None else model.without(batch, part)
+        probabilities: Float32 = found[0].contiguous().numpy()  # (T, 3)
     return probabilities
 
 
 def predict_windows(
-    model: TemporalNetwork, windows: Float32, starts: Int64, length: int
+    model: TemporalNetwork,
+    windows: Float32,
+    starts: Int64,
+    length: int,
+    part: int | None = None,
 ) -> Float32:
     """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
     `windows` are (N, T, C), the first step of each in `starts` (N,); a single window may be the
     full video. See `predict_probabilities`.
     """
-    parts = np.stack([predict_probabilities(model, window) for window in windows])  # (N, T, 3)
-    return merge_windows(parts, starts, length)
+    found = np.stack([predict_probabilities(model, window, part) for window in windows])
+    return merge_windows(found, starts, length)
 
 
 def predict(model_path: Path, features_path: Path, out: Path) -> None:
@@ -56,7 +64,9 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     Raises:
         InputError: A file is missing, or the model was trained on different features.
     """
-    model, made_by = load_model(model_path), read_torch(model_path)["digest"]
+    content = read_torch(model_path)
+    model, made_by = load_model(model_path), content["digest"]
+    learned = content.get("parts", {})
     features = open_features(features_path)
     if (channels := features.array.shape[2]) != model.channels:
         raise InputError(
@@ -69,10 +79,12 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     def values() -> Iterator[Float32]:
         for video in progress(videos, "predicting probabilities", len(videos)):
             starts, length = features.first_step[video], int(features.length[video.start])
+            name = features.video_id[video.start]
             try:
-                yield predict_windows(model, features.array[video], starts, length)
+                yield predict_windows(
+                    model, features.array[video], starts, length, learned.get(name)
+                )
             except ValueError as error:
-                name = features.video_id[video.start]
                 raise InputError(f"{features_path}: video {name}: {error}") from None
 
     write_probabilities(

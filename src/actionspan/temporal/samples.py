@@ -20,6 +20,7 @@ from actionspan.features.store import Features, open_features
 from actionspan.features.windows import cut_windows
 from actionspan.temporal.labels import KINDS, boundary_labels
 from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.targets import NO_PART, divide, video_targets
 
 Labels = NDArray[Any]  # bool, or float32 where they are soft
 _USED = ("training", "validation")  # subsets
@@ -31,8 +32,9 @@ class Samples:
     """What training reads.
 
     A row is a video, or a window of a video. `features` (N, T, C) stays on disk: a batch copies its
-    own rows into memory and nothing else. `labels` are (N, T, 3); `training` and `validation` are
-    the numbers of those subsets' rows.
+    own rows into memory and nothing else. `labels` are (N, T, 3), or `targets.COLUMNS` wide where
+    the network takes all that is known; `training` and `validation` are the numbers of those
+    subsets' rows. `parts` has the part of each training video, if the network divides them.
     """
 
     features: Float32
@@ -40,12 +42,18 @@ class Samples:
     training: Int64
     validation: Int64
     fingerprint: str
+    parts: dict[str, int]
 
 
 def _make_labels(
-    path: Path, annotations: list[Annotation], features: Features, settings: TemporalSettings
+    path: Path,
+    annotations: list[Annotation],
+    features: Features,
+    settings: TemporalSettings,
+    columns: int,
+    parts: dict[str, int],
 ) -> tuple[Labels, NDArray[np.bool_]]:
-    """Return labels (N, T, 3), and a mask (N,) of the rows for training and validation.
+    """Return labels (N, T, columns), and a mask (N,) of the rows for training and validation.
 
     A video's labels are made at its own steps; a window has its part of them, and background
     beyond the end of the video. A row is used if it holds more than `window_coverage` of some
@@ -56,8 +64,8 @@ def _make_labels(
     """
     annotated = {annotation.video_id: annotation for annotation in annotations}
     steps = features.array.shape[1]
-    kind = np.float32 if settings.smooth_labels else np.bool_
-    labels: Labels = np.zeros((len(features.video_id), steps, KINDS), dtype=kind)
+    kind = np.float32 if settings.smooth_labels or columns > KINDS else np.bool_
+    labels: Labels = np.zeros((len(features.video_id), steps, columns), dtype=kind)
     used = np.zeros(len(labels), dtype=bool)
     for video in features.videos():
         if features.subset[video.start] not in _USED:
@@ -81,8 +89,11 @@ def _make_labels(
             )
         except ValueError as error:
             raise InputError(f"{path}: video {name}: {error}") from None
+        in_steps = segments.reshape(-1, 2) / duration * length
+        if columns > KINDS:
+            full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
-        inside = window_coverage(segments / duration * length, starts, steps)
+        inside = window_coverage(in_steps, starts, steps)
         used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)
     return labels, used
 
@@ -125,9 +136,17 @@ def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) ->
 
 
 def read_samples(
-    features_path: Path, annotations_path: Path, settings: TemporalSettings, *, check: bool = True
+    features_path: Path,
+    annotations_path: Path,
+    settings: TemporalSettings,
+    *,
+    columns: int = KINDS,
+    parts: int = 0,
+    check: bool = True,
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
+
+    Labels have so many `columns`; the training videos are divided into `parts`, if any.
 
     Annotated videos that have no features are left out, with a line that says so. Without `check`
     (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
@@ -140,6 +159,11 @@ def read_samples(
     features = open_features(features_path)
     annotations = read_annotations(annotations_path)
     training, validation = (features.rows(subset) for subset in _USED)
+    if parts and not features.inside:
+        raise InputError(
+            f"{features_path}: rows of a fixed number of steps; a cross-fitted network learns from "
+            "sequences.h5, which `features sequences` makes"
+        )
     if not len(training):
         raise InputError(
             f"{features_path}: no video of subset 'training' among {len(features.video_id)}; "
@@ -158,7 +182,14 @@ def read_samples(
             file=sys.stderr,
         )
     # label them
-    labels, used = _make_labels(annotations_path, annotations, features, settings)
+    learned = {features.video_id[row] for row in training}
+    if parts > len(learned):
+        raise InputError(
+            f"{features_path}: {len(learned)} training videos cannot be divided into {parts} parts; "
+            "lower temporal.training.members or add videos"
+        )
+    divided = divide(learned, parts) if parts else {}
+    labels, used = _make_labels(annotations_path, annotations, features, settings, columns, divided)
     if not used[training].any():
         raise InputError(
             f"{features_path}: no training row holds more than window_coverage "
@@ -173,6 +204,7 @@ def read_samples(
         training=training,
         validation=validation,
         fingerprint=_fingerprint(features_path, features, labels, rows) if check else "",
+        parts=divided,
     )
 
 

@@ -8,7 +8,7 @@ from actionspan.temporal.labels import LabelRule
 from actionspan.training.keep import Keep
 from actionspan.training.schedule import rate_after
 
-ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn"]
+ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn", "span"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 
 
@@ -30,8 +30,14 @@ class TemporalSettings(Checked):
     dropout: float = option(
         0.0, "probability that a hidden value is dropped in training", least=0, below=1
     )
+    members: int = option(
+        3, "networks of span, each trained without one of so many parts of the videos", least=2
+    )
     feature_noise: float = option(
-        1.0, "deviation of the noise added to features in training (theirs is near 1)", least=0
+        1.0,
+        "deviation of the noise added to features in training (theirs is near 1); with C < 256 "
+        "features sqrt(C / 256) times this",
+        least=0,
     )
     labels: LabelRule = option("bsn", "rule of the labels: bsn or mtn (docs/method.md)")
     boundary_ratio: float = option(

@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="mtn",
         help="origin: BSN's TEM; se: SE-ConvNet alone; dense: TEM + Multipath DenseNet; "
         "mtn: SE-ConvNet + Multipath DenseNet; cnn2, cnn4: TEM with 2 and 4 convolutions; "
-        "attention: self-attention; tcn: residual dilated convolutions (default: mtn)",
+        "attention: self-attention; tcn: residual dilated convolutions; "
+        "span: cross-fitted dilated convolutions over snippets (default: mtn)",
     )
     add_training_flags(
         parser,

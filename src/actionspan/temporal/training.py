@@ -1,6 +1,7 @@
 """Training of a temporal network, on one process or on many that share every batch."""
 
 import contextlib
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
@@ -20,10 +21,10 @@ from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
-from actionspan.temporal.loss import BoundaryLoss, boundary_loss
+from actionspan.temporal.loss import BoundaryLoss
 from actionspan.temporal.model_file import FORMAT, model_content
 from actionspan.temporal.mtn import build_model
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.networks import CLASSES, TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import ModelName, TemporalSettings
 from actionspan.temporal.timing import rank_timing, whole_timing
@@ -33,6 +34,7 @@ from actionspan.training.stopwatch import Stopwatch
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
+_MANY = 256  # features
 LOG_COLUMNS = ("epoch", "learning_rate", *_LOSSES, "seconds")
 
 
@@ -49,7 +51,7 @@ def start(
 
 
 def training_step(
-    model: nn.Module,
+    model: TemporalNetwork,
     replica: Replica,
     features: Tensor,
     labels: Tensor,
@@ -59,7 +61,7 @@ def training_step(
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
     `features` (S, T, C) are `rows` of the batch, this rank's share, which may be empty; `labels`
-    (B, T, 3) are those of the full batch.
+    (B, T, 3), or with more columns, are those of the full batch.
 
     Returns:
         This rank's part of the batch's loss before the update (where models are averaged, the loss
@@ -69,14 +71,25 @@ def training_step(
     loss = None
     if len(features):
         whole = labels if replica.sums_gradients else None
-        loss = boundary_loss(model(features), labels[rows], whole, soft)
+        loss = model.loss(features, labels[rows], whole, soft)
         loss.total.backward()  # type: ignore[no-untyped-call]
     replica.step()
     return loss
 
 
-def add_noise(features: Tensor, settings: TemporalSettings, epoch: int, first: int) -> Tensor:
-    """Return features (S, T, C) with normal noise of deviation `feature_noise`.
+def noise_deviation(settings: TemporalSettings, channels: int) -> float:
+    """Return the deviation of the noise added to each of so many features.
+
+    Few features carry together less than many, so that the same noise on each would drown them:
+    `feature_noise` is for 256 and more, and the sum of the squares falls with their number below.
+    """
+    return settings.feature_noise * min(1.0, math.sqrt(channels / _MANY))
+
+
+def add_noise(
+    model: TemporalNetwork, features: Tensor, settings: TemporalSettings, epoch: int, first: int
+) -> Tensor:
+    """Return features (S, T, C) with normal noise of `noise_deviation`.
 
     A video's noise follows from the seed, the epoch and the video's place in it (`first` is that of
     the first of these videos), so that any number of ranks adds the same.
@@ -85,12 +98,12 @@ def add_noise(features: Tensor, settings: TemporalSettings, epoch: int, first: i
     generator = torch.Generator()
     for place, video in enumerate(noisy, start=first):
         seed_torch(settings.seed, epoch, place, generator=generator)
-        video += settings.feature_noise * torch.randn(video.shape, generator=generator)
+        model.add_noise(video, noise_deviation(settings, video.shape[1]), generator)
     return noisy
 
 
 def train_epoch(
-    model: nn.Module,
+    model: TemporalNetwork,
     replica: Replica,
     samples: Samples,
     settings: TemporalSettings,
@@ -108,7 +121,7 @@ def train_epoch(
             seed_torch(settings.seed, epoch, step, *others)  # dropout
             if settings.feature_noise:
                 first = step * settings.batch_size + rows.start
-                features = add_noise(features, settings, epoch, first)
+                features = add_noise(model, features, settings, epoch, first)
             loss = training_step(model, replica, features, labels, rows, settings.smooth_labels > 0)
             if loss is not None:
                 weight = len(labels) if replica.sums_gradients else len(features)
@@ -125,7 +138,7 @@ def _columns(subset: str, losses: Float64) -> Row:
 
 @torch.no_grad()
 def validate(
-    model: nn.Module, replica: Replica, samples: Samples, settings: TemporalSettings
+    model: TemporalNetwork, replica: Replica, samples: Samples, settings: TemporalSettings
 ) -> Row:
     """Return the mean losses of the validation videos; NaN where there is none.
 
@@ -139,7 +152,7 @@ def validate(
     losses = {}
     for first in range(replica.rank * size, len(videos), replica.size * size):
         for features, labels, _ in batches(samples, videos[first : first + size], size):
-            loss = boundary_loss(model(features), labels, soft=settings.smooth_labels > 0)
+            loss = model.loss(features, labels, soft=settings.smooth_labels > 0)
             losses[first] = len(features) * np.array([float(part) for part in loss])
     gathered = replica.gather(losses, "the validation losses")
     ordered = sorted((first, loss) for rank in gathered for first, loss in rank.items())
@@ -188,10 +201,18 @@ def train(
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
+    kind = CLASSES[name]
 
     def read() -> Samples:
         first = comm is None or comm.Get_rank() == 0
-        return read_samples(features_path, annotations_path, settings, check=first)
+        return read_samples(
+            features_path,
+            annotations_path,
+            settings,
+            columns=kind.columns,
+            parts=settings.members if kind.cross_fitted else 0,
+            check=first,
+        )
 
     def build(samples: Samples) -> Run:
         model, optimiser = start(name, samples.features.shape[2], settings)
@@ -218,6 +239,7 @@ def train(
         resumed = checkpoint if continued else None
         samples, run = begin(comm, parallel.stall_seconds, read, build, resumed)
         model, replica = run.models[0], run.replica
+        assert isinstance(model, TemporalNetwork)
         if comm is not None:
             introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
@@ -236,7 +258,7 @@ def train(
     # write the results
     if replica.rank == 0:
         channels = samples.features.shape[2]
-        content = model_content(name, channels, settings, run.weights(), run.digest)
+        content = model_content(name, channels, settings, run.weights(), run.digest, samples.parts)
         write_torch(out / "model.pt", content)
         run.log(out / "log.tsv", LOG_COLUMNS)
     timings = replica.gather(rank_timing(replica, stopwatch), "the seconds of the run")

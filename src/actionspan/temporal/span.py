@@ -1,0 +1,119 @@
+"""The span network: small dilated convolutions over snippets, cross-fitted on the training videos.
+
+It is an ensemble. Each of its members is trained without one part of the training videos, so that
+every training video has probabilities of a member that never saw it: what is fitted on them later
+(the density of instances, the calibration of scores) meets what it will meet on new videos. A new
+video gets the mean of all members.
+
+A member has two paths of the same form, as MTN has two: one sees the features as they are, which
+tell what happens; the other their difference to the mean of the video, which tells what is unlike
+the rest of it, wherever the camera hangs.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid, pad
+
+from actionspan.temporal.labels import KINDS
+from actionspan.temporal.loss import ACTION_WEIGHT, RATIO_RANGE, BoundaryLoss
+from actionspan.temporal.networks import TemporalNetwork, network
+from actionspan.temporal.targets import COLUMNS, INSIDE, PART
+
+DILATIONS = (1, 2, 4)
+PATHS = 2
+_SHARE = 4  # a path of a member has a quarter of `hidden` maps
+
+
+@network("span", "members")
+class SpanNetwork(TemporalNetwork):
+    """Per path and member: Conv(W, 1, ReLU), three residual Conv(W, 3, ReLU), Conv(3, 1, sigmoid).
+
+    The first of the C features of a step is 1 inside the video and 0 beyond its end (the column
+    `inside` of sequences.h5). W is a quarter of `hidden`; the convolutions are dilated by 1, 2, 4.
+    """
+
+    columns = COLUMNS
+    cross_fitted = True
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        hidden: int = 512,
+        output_scale: float = 1.0,
+        dropout: float = 0.0,
+        members: int = 3,
+    ) -> None:
+        super().__init__()
+        self.channels, self.members, self.output_scale = channels, members, output_scale
+        width, groups = max(1, hidden // _SHARE), PATHS * members
+        self.raw = nn.Conv1d(channels - 1, members * width, kernel_size=1)
+        self.centred = nn.Conv1d(channels - 1, members * width, kernel_size=1)
+        maps = groups * width
+        self.layers = nn.ModuleList(
+            nn.Conv1d(maps, maps, kernel_size=3, padding=step, dilation=step, groups=groups)
+            for step in DILATIONS
+        )
+        self.last = nn.Conv1d(maps, groups * KINDS, kernel_size=1, groups=groups)
+        self.dropout = nn.Dropout(dropout)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Return (P, M, B, T, 3) of features (B, T, C): of each path of each member."""
+        batch, steps, _ = features.shape
+        inside = features[..., :1].transpose(1, 2)  # (B, 1, T)
+        covered = inside.amax(dim=(0, 1)).nonzero()
+        length = int(covered.max()) + 1 if len(covered) else 1
+        inside = inside[..., :length]
+        values = features[:, :length, 1:].transpose(1, 2)  # (B, C - 1, L)
+        mean = (values * inside).sum(dim=2, keepdim=True) / inside.sum(dim=2, keepdim=True).clamp(1)
+        maps = torch.cat([self.raw(values), self.centred(values - mean)], dim=1)
+        maps = maps.relu() * inside  # (B, P·M·W, L)
+        for layer in self.layers:
+            maps = (maps + layer(self.dropout(maps)).relu()) * inside
+        scores = pad(self.output_scale * self.last(maps), (0, steps - length))  # (B, P·M·3, T)
+        scores = scores.view(batch, PATHS, self.members, KINDS, steps)
+        return scores.permute(1, 2, 0, 4, 3)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C), the mean of all members."""
+        return self.logits(features).sigmoid().mean(dim=(0, 1))
+
+    def without(self, features: Tensor, part: int) -> Tensor:
+        """Return the probabilities (B, T, 3) by the member that was trained without a part."""
+        return self.logits(features)[:, part].sigmoid().mean(dim=0)
+
+    def add_noise(self, video: Tensor, deviation: float, generator: torch.Generator) -> None:
+        """Add noise to the steps inside the video, and none to the column that says so."""
+        rows = int(video[:, 0].sum())
+        noise = torch.randn((rows, self.channels - 1), generator=generator)
+        video[:rows, 1:] += deviation * noise
+
+    def loss(
+        self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
+    ) -> BoundaryLoss:
+        """Return the mean over paths and members of their balanced cross entropies.
+
+        A member's is over the steps inside the videos that are not of its part; positives and
+        negatives of the full batch weigh alike.
+        """
+        every = labels if whole is None else whole
+        counted, used = self._counted(every), self._counted(labels)  # (M, B, T), (M, S, T)
+        steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
+        logits = self.logits(features)  # (P, M, S, T, 3)
+        parts = []
+        for kind in range(KINDS):
+            target = labels[..., kind] if soft else (labels[..., kind] > 0.5).float()  # (S, T)
+            positive = ((every[..., kind] > 0.5) * counted).sum(dim=(1, 2))
+            ratio = (steps / positive.clamp(min=1)).clamp(*RATIO_RANGE)[:, None, None]
+            entropy = -ratio / 2 * target * logsigmoid(logits[..., kind])
+            entropy = entropy - ratio / 2 / (ratio - 1) * (1 - target) * logsigmoid(
+                -logits[..., kind]
+            )  # (P, M, S, T)
+            parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
+        start, action, end = parts
+        return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)
+
+    def _counted(self, labels: Tensor) -> Tensor:
+        """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""
+        members = torch.arange(self.members)[:, None, None]
+        return labels[..., INSIDE] * (labels[..., PART] != members)
