@@ -48,4 +48,5 @@ def cues(streams: Mapping[str, Float32], motion: Mapping[str, Float32]) -> Float
     centred = curves - curves.mean(axis=0)
     deviation = centred.std(axis=0)
     still = deviation <= 1e-6 * np.abs(curves).max(axis=0, initial=1.0)
-    return (_WEIGHT * centred / np.where(still, np.inf, deviation)).astype(np.float32)
+    scaled: Float32 = (_WEIGHT * centred / np.where(still, np.inf, deviation)).astype(np.float32)
+    return scaled

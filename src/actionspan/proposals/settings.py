@@ -92,6 +92,63 @@ class SuppressionSettings(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LatticeSettings(Checked):
+    """The segments among which proposals are chosen (model span)."""
+
+    ratio: float = option(1.15, "each length of segments times this is the next", above=1, most=2)
+    stride: float = option(
+        0.125, "distance of two segments of a length, as a share of it", least=0.02, most=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensitySettings(Checked):
+    """How the density of instances over the lattice is learned (model span)."""
+
+    members: int = option(
+        3, "networks, each trained without one of so many parts of the videos", least=2
+    )
+    training_cells: int = option(
+        600,
+        "cells of a video to learn from, of each of near, middle and far from the truth",
+        least=1,
+    )
+    hidden: int = option(64, "units of both hidden layers", least=1)
+    dropout: float = option(0.2, "probability that a hidden value is dropped", least=0, below=1)
+    epochs: int = option(20, "passes, each over a new balanced sample", least=1)
+    batch_size: int = option(512, "cells in a step", least=1)
+    learning_rate: float = option(0.002, "AdamW's first step size; it falls to 0", above=0)
+    weight_decay: float = option(0.001, "AdamW's weight decay", least=0)
+    seed: int = option(0, "seed of the first weights and of the samples", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionSettings(Checked):
+    """How proposals are chosen by the recall that they are expected to add (model span)."""
+
+    keep: int = option(100, "proposals chosen of each video", least=1)
+    counted: int = option(1500, "cells of highest density where instances are expected", least=1)
+    considered: int = option(1000, "cells worth the most that proposals are chosen from", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventSettings(Checked):
+    """Which distinct events a reader is shown (model span)."""
+
+    events: int = option(10, "at most this many events a video", least=1)
+    overlap: float = option(
+        0.3, "most that two events share, of the shorter of both", least=0, below=1
+    )
+    bar: float | None = option(
+        None,
+        "least chance to be right of an event that is shown; null: the one of best F1 score in "
+        "cross-fitting on the training videos",
+        least=0,
+        most=1,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupingSettings(Checked):
     """Watershed grouping of a signal (TAG): the grid of levels and tolerances."""
 

@@ -185,8 +185,8 @@ def read_samples(
     learned = {features.video_id[row] for row in training}
     if parts > len(learned):
         raise InputError(
-            f"{features_path}: {len(learned)} training videos cannot be divided into {parts} parts; "
-            "lower temporal.training.members or add videos"
+            f"{features_path}: {len(learned)} training videos cannot be divided into {parts} "
+            "parts; lower temporal.training.members or add videos"
         )
     divided = divide(learned, parts) if parts else {}
     labels, used = _make_labels(annotations_path, annotations, features, settings, columns, divided)

@@ -1,0 +1,29 @@
+"""Train the density of instances over all segments (model span)."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.settings import add_settings, from_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--probabilities", type=Path, required=True, help="probabilities.h5")
+    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    parser.add_argument("--out", type=Path, required=True, help="density.pt to write")
+    add_settings(parser, LatticeSettings)
+    add_settings(parser, DensitySettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train the density."""
+    from actionspan.proposals.density_training import train_density
+
+    train_density(
+        arguments.probabilities,
+        arguments.annotations,
+        arguments.out,
+        from_arguments(DensitySettings, arguments),
+        from_arguments(LatticeSettings, arguments),
+    )

@@ -1,0 +1,267 @@
+"""Training of the density of instances, cross-fitted on the training videos."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
+
+from actionspan import __version__
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.dataset.tables import read_annotations
+from actionspan.errors import InputError
+from actionspan.files.storage import digest, open_h5
+from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.proposals.cells import cell_features
+from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
+from actionspan.proposals.intensity import (
+    LOG_RANGE,
+    DensityModel,
+    Intensity,
+    density_from_state,
+    density_state,
+)
+from actionspan.proposals.lattice import lattice, usual_lengths
+from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.selection import recall_reached
+from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.running.determinism import deterministic
+from actionspan.temporal.probabilities import read_probabilities
+from actionspan.temporal.targets import divide
+
+FORMAT = "actionspan density 1"
+_NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
+_SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
+_LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
+_BETA = 0.1  # of the smooth L1 loss
+_DENSITY_WEIGHT = 0.2  # of the density's likelihood in the loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footage:
+    """A training video: (T, 3) probabilities, seconds a step, and (G, 2) instances in steps."""
+
+    probabilities: Float32
+    seconds: float
+    instances: Float64
+    part: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Cells to learn from, with the weights (N,) that make them stand for their whole lattices."""
+
+    features: Float32  # (N, F)
+    tiou: Float32  # (N,) best with an instance
+    instances: Float32  # (N,) share of instances that lies at the cell
+    weight: Float32
+    part: Int64
+
+
+def train_density(
+    probabilities: Path,
+    annotations: Path,
+    out: Path,
+    settings: DensitySettings,
+    grid: LatticeSettings,
+) -> None:
+    """Train the density on the training videos' probabilities and write density.pt.
+
+    Raises:
+        InputError: A file cannot be used, or there are too few training videos or instances.
+    """
+    videos, source = _read(probabilities, annotations, settings.members)
+    with deterministic(threads=1):
+        model = fit_density(videos, settings, grid)
+    content = {
+        "format": FORMAT,
+        "actionspan_version": __version__,
+        "digest": digest(settings, grid, source),
+        "density": density_state(model),
+    }
+    write_torch(out, content)
+
+
+def load_density(path: Path) -> DensityModel:
+    """Read what `train_density` wrote.
+
+    Raises:
+        InputError: The file is missing or holds no density.
+    """
+    content = read_torch(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: not a density ({FORMAT!r}); `proposals density` makes one")
+    return density_from_state(content["density"])
+
+
+def _read(probabilities: Path, annotations: Path, parts: int) -> tuple[list[Footage], str]:
+    """Return the annotated training videos, and the digest of their probabilities."""
+    truth = {one.video_id: one for one in read_annotations(annotations)}
+    with open_h5(probabilities) as file:
+        table = read_probabilities(file, probabilities)
+        chosen = [
+            index
+            for index, name in enumerate(table.video_id)
+            if table.subset[index] == "training" and name in truth
+        ]
+        if len(chosen) < parts:
+            raise InputError(
+                f"{probabilities}: {len(chosen)} annotated training videos cannot be divided into "
+                f"{parts} parts; lower proposals.density.members or add videos"
+            )
+        part_of = divide((table.video_id[index] for index in chosen), parts)
+        videos = []
+        for index in chosen:
+            values = table.video(index)
+            seconds = float(table.duration_seconds[index]) / len(values)
+            rows = [(one.start, one.end) for one in truth[table.video_id[index]].instances]
+            instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
+            videos.append(
+                Footage(
+                    probabilities=values,
+                    seconds=seconds,
+                    instances=np.clip(instances, 0, len(values)),
+                    part=part_of[table.video_id[index]],
+                )
+            )
+        if not any(len(video.instances) for video in videos):
+            raise InputError(f"{annotations}: no training video with features has an instance")
+        return videos, table.digest
+
+
+def fit_density(
+    videos: list[Footage], settings: DensitySettings, grid: LatticeSettings
+) -> DensityModel:
+    """Fit the members, each without a part of the videos, and calibrate events by all of them."""
+    spans = [video.seconds * (video.instances[:, 1] - video.instances[:, 0]) for video in videos]
+    lengths = usual_lengths(np.concatenate(spans))
+    generator = np.random.default_rng(settings.seed)
+    drawn = [_draw(video, lengths, settings, grid, generator) for video in videos]
+    cells = Cells(
+        **{name: np.concatenate([getattr(one, name) for one in drawn]) for name in vars(drawn[0])}
+    )
+    model = DensityModel(
+        members=[_fit_member(cells, part, settings) for part in range(settings.members)],
+        lengths=lengths,
+        lattice=grid,
+        calibration=Calibration(),
+    )
+    # events of each video by the member that left it out
+    gains, right = [], []
+    for video in videos:
+        duration = video.seconds * len(video.probabilities)
+        segments, gained = distinct_events(
+            *model.density(video.probabilities, duration, video.part)
+        )
+        gains.append(gained)
+        right.append(right_events(segments, video.instances * video.seconds))
+    instances = sum(len(video.instances) for video in videos)
+    calibration = calibrate(np.concatenate(gains), np.concatenate(right), instances)
+    print(
+        f"events of {len(videos)} training videos: {calibration.bar:.2f} is the least chance shown",
+        file=sys.stderr,
+    )
+    return DensityModel(**{**vars(model), "calibration": calibration})
+
+
+def instance_shares(overlaps: Float64) -> Float64:
+    """Return how much of the instances lies at each cell, (N,), of their tIoU (N, G).
+
+    An instance is spread over the cells that overlap it most, so that its shares add up to 1.
+    """
+    shares = np.where(overlaps >= _LEAST_SHARE, np.exp((overlaps - 1) / _SPREAD), 0.0)
+    nearest = overlaps == overlaps.max(axis=0)
+    shares = np.where((shares > 0).any(axis=0), shares, nearest)
+    total: Float64 = (shares / shares.sum(axis=0)).sum(axis=1)
+    return total
+
+
+def _draw(
+    video: Footage,
+    lengths: tuple[float, float],
+    settings: DensitySettings,
+    grid: LatticeSettings,
+    generator: np.random.Generator,
+) -> Cells:
+    """Return cells near and far from the truth and between, up to as many of each."""
+    shortest, longest = (length / video.seconds for length in lengths)
+    cells = lattice(len(video.probabilities), shortest, longest, grid)
+    overlaps = temporal_iou(cells, video.instances)
+    best = overlaps.max(axis=1, initial=0)
+    rows, weights = [], []
+    for kind in (best > _NEAR, (best <= _NEAR) & (best > _FAR), best <= _FAR):
+        of_kind = np.flatnonzero(kind)
+        taken = generator.permutation(of_kind)[: settings.training_cells]
+        rows.append(taken)
+        weights.append(np.full(len(taken), len(of_kind) / max(len(taken), 1)))
+    chosen = np.concatenate(rows)
+    shares = instance_shares(overlaps) if len(video.instances) else np.zeros(len(cells))
+    return Cells(
+        features=cell_features(video.probabilities, cells[chosen], video.seconds),
+        tiou=best[chosen].astype(np.float32),
+        instances=shares[chosen].astype(np.float32),
+        weight=np.concatenate(weights).astype(np.float32),
+        part=np.full(len(chosen), video.part),
+    )
+
+
+def _fit_member(cells: Cells, part: int, settings: DensitySettings) -> Intensity:
+    """Train a member on the cells that are not of a part."""
+    kept = np.flatnonzero(cells.part != part)
+    torch.manual_seed(settings.seed * settings.members + part)
+    member = Intensity(settings.hidden, settings.dropout)
+    features = cells.features[kept]
+    member.centre.copy_(torch.from_numpy(features.mean(axis=0)))
+    member.scale.copy_(torch.from_numpy(features.std(axis=0) + np.float32(1e-3)))
+    weight = cells.weight[kept]
+    member.base.fill_(float((cells.instances[kept] * weight).sum() / weight.sum()) or 1e-9)
+    optimiser = torch.optim.AdamW(
+        member.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    generator = np.random.default_rng([settings.seed, part])
+    batches = [list(_batches(cells, kept, generator, settings)) for _ in range(settings.epochs)]
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, sum(map(len, batches)))
+    for rows, weights in (batch for epoch in batches for batch in epoch):
+        optimiser.zero_grad()
+        _loss(member, cells, rows, weights).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+    return member.eval()
+
+
+def _batches(
+    cells: Cells, kept: Int64, generator: np.random.Generator, settings: DensitySettings
+) -> Iterator[tuple[Int64, Float32]]:
+    """Yield batches of a balanced sample, with the weights that undo the balance; mean 1."""
+    tiou = cells.tiou[kept]
+    kinds = [tiou > _NEAR, (tiou <= _NEAR) & (tiou > _FAR), tiou <= _FAR]
+    count = max(int(kinds[0].sum()), 200)
+    drawn = [generator.choice(kept[kind], count) for kind in kinds if kind.any()]
+    sizes = np.repeat([kind.sum() for kind in kinds if kind.any()], count)
+    rows = np.concatenate(drawn)
+    weights = cells.weight[rows] * sizes
+    order = generator.permutation(len(rows))
+    rows, weights = rows[order], (weights / weights.mean())[order].astype(np.float32)
+    for first in range(0, len(rows), settings.batch_size):
+        batch = slice(first, first + settings.batch_size)
+        yield rows[batch], weights[batch]
+
+
+def _loss(member: Intensity, cells: Cells, rows: Int64, weights: Float32) -> Tensor:
+    """Return the loss of tIoU and reach, evenly, and of the density's likelihood, as weighted."""
+    outputs = member(torch.from_numpy(cells.features[rows]))
+    tiou = torch.from_numpy(cells.tiou[rows])
+    reach = torch.from_numpy(recall_reached(cells.tiou[rows]))
+    logarithm = outputs[:, 2].clamp(*LOG_RANGE)
+    expected = torch.from_numpy(cells.instances[rows]) / member.base
+    likelihood = torch.from_numpy(weights) * (logarithm.exp() - expected * logarithm)
+    loss: Tensor = (
+        smooth_l1_loss(outputs[:, 0].sigmoid(), tiou, beta=_BETA)
+        + binary_cross_entropy_with_logits(outputs[:, 1], reach)
+        + _DENSITY_WEIGHT * likelihood.mean()
+    )
+    return loss

@@ -1,0 +1,126 @@
+"""The density of instances: how many are expected at each cell of a lattice of segments.
+
+Instances are taken for a Poisson process over the lattice. Its density at a cell follows from the
+boundary curves in and round it (`proposals.cells`), by a small network that learns two more things
+of a cell along the way: its best tIoU with an instance and the recall that it reaches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from actionspan.arrays import Float32, Float64
+from actionspan.proposals.cells import FEATURES, cell_features
+from actionspan.proposals.events import Calibration
+from actionspan.proposals.lattice import Lengths, lattice
+from actionspan.proposals.settings import LatticeSettings
+from actionspan.running.determinism import deterministic
+
+OUTPUTS = 3  # tIoU, recall reached, density; each before its last function
+LOG_RANGE = (-12.0, 12.0)  # of the density to its mean
+_BLOCK = 16384  # cells at once
+
+
+class Intensity(nn.Module):
+    """Two hidden layers; features are standardised by `centre` and `scale` (F,) first.
+
+    `base` is the mean density of a cell.
+    """
+
+    centre: Tensor
+    scale: Tensor
+    base: Tensor
+
+    def __init__(self, hidden: int = 64, dropout: float = 0.0, features: int = FEATURES) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(features))
+        self.register_buffer("scale", torch.ones(features))
+        self.register_buffer("base", torch.ones(()))
+        self.layers = nn.Sequential(
+            nn.Linear(features, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, OUTPUTS),
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return (N, 3) of features (N, F): logits of tIoU and reach, log of density / base."""
+        outputs: Tensor = self.layers((features - self.centre) / self.scale)
+        return outputs
+
+    def density(self, features: Float32) -> Float64:
+        """Return the instances (N,) expected at cells of these features (N, F), on one thread."""
+        found = []
+        with deterministic(threads=1), torch.inference_mode():
+            for first in range(0, len(features), _BLOCK):
+                block = torch.from_numpy(features[first : first + _BLOCK])
+                logarithm = self(block)[:, -1].clamp(*LOG_RANGE)
+                found.append((logarithm.exp() * self.base).numpy())
+        return np.concatenate(found).astype(np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensityModel:
+    """Members that each left out a part of the training videos, and what goes with them."""
+
+    members: Sequence[Intensity]
+    lengths: Lengths
+    lattice: LatticeSettings
+    calibration: Calibration
+
+    def cells(self, steps: int, seconds: float) -> Float64:
+        """Return the lattice (N, 2), in steps, of a video of so many steps of so many seconds."""
+        shortest, longest = (length / seconds for length in self.lengths)
+        return lattice(steps, shortest, longest, self.lattice)
+
+    def density(
+        self, probabilities: Float32, duration: float, part: int | None = None
+    ) -> tuple[Float64, Float64]:
+        """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
+
+        It is the mean of all members, or that of the member which left out a `part`.
+
+        Args:
+            probabilities: (T, 3) start, actionness and end.
+            duration: Of the video, in seconds.
+            part: That of a training video.
+        """
+        seconds = duration / len(probabilities)
+        cells = self.cells(len(probabilities), seconds)
+        features = cell_features(probabilities, cells, seconds)
+        asked = self.members if part is None else [self.members[part]]
+        density: Float64 = np.mean([member.density(features) for member in asked], axis=0)
+        return cells * seconds, density
+
+
+def density_state(model: DensityModel) -> dict[str, Any]:
+    """Return what `density_from_state` needs, as `torch.load(weights_only=True)` allows."""
+    return {
+        "members": [member.state_dict() for member in model.members],
+        "lengths": list(model.lengths),
+        "lattice": {"ratio": model.lattice.ratio, "stride": model.lattice.stride},
+        "calibration": list(model.calibration),
+    }
+
+
+def density_from_state(state: dict[str, Any]) -> DensityModel:
+    """Build the model that `density_state` described."""
+    members = []
+    for weights in state["members"]:
+        hidden, features = weights["layers.0.weight"].shape
+        member = Intensity(hidden, features=features)
+        member.load_state_dict(weights)
+        members.append(member.eval())
+    return DensityModel(
+        members=members,
+        lengths=Lengths(*state["lengths"]),
+        lattice=LatticeSettings(**state["lattice"]),
+        calibration=Calibration(*state["calibration"]),
+    )
