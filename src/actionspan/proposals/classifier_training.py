@@ -1,6 +1,6 @@
 """Training the classifier of segments on the instances of the training videos."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 

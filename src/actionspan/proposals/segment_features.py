@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from actionspan.arrays import Float32, Float64
 
 BLOCKS = 4  # before, first half, second half, after
+_NOTHING = 1e-6  # steps: a region that is shorter has no features
 
 
 def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: float) -> Float64:
@@ -37,9 +38,13 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     share = (edges - before)[..., None]
     reached = integral[before] * (1 - share) + integral[before + 1] * share  # (M, 5, C)
     widths = np.diff(edges, axis=1)[..., None]
-    means = np.diff(reached, axis=1) / np.where(widths > 0, widths, 1)  # (M, 4, C)
+    # a difference of the integral over next to nothing would be rounding alone
+    inside = widths > _NOTHING
+    means = np.diff(reached, axis=1) * inside / np.where(inside, widths, 1)  # (M, 4, C)
     seconds = 2 * half / steps * duration_seconds
-    return np.concatenate([means.reshape(len(within), -1), np.log(seconds)[:, None]], axis=1)
+    return np.concatenate(
+        [means.reshape(len(within), BLOCKS * sequence.shape[1]), np.log(seconds)[:, None]], axis=1
+    )
 
 
 def neighbours(segments: ArrayLike, duration_seconds: float, shift: float) -> Float64:
