@@ -57,7 +57,7 @@ rule evaluation_detections:
     input:
         detections="results/proposals/{method}/detections.json",
         proposals="results/proposals/{method}/proposals.json",
-        annotations="results/dataset/annotations.json",
+        annotations=of_fold("results/dataset/annotations.json"),
         code=step("evaluation detections"),
     output:
         json="results/evaluation/detections/{method}.json",
@@ -67,7 +67,7 @@ rule evaluation_detections:
     conda:
         "../../envs/environment.yaml"
     params:
-        subset=config["evaluation"]["subset"],
+        subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation detections --detections {input.detections}"
         " --proposals {input.proposals} --annotations {input.annotations}"

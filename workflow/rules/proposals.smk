@@ -61,16 +61,16 @@ rule proposals_losses:
 rule proposals_classifier:
     # Labels of proposals: trained once, for all models and baselines.
     input:
-        features="results/features/features.h5",
-        annotations="results/dataset/annotations.json",
+        features="results/features/{fold}features.h5",
+        annotations="results/dataset/{fold}annotations.json",
         code=step("proposals classifier"),
     output:
-        classifier="results/proposals/classifier.pt",
-        log="results/proposals/classifier.tsv",
+        classifier="results/proposals/{fold}classifier.pt",
+        log="results/proposals/{fold}classifier.tsv",
     log:
-        "results/logs/proposals_classifier.log",
+        "results/logs/proposals_classifier/{fold}classifier.log",
     benchmark:
-        "results/benchmarks/proposals_classifier.tsv"
+        "results/benchmarks/proposals_classifier/{fold}classifier.tsv"
     conda:
         "../../envs/environment.yaml"
     resources:
@@ -88,8 +88,8 @@ rule proposals_generate:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         evaluator="results/proposals/{model}/pem.pt",
-        classifier="results/proposals/classifier.pt",
-        features="results/features/features.h5",
+        classifier=of_fold("results/proposals/classifier.pt"),
+        features=of_fold("results/features/features.h5"),
         code=step("proposals generate"),
     output:
         json="results/proposals/{model}/proposals.json",
@@ -116,13 +116,16 @@ rule proposals_generate:
 rule proposals_detections:
     input:
         proposals="results/proposals/{method}/proposals.json",
-        features="results/features/features.h5",
-        classifier="results/proposals/classifier.pt",
+        features=of_fold("results/features/features.h5"),
+        classifier=of_fold("results/proposals/classifier.pt"),
         code=step("proposals detections"),
     output:
         "results/proposals/{method}/detections.json",
     log:
         "results/logs/proposals_detections/{method}.log",
+    wildcard_constraints:
+        # joined folds have no classifier: each fold has its own
+        method=f"{seeded([*KNOWN_MODELS, *plan.outcomes.baselines])}{plan.folds.one}",
     conda:
         "../../envs/environment.yaml"
     params:
@@ -159,7 +162,7 @@ rule proposals_bundle:
         features=of_fold("results/features/features.h5"),
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
-        classifier="results/proposals/classifier.pt",
+        classifier=of_fold("results/proposals/classifier.pt"),
         code=step("proposals bundle"),
     output:
         "results/proposals/{model}/model.pt",

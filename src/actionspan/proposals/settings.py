@@ -116,7 +116,7 @@ class ClassifierSettings(Checked):
     """How the classifier of segments, which labels proposals, is trained."""
 
     penalties: tuple[float, ...] = option(
-        (0.01, 0.03, 0.1, 0.3, 1.0),
+        (0.003, 0.03, 0.3),
         "strengths of the L2 penalty, of which cross-validation over training videos takes one",
         above=0,
         fewest=1,
