@@ -112,13 +112,13 @@ def _fit_path(rows: Sequence[_Rows], classes: int, penalties: Sequence[float]) -
 
 
 def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSettings) -> list[Row]:
-    """Return a row for each penalty, strongest first; a fold is every so-manieth video.
+    """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
     An instance whose class is in no other fold counts as an error and has no part in the loss,
     which says nothing about it.
     """
     stride = -(-sum(len(each.classes) for each in rows) // _MOST_CHOOSING)
-    chosen = rows[::stride]
+    chosen = rows[:: max(1, min(stride, len(rows) // settings.folds))]
     folds = min(settings.folds, len(chosen))
     if folds < 2:
         return []
