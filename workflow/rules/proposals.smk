@@ -125,7 +125,7 @@ rule proposals_detections:
         "results/logs/proposals_detections/{method}.log",
     wildcard_constraints:
         # joined folds have no classifier: each fold has its own
-        method=f"{seeded([*KNOWN_MODELS, *plan.outcomes.baselines])}{plan.folds.one}",
+        method=seeded(METHODS) + plan.folds.one,
     conda:
         "../../envs/environment.yaml"
     params:
