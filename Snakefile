@@ -65,6 +65,7 @@ rule all:
         "results/evaluation/recall_curves.png",
         "results/dataset/rejected.tsv",
         expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
+        expand("results/evaluation/detections/{model}.md", model=plan.outcomes.models),
         plan.outcomes.bundles,
         plan.outcomes.chapters,
         plan.outcomes.timelines,

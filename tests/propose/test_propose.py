@@ -20,7 +20,6 @@ from actionspan.demo.names import demo_video_names
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.writing import result_rows
 from actionspan.propose import MotionProposer, Proposer
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
@@ -91,14 +90,16 @@ def trained(tmp_path_factory) -> Trained:
     stage(
         f"proposals train --candidates @candidates.h5 {known} --out @pem.pt --epochs 2 --hidden 16"
     )
+    stage(f"proposals classifier --features @features.h5 {known} --out @classifier.pt --folds 2")
     stage(
         "proposals generate --candidates @candidates.h5 --evaluator @pem.pt "
+        "--classifier @classifier.pt --features @features.h5 "
         "--out-json @proposals.json --out-csv @proposals.csv",
         *flags(RANKING | SUPPRESSION),
     )
     stage(
         "proposals bundle --features @features.h5 --temporal @temporal/model.pt "
-        "--evaluator @pem.pt --out @mtn/model.pt",
+        "--evaluator @pem.pt --classifier @classifier.pt --out @mtn/model.pt",
         *flags(CANDIDATES | RANKING | SUPPRESSION),
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")
@@ -155,8 +156,7 @@ def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
     first, again = model.propose(path), model.propose(str(path))
     assert propose(tmp_path, path, "--model", trained.model) == 0
     # the file holds the arrays, best first
-    rows = result_rows(first.segments, first.scores)
-    assert json.loads(json.dumps(rows)) == results(tmp_path)[path.stem]
+    assert json.loads(json.dumps(first.rows())) == results(tmp_path)[path.stem]
     assert first.segments.shape == (len(first.scores), 2)
     assert first.probabilities.shape == (100, 3)
     assert first.motion is None
@@ -316,3 +316,34 @@ def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path)
     torch.save(content, tmp_path / "old.pt")
     bundle = load_bundle(tmp_path / "old.pt")
     assert bundle.ranking.boundary_power == 1.0
+
+
+def test_labels_come_with_the_model_and_are_in_every_file(trained, tmp_path):
+    path = trained.videos[0]
+    database = json.loads(trained.annotations.read_text())["database"].values()
+    training = [entry for entry in database if entry["subset"] == "training"]
+    known = {each["label"] for entry in training for each in entry["annotations"]}
+    assert propose(tmp_path, path, "--model", trained.model) == 0
+    rows = results(tmp_path)[path.stem]
+    assert {row["label"] for row in rows} <= known
+    assert all(0 < row["label_score"] <= 1 for row in rows)
+    with (tmp_path / "proposals.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [(row["label"], float(row["label_score"])) for row in table] == [
+        (row["label"], row["label_score"]) for row in rows
+    ]
+    best = max(rows, key=lambda row: row["score"])
+    assert f"{best['label']} (score " in (tmp_path / f"{path.stem}.vtt").read_text()
+
+
+def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_path):
+    content = torch.load(trained.model / "model.pt", weights_only=True)
+    del content["classifier"]
+    torch.save(content, tmp_path / "old.pt")
+    path = trained.videos[1]
+    assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
+    expected = [
+        {key: row[key] for key in ("score", "segment")} for row in trained.proposals()[path.stem]
+    ]
+    assert results(tmp_path / "out") == {path.stem: expected}
+    assert "label" not in (tmp_path / "out/proposals.csv").read_text()

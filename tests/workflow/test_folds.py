@@ -59,11 +59,15 @@ def bare(tmp_path_factory):
 
 def test_a_fold_is_trained_on_files_of_its_own(bare):
     """Every command of a fold gets the fold's data set, and no other features or annotations."""
-    status, text = bare.dry_run("--printshellcmds", *FOLD, config=CONFIG)
+    wanted = (*FOLD, "results/proposals/mtn-fold1/detections.json")
+    status, text = bare.dry_run("--printshellcmds", *wanted, config=CONFIG)
     assert status == 0, text
     commands = dict(re.findall(r"actionspan (\w+ [\w-]+) (.*)", text))
-    for step in ("features rescale", "temporal train", "temporal predict", "proposals train"):
-        tables = r"results/\S*(?:annotations\.json|videos\.tsv|features\.h5)"
+    for step in (
+        *("features rescale", "temporal train", "temporal predict", "proposals train"),
+        *("proposals classifier", "proposals generate", "proposals detections"),
+    ):
+        tables = r"results/\S*(?:annotations\.json|videos\.tsv|features\.h5|classifier\.pt)"
         files = re.findall(tables, commands[step])
         assert files, step
         assert all("/folds/1/" in file for file in files), commands[step]

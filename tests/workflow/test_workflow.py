@@ -19,7 +19,8 @@ AFTER_PROPOSALS = {
     "evaluation_curves",
     "evaluation_timeline",
 }
-AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_chapters"}
+DETECTIONS = {"proposals_detections", "evaluation_detections"}
+AFTER_GENERATE = AFTER_PROPOSALS | DETECTIONS | {"proposals_chapters"}
 AFTER_TRAIN = AFTER_GENERATE | {
     "temporal_predict",
     "proposals_candidates",
@@ -61,6 +62,15 @@ def test_a_run_gives_features_proposals_and_a_table(project):
             )
             scores = [row["score"] for row in rows]
             assert scores == sorted(scores, reverse=True)
+        known = {
+            each["label"]
+            for entry in annotations.values()
+            if entry["subset"] == "training"
+            for each in entry["annotations"]
+        }
+        assert {row["label"] for rows in proposals.values() for row in rows} <= known
+        record = json.loads(project.text(f"results/evaluation/detections/{model}.json"))
+        assert 0 <= record["average_mAP"] <= 1
     assert project.text("results/proposals/mtn/chapters/demo_000.vtt").startswith("WEBVTT")
 
 
@@ -103,10 +113,19 @@ def test_a_touched_source_file_re_runs_nothing(project):
         ),
         (
             {"video": {"flow": {"bound": 15.0}}},
-            VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train"},
+            VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train", "proposals_classifier"},
         ),
+        ({"proposals": {"detections": {"classes": 1}}}, DETECTIONS),
     ],
-    ids=["kept proposals", "evaluator", "soft-nms", "learning rate", "bootstrap", "flow bound"],
+    ids=[
+        "kept proposals",
+        "evaluator",
+        "soft-nms",
+        "learning rate",
+        "bootstrap",
+        "flow bound",
+        "classes",
+    ],
 )
 def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
     assert set(project.planned(config=change)) == expected

@@ -53,6 +53,28 @@ rule evaluation_evaluate:
         " --out {output.record} --out-videos {output.videos} > {log} 2>&1"
 
 
+rule evaluation_detections:
+    input:
+        detections="results/proposals/{method}/detections.json",
+        proposals="results/proposals/{method}/proposals.json",
+        annotations=of_fold("results/dataset/annotations.json"),
+        code=step("evaluation detections"),
+    output:
+        json="results/evaluation/detections/{method}.json",
+        markdown="results/evaluation/detections/{method}.md",
+    log:
+        "results/logs/evaluation_detections/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        subset=plan.folds.subset,
+    shell:
+        "python -m actionspan evaluation detections --detections {input.detections}"
+        " --proposals {input.proposals} --annotations {input.annotations}"
+        " --method {wildcards.method} --subset {params.subset}"
+        " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
+
+
 rule evaluation_summary:
     input:
         evaluations=plan.folds.evaluations,
@@ -213,6 +235,7 @@ rule analysis:
                 "results/evaluation/misses/{method}.md",
                 "results/evaluation/reliability/{method}.md",
                 "results/evaluation/videos/{method}.md",
+                "results/evaluation/detections/{method}.md",
             ],
             method=plan.outcomes.methods,
         ),

@@ -1,4 +1,4 @@
-# Probabilities → candidates (PGM) → their evaluation (PEM) → Soft-NMS → proposals.
+# Probabilities → candidates (PGM) → their evaluation (PEM) → Soft-NMS → proposals, labels, detections.
 
 
 rule proposals_candidates:
@@ -58,10 +58,38 @@ rule proposals_losses:
         "python -m actionspan proposals losses --log {input.log} --out {output} > {log} 2>&1"
 
 
+rule proposals_classifier:
+    # Labels of proposals: trained once, for all models and baselines.
+    input:
+        features="results/features/{fold}features.h5",
+        annotations="results/dataset/{fold}annotations.json",
+        code=step("proposals classifier"),
+    output:
+        classifier="results/proposals/{fold}classifier.pt",
+        log="results/proposals/{fold}classifier.tsv",
+    log:
+        "results/logs/proposals_classifier/{fold}classifier.log",
+    benchmark:
+        "results/benchmarks/proposals_classifier/{fold}classifier.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        settings=flags(config["proposals"]["classifier"]),
+    shell:
+        "python -m actionspan proposals classifier --features {input.features}"
+        " --annotations {input.annotations} {params.settings}"
+        " --out {output.classifier} --out-log {output.log} > {log} 2>&1"
+
+
 rule proposals_generate:
     input:
         candidates="results/proposals/{model}/candidates.h5",
         evaluator="results/proposals/{model}/pem.pt",
+        classifier=of_fold("results/proposals/classifier.pt"),
+        features=of_fold("results/features/features.h5"),
         code=step("proposals generate"),
     output:
         json="results/proposals/{model}/proposals.json",
@@ -80,8 +108,32 @@ rule proposals_generate:
         ),
     shell:
         "python -m actionspan proposals generate --candidates {input.candidates}"
-        " --evaluator {input.evaluator} {params.settings}"
+        " --evaluator {input.evaluator} --classifier {input.classifier}"
+        " --features {input.features} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
+
+
+rule proposals_detections:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        features=of_fold("results/features/features.h5"),
+        classifier=of_fold("results/proposals/classifier.pt"),
+        code=step("proposals detections"),
+    output:
+        "results/proposals/{method}/detections.json",
+    log:
+        "results/logs/proposals_detections/{method}.log",
+    wildcard_constraints:
+        # joined folds have no classifier: each fold has its own
+        method=seeded(METHODS) + plan.folds.one,
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=flags(config["proposals"]["detections"]),
+    shell:
+        "python -m actionspan proposals detections --proposals {input.proposals}"
+        " --features {input.features} --classifier {input.classifier} {params.settings}"
+        " --out {output} > {log} 2>&1"
 
 
 rule proposals_chapters:
@@ -110,6 +162,7 @@ rule proposals_bundle:
         features=of_fold("results/features/features.h5"),
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
         evaluator="results/proposals/{model}/pem.pt",
+        classifier=of_fold("results/proposals/classifier.pt"),
         code=step("proposals bundle"),
     output:
         "results/proposals/{model}/model.pt",
@@ -121,5 +174,5 @@ rule proposals_bundle:
         settings=plan.outcomes.bundle_flags,
     shell:
         "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
-        " --evaluator {input.evaluator} {params.settings} --out {output}"
-        " > {log} 2>&1"
+        " --evaluator {input.evaluator} --classifier {input.classifier} {params.settings}"
+        " --out {output} > {log} 2>&1"

@@ -46,10 +46,7 @@ class DetectionPrecision:
 
     def scores(self) -> dict[str, float]:
         """Return `{"mAP@0.50": …, …, "average_mAP": …}`; the average is over 0.5:0.05:0.95."""
-        at = zip(THRESHOLDS, self.average_precision.tolist(), strict=True)
-        named = {f"mAP@{threshold:.2f}": value for threshold, value in at}
-        average = float(self.average_precision[: len(TIOU_THRESHOLDS)].mean())
-        return {**named, "average_mAP": average}
+        return named_scores(self.average_precision)
 
 
 def detection_precision(
@@ -61,19 +58,37 @@ def detection_precision(
     """
     truth = check_truth(ground_truth)
     matched, ignored = match_proposals(proposals, truth)
-    right = [np.zeros((0, len(THRESHOLDS)), dtype=bool)]  # (P, 12) a video, best score first
-    for video, rows in matched.items():
-        right.append(match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS))
-    scores = np.concatenate([np.empty(0), *(rows[:, 2] for rows in matched.values())])
-    instances = sum(map(len, truth.values()))
-    best_first = np.concatenate(right)[np.argsort(-scores, kind="stable")]  # (N, 12)
     return DetectionPrecision(
-        average_precision=np.array([average_precision(row, instances) for row in best_first.T]),
+        average_precision=pooled_precision(truth, matched),
         videos=len(truth),
-        instances=instances,
-        proposals=len(scores),
+        instances=sum(map(len, truth.values())),
+        proposals=sum(map(len, matched.values())),
         ignored_proposals=ignored,
     )
+
+
+def named_scores(average_precision: Float64) -> dict[str, float]:
+    """Return (12,) at `THRESHOLDS` by name, and the average over 0.5:0.05:0.95."""
+    at = zip(THRESHOLDS, average_precision.tolist(), strict=True)
+    named = {f"mAP@{threshold:.2f}": value for threshold, value in at}
+    return {**named, "average_mAP": float(average_precision[: len(TIOU_THRESHOLDS)].mean())}
+
+
+def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float64]) -> Float64:
+    """Return the average precision (12,) at `THRESHOLDS` of the proposals of all videos together.
+
+    Args:
+        truth: (G, 2) starts and ends of the instances, also of videos without any.
+        proposals: (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal
+            score are in the order of the videos.
+    """
+    right = [np.zeros((0, len(THRESHOLDS)), dtype=bool)]  # (P, 12) a video, best score first
+    for video, rows in proposals.items():
+        right.append(match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS))
+    scores = np.concatenate([np.empty(0), *(rows[:, 2] for rows in proposals.values())])
+    instances = sum(map(len, truth.values()))
+    best_first = np.concatenate(right)[np.argsort(-scores, kind="stable")]  # (N, 12)
+    return np.array([average_precision(row, instances) for row in best_first.T])
 
 
 def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:

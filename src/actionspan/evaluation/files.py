@@ -36,6 +36,25 @@ def read_ground_truth(
         InputError: The file is not in one of these forms, a row of it cannot be read, or it has no
             such subset.
     """
+    return {record.video_id: _segments(record) for record in _records_of(path, subset, video_info)}
+
+
+def read_labelled_truth(
+    path: Path, subset: str = "validation", video_info: Path | None = None
+) -> dict[str, list[tuple[float, float, str]]]:
+    """Read start, end and label of the instances of one subset; see `read_ground_truth`."""
+    labelled = {}
+    for record in _records_of(path, subset, video_info):
+        rows = zip(_segments(record).tolist(), record.instances, strict=True)
+        try:
+            labelled[record.video_id] = [(*times, raw.parsed()[2]) for times, raw in rows]
+        except ValueError as error:
+            raise InputError(f"{path}: video {record.video_id!r}: {error}") from None
+    return labelled
+
+
+def _records_of(path: Path, subset: str, video_info: Path | None) -> list[Record]:
+    """Return the videos of one subset."""
     file = read_annotation_file(path, strict=True)
     if file.form == "anet_anno_action" and subset != ALL_SUBSETS:
         _name_subsets(file.records, path, video_info)
@@ -49,7 +68,7 @@ def read_ground_truth(
     wanted = [record for record in file.records if name in (ALL_SUBSETS, record.subset)]
     if not any(record.instances for record in wanted):
         raise InputError(f"{path}: subset {subset!r} has no instance to find")
-    return {record.video_id: _segments(record) for record in wanted}
+    return wanted
 
 
 def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
@@ -84,6 +103,26 @@ def read_proposals(path: Path) -> dict[str, Float64]:
         ).reshape(-1, 3)
         for video_id, rows in reading.read_proposals(path, below_zero=True).items()
     }
+
+
+def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str]]]:
+    """Read an ActivityNet detection file: start, end, score and label of each video's detections.
+
+    Raises:
+        InputError: The file is not in that form, or a row is reversed, not finite or has no label.
+    """
+    detections = {}
+    for video_id, rows in reading.read_proposals(path, below_zero=True).items():
+        for number, row in enumerate(rows, start=1):
+            if not (isinstance(row.get("label"), str) and row["label"].strip()):
+                raise InputError(
+                    f"{path}: video {video_id!r}, proposal {number}: no label; "
+                    "`actionspan proposals detections` gives labels"
+                )
+        detections[video_id] = [
+            (*row["segment"], row["score"], row["label"].strip()) for row in rows
+        ]
+    return detections
 
 
 def _name_subsets(records: list[Record], path: Path, video_info: Path | None) -> None:

@@ -9,6 +9,7 @@ from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import AverageRecall
 from actionspan.evaluation.bootstrap import auc_interval
 from actionspan.evaluation.detection import DetectionPrecision
+from actionspan.evaluation.detection_by_class import PrecisionByClass
 from actionspan.evaluation.thumos14 import Thumos14Recall
 from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import read_json
@@ -83,6 +84,22 @@ def detection_record(method: str, subset: str, result: DetectionPrecision) -> di
         "proposals": result.proposals,
         "proposals_left_out": result.ignored_proposals,
         **result.scores(),
+    }
+
+
+def detection_by_class_record(method: str, subset: str, result: PrecisionByClass) -> dict[str, Any]:
+    """Return the scores of labelled detections, in fractions: the means, then each class."""
+    return {
+        "method": method,
+        "protocol": "detection_by_class",
+        "subset": subset,
+        "videos": result.videos,
+        "instances": int(result.instances.sum()),
+        "proposals": int(result.detections.sum()) + result.unknown_labels,
+        "proposals_left_out": result.ignored_detections,
+        "unknown_labels": result.unknown_labels,
+        **result.scores(),
+        "classes": result.classes(),
     }
 
 

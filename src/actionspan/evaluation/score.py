@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,19 @@ from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import average_recall_activitynet
 from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.detection_by_class import detection_precision_by_class
 from actionspan.evaluation.files import (
     ALL_SUBSETS,
     TABLES,
+    read_detections,
     read_frame_rates,
     read_ground_truth,
+    read_labelled_truth,
     read_proposals,
 )
 from actionspan.evaluation.records import (
     EvaluationSettings,
+    detection_by_class_record,
     detection_record,
     evaluation_record,
     thumos14_record,
@@ -27,7 +31,8 @@ from actionspan.evaluation.rows import match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
 from actionspan.settings import add_settings, from_arguments
 
-PROTOCOLS = ("activitynet", "thumos14", "detection")
+PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
+_SHOWN = ("0.30", "0.50", "0.75", "0.95")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=PROTOCOLS,
         help="activitynet: AR@AN over tIoU 0.5:0.05:0.95, budgets in percent of each list; "
         "thumos14: AR@AN over tIoU 0.5:0.05:1 in frames, budgets in percent of full lists; "
-        "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one",
+        "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one; "
+        "detection_by_class: its mean over classes, as ActivityNet's detection evaluator",
     )
     parser.add_argument(
         "--ground-truth",
@@ -53,7 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="video_info_new.csv, the subsets of anet_anno_action.json "
         "(default: the file of that name next to it)",
     )
-    parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
+    parser.add_argument(
+        "--proposals",
+        type=Path,
+        required=True,
+        help="ActivityNet result JSON; detection_by_class: with labels, e.g. detections.json",
+    )
     parser.add_argument(
         "--videos",
         type=Path,
@@ -83,6 +94,10 @@ def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[
     """
     ground_truth, videos, subset = arguments.ground_truth, arguments.videos, arguments.subset
     method = arguments.proposals.stem
+    if arguments.protocol == "detection_by_class":
+        return score_by_class(
+            ground_truth, arguments.proposals, subset, method, arguments.video_info
+        )
     truth, given = read_scored(ground_truth, arguments.proposals, subset, arguments.video_info)
     rates = _frame_rates(ground_truth, videos) if arguments.protocol == "thumos14" else {}
     try:
@@ -96,6 +111,26 @@ def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[
         raise InputError(f"{videos or ground_truth}: {error}") from None
 
 
+def score_by_class(
+    ground_truth: Path,
+    detections: Path,
+    subset: str,
+    method: str,
+    video_info: Path | None = None,
+) -> dict[str, Any]:
+    """Return the record of labelled detections.
+
+    Raises:
+        InputError: A file is not readable, a detection has no label, two ids of the detections mean
+            one video, or the two have no video in common.
+    """
+    truth = read_labelled_truth(ground_truth, subset, video_info)
+    given = read_detections(detections)
+    _check_common(truth, given, ground_truth, detections, subset)
+    result = detection_precision_by_class(truth, given)
+    return detection_by_class_record(method, subset, result)
+
+
 def read_scored(
     ground_truth: Path, proposals: Path, subset: str, video_info: Path | None = None
 ) -> tuple[dict[str, Float64], dict[str, Float64]]:
@@ -107,6 +142,18 @@ def read_scored(
     """
     truth = read_ground_truth(ground_truth, subset, video_info)
     given = read_proposals(proposals)
+    _check_common(truth, given, ground_truth, proposals, subset)
+    return truth, given
+
+
+def _check_common(
+    truth: Mapping[str, Sized],
+    given: Mapping[str, Sized],
+    ground_truth: Path,
+    proposals: Path,
+    subset: str,
+) -> None:
+    """Check that the two files have a video in common."""
     try:
         matched = match_ids(given, truth)
     except ValueError as error:
@@ -118,7 +165,6 @@ def read_scored(
             f"{proposals}: none of its videos (e.g. {next(iter(given))!r}) is among those of "
             f"subset {subset!r} of {ground_truth} (e.g. {next(iter(truth))!r})"
         )
-    return truth, given
 
 
 def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
@@ -135,6 +181,7 @@ def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
 
 def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]:
     """Return the record as a few lines to read."""
+    is_detection = record["protocol"].startswith("detection")
     lines = [
         f"{record['protocol']}, subset {record['subset']}: {record['videos']:,} videos, "
         f"{record['instances']:,} instances, {record['proposals']:,} proposals",
@@ -143,13 +190,15 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
         take = "take no part" if record["protocol"] == "thumos14" else "misses"
         lines.append(f"{missing:,} videos have no proposals: {take}")
     if record["proposals_left_out"]:
-        why = "" if record["protocol"] == "detection" else " or have no instance"
+        why = "" if is_detection else " or have no instance"
         lines.append(
             f"{record['proposals_left_out']:,} proposals left out: their videos are not in the "
             f"subset{why}"
         )
-    if record["protocol"] == "detection":
-        columns = ["mAP@0.30", "mAP@0.50", "mAP@0.75", "mAP@0.95", "average_mAP"]
+    if record.get("unknown_labels"):
+        lines.append(f"{record['unknown_labels']:,} left out: no instance has their label")
+    if is_detection:
+        columns = [*(f"mAP@{tiou}" for tiou in _SHOWN), "average_mAP"]
     else:
         columns = [name for name in record if name.startswith("AR@")]
     cells = ["–" if record[name] is None else f"{100 * record[name]:.2f}" for name in columns]

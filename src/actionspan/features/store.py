@@ -12,6 +12,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
+from actionspan.features.windows import merge_windows
 from actionspan.files.storage import open_h5
 
 _FOREIGN = "not made by actionspan features rescale"
@@ -45,6 +46,10 @@ class Features:
         """Return the rows of each video."""
         counts = [len(list(rows)) for _, rows in groupby(self.video_id)]
         return [slice(*ends) for ends in pairwise(accumulate(counts, initial=0))]
+
+    def sequence(self, rows: slice) -> Float32:
+        """Return the steps (T, C) of a video, given its rows; windows are merged."""
+        return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
 
 
 def open_features(path: Path) -> Features:

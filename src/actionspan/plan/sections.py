@@ -14,6 +14,8 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
     CandidateSettings,
+    ClassifierSettings,
+    DetectionSettings,
     EvaluatorSettings,
     RankingSettings,
     SuppressionSettings,
@@ -73,6 +75,8 @@ SECTIONS: Mapping[str, Section] = {
     "proposals.evaluator": Section((EvaluatorSettings,), "PEM"),
     "proposals.ranking": Section((RankingSettings,)),
     "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
+    "proposals.classifier": Section((ClassifierSettings,), "the labels of proposals"),
+    "proposals.detections": Section((DetectionSettings,)),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),

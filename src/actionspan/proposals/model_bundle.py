@@ -1,4 +1,4 @@
-"""A complete trained model in one file: settings, feature transform, network and evaluator."""
+"""A complete trained model in one file: settings, feature transform, networks, classifier."""
 
 import json
 from collections.abc import Mapping
@@ -20,6 +20,12 @@ from actionspan.proposals.evaluator import (
     evaluator_from_state,
     evaluator_state,
     load_evaluator,
+)
+from actionspan.proposals.segment_classifier import (
+    SegmentClassifier,
+    classifier_from_state,
+    classifier_state,
+    load_classifier,
 )
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.settings import Checked, from_mapping, to_json
@@ -45,20 +51,31 @@ class Bundle:
     transform: Transform
     temporal: TemporalNetwork
     evaluator: ProposalEvaluator
+    classifier: SegmentClassifier | None
+    """None: proposals get no labels."""
 
 
 _SECTIONS = {
-    name: kind for name, kind in get_type_hints(Bundle).items() if issubclass(kind, Checked)
+    name: kind
+    for name, kind in get_type_hints(Bundle).items()
+    if isinstance(kind, type) and issubclass(kind, Checked)
 }  # of the configuration
 
 
 def write_bundle(
-    features: Path, temporal: Path, evaluator: Path, out: Path, **sections: Checked
+    features: Path,
+    temporal: Path,
+    evaluator: Path,
+    out: Path,
+    *,
+    classifier: Path | None = None,
+    **sections: Checked,
 ) -> None:
     """Collect one trained model from features.h5, the network's model.pt and pem.pt of a run.
 
     features.h5 gives the transform and the settings of frames, flow and encoders; `sections` are
-    those of candidates, ranking and suppression.
+    those of candidates, ranking and suppression. Without `classifier`, classifier.pt, proposals
+    get no labels.
 
     Raises:
         InputError: The features were made elsewhere, or a file cannot be read.
@@ -78,6 +95,8 @@ def write_bundle(
         "temporal": read_torch(temporal),
         "evaluator": evaluator_state(load_evaluator(evaluator)),
     }
+    if classifier is not None:
+        content["classifier"] = classifier_state(load_classifier(classifier))
     _settings(content, out)
     write_torch(out, content)
 
@@ -100,11 +119,13 @@ def load_bundle(path: Path) -> Bundle:
             f"{path}: not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
         )
     arrays = {name: values.numpy() for name, values in content["transform"].items()}
+    state = content.get("classifier")
     return Bundle(
         **_settings(content, path),
         transform=Transform.from_arrays(arrays),
         temporal=load_model(content["temporal"]),
         evaluator=evaluator_from_state(content["evaluator"]),
+        classifier=None if state is None else classifier_from_state(state),
     )
 
 

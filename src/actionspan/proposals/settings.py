@@ -166,3 +166,30 @@ class ChapterSettings(Checked):
 
     chapters: int = option(10, "at most this many chapters a video", least=1)
     minimum_score: float = option(0.0, "leave out proposals with a lower score")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSettings(Checked):
+    """How the classifier of segments, which labels proposals, is trained."""
+
+    penalties: tuple[float, ...] = option(
+        (0.003, 0.03, 0.3),
+        "strengths of the L2 penalty, of which cross-validation over training videos takes one",
+        above=0,
+        fewest=1,
+        rising=True,
+    )
+    folds: int = option(5, "folds of it; with as many as videos, each is left out in turn", least=2)
+    shift: float = option(
+        0.2,
+        "each instance is also learned with its ends moved by this share of its length",
+        least=0,
+        below=0.5,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionSettings(Checked):
+    """How labelled proposals become detections."""
+
+    classes: int = option(2, "detections of each proposal: its best classes", least=1)

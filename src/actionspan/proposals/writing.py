@@ -14,6 +14,7 @@ from actionspan.files.storage import atomic_path
 
 VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
+_LABEL_COLUMNS = ("label", "label_score")
 
 Row = Mapping[str, Any]  # {"score": number, "segment": [start, end]} and what else a file gives
 
@@ -25,7 +26,11 @@ def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
 
 
 def write_proposals(
-    results: Iterable[tuple[str, Sequence[Row]]], json_path: Path, csv_path: Path | None = None
+    results: Iterable[tuple[str, Sequence[Row]]],
+    json_path: Path,
+    csv_path: Path | None = None,
+    *,
+    labelled: bool = False,
 ) -> None:
     """Write the proposals of many videos, one video at a time and atomically.
 
@@ -33,6 +38,7 @@ def write_proposals(
         results: Video ids with their proposals, best first.
         json_path: ActivityNet result form, one video a line.
         csv_path: A table with each proposal's rank, 1 the best; None: no table.
+        labelled: Whether the table has the rows' labels and their scores.
     """
     with ExitStack() as stack:
 
@@ -42,9 +48,10 @@ def write_proposals(
 
         file = open_output(json_path)
         table = None
+        more = _LABEL_COLUMNS if labelled else ()
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
-            table.writerow(_CSV_COLUMNS)
+            table.writerow((*_CSV_COLUMNS, *more))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
         for video_id, rows in results:
@@ -52,5 +59,6 @@ def write_proposals(
             separator = ",\n"
             if table is not None:
                 for rank, row in enumerate(rows, start=1):
-                    table.writerow((video_id, rank, *row["segment"], row["score"]))
+                    cells = (video_id, rank, *row["segment"], row["score"])
+                    table.writerow((*cells, *(row[name] for name in more)))
         file.write('\n}, "external_data": {}}\n')

@@ -39,14 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.evaluation.timeline_figure import draw_timeline
     from actionspan.proposals.settings import ChapterSettings
     from actionspan.proposals.webvtt import write_chapters
-    from actionspan.proposals.writing import Row, result_rows, write_proposals
+    from actionspan.proposals.writing import Row, write_proposals
 
     if arguments.model is None:
         raise InputError(_NO_MODEL)
     proposer = _proposer(arguments.model, arguments.threads)
     truth = dict(read_instances(arguments.annotations)) if arguments.annotations else {}
     results: dict[str, Sequence[Row]] = {}
-    broken = 0
+    broken, labelled = 0, False
     for path in progress(arguments.videos, "proposing", len(arguments.videos)):
         try:
             if path.stem in results:
@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
             message = str(error)
             print(message if str(path) in message else f"{path}: {message}", file=sys.stderr)
             continue
-        results[path.stem] = result_rows(proposed.segments, proposed.scores)
+        results[path.stem] = proposed.rows()
+        labelled = bool(proposed.classes)
         write_chapters(arguments.out / f"{path.stem}.vtt", results[path.stem], ChapterSettings())
         draw_timeline(
             arguments.out / f"{path.stem}.svg",
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not results:
         raise InputError(f"no proposals: not one of the {broken} videos could be read")
     tables = [arguments.out / f"proposals.{suffix}" for suffix in ("json", "csv")]
-    write_proposals(results.items(), *tables)
+    write_proposals(results.items(), *tables, labelled=labelled)
     print(f"{arguments.out}: proposals of {len(results)} videos, {broken} could not be read")
     return 1 if broken else 0
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from actionspan.features.extraction import TwoStream
 from actionspan.features.transform import transform_features
-from actionspan.features.windows import cut_windows
+from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.ranking import propose_video
 from actionspan.propose.proposed import Proposed
@@ -48,11 +48,18 @@ class Proposer:
         # probabilities to ranked proposals
         settings = (bundle.candidates, bundle.suppression, bundle.ranking)
         segments, scores = propose_video(probabilities, duration, bundle.evaluator, *settings)
+        # and their classes
+        class_scores = None
+        if bundle.classifier is not None:
+            sequence = merge_windows(windows, starts, len(features))
+            class_scores = bundle.classifier.scores(sequence, segments, duration)
         return Proposed(
             duration_seconds=duration,
             segments=segments,
             scores=scores,
             probabilities=probabilities,
+            classes=bundle.classifier.labels if bundle.classifier else (),
+            class_scores=class_scores,
         )
 
 

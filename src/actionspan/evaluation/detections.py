@@ -1,0 +1,66 @@
+"""mAP of one method's detections by class."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.score import read_scored, score_by_class
+from actionspan.files.markdown import markdown_table
+from actionspan.files.storage import write_json, write_text
+
+_THRESHOLDS = ("0.30", "0.40", "0.50", "0.75", "0.95")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument(
+        "--detections", type=Path, required=True, help="detections.json, ActivityNet form"
+    )
+    parser.add_argument(
+        "--proposals", type=Path, required=True, help="the proposals they come from, without labels"
+    )
+    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    parser.add_argument("--subset", default="validation", help="default: validation")
+    parser.add_argument("--method", help="the method's name (default: the stem of --out-json)")
+    parser.add_argument("--out-json", type=Path, required=True, help="the record")
+    parser.add_argument("--out-markdown", type=Path, required=True, help="a table by class")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the record, and the table."""
+    truth, subset = arguments.annotations, arguments.subset
+    method = arguments.method or arguments.out_json.stem
+    record = score_by_class(truth, arguments.detections, subset, method)
+    agnostic = detection_precision(*read_scored(truth, arguments.proposals, subset))
+    record["without_labels"] = agnostic.scores()
+    write_text(arguments.out_markdown, _page(record))
+    write_json(arguments.out_json, record)
+
+
+def _page(record: Mapping[str, Any]) -> str:
+    """Return the table: the mean over classes, the proposals without labels, then each class."""
+    titles = ["class", "instances", "detections", *_THRESHOLDS, "average"]
+
+    def row(name: str, instances: Any, detections: Any, scores: Mapping[str, float]) -> list[Any]:
+        kind = "AP" if "average_AP" in scores else "mAP"
+        keys = [*(f"{kind}@{tiou}" for tiou in _THRESHOLDS), f"average_{kind}"]
+        return [name, instances, detections, *(f"{100 * scores[key]:.2f}" for key in keys)]
+
+    detections = record["proposals"] - record["unknown_labels"]
+    rows = [
+        row("**mean over classes**", record["instances"], detections, record),
+        row("proposals without labels", record["instances"], "", record["without_labels"]),
+    ]
+    for label, scores in record["classes"].items():
+        rows.append(row(label, scores["instances"], scores["detections"], scores))
+    lines = [
+        f"Detections of {record['method']}, subset {record['subset']}: {record['videos']} videos. "
+        "Average precision in percent at some tIoU, and the average over tIoU 0.5 to 0.95.",
+        "",
+        *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
+    ]
+    if record["unknown_labels"]:
+        lines += ["", f"{record['unknown_labels']} detections have a label of no instance here."]
+    return "\n".join(lines) + "\n"

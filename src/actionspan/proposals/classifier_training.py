@@ -1,0 +1,155 @@
+"""Training the classifier of segments on the instances of the training videos."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.dataset.tables import Instance
+from actionspan.proposals.segment_classifier import SegmentClassifier
+from actionspan.proposals.segment_features import BLOCKS, neighbours, segment_features
+from actionspan.proposals.settings import ClassifierSettings
+from actionspan.proposals.softmax_regression import fit_softmax, softmax_scores
+
+_MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
+LOG_COLUMNS = (
+    *("penalty", "folds", "videos", "instances"),
+    *("log_loss", "accuracy", "accuracy_moved", "kept"),
+)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledVideo:
+    """A video to learn from: (T, C) features, its length and its instances."""
+
+    sequence: Float32
+    duration_seconds: float
+    instances: Sequence[Instance]
+
+
+def train_classifier(
+    videos: Iterable[LabelledVideo], channels: int, settings: ClassifierSettings | None = None
+) -> tuple[SegmentClassifier, list[Row]]:
+    """Train a classifier; the same input and settings give the same bits.
+
+    Proposals are not exact, so that each instance is learned with its `neighbours`. The strength of
+    the penalty is that of the least cross-entropy in cross-validation over videos.
+
+    Args:
+        videos: Of the training subset, in an order of no meaning (e.g. by id); taken one by one.
+        channels: C, also where there is no video.
+        settings: Folds, penalties and how far ends are moved.
+
+    Returns:
+        The classifier and the cross-validation, a row of `LOG_COLUMNS` a penalty. There is nothing
+        to choose, and no row, with fewer than two classes or two videos with instances: then the
+        strongest penalty is taken.
+    """
+    settings = settings or ClassifierSettings()
+    described = [
+        ([each.label for each in video.instances], _describe(video, settings.shift))
+        for video in videos
+        if video.instances
+    ]
+    labels = tuple(sorted({label for names, _ in described for label in names}))
+    if len(labels) < 2:
+        nothing = np.zeros((len(labels), BLOCKS * channels + 2))
+        return SegmentClassifier(labels=labels, coefficients=nothing), []
+    places = {label: place for place, label in enumerate(labels)}
+    rows = [
+        _Rows(features, np.array([places[label] for label in names], np.int64))
+        for names, features in described
+    ]
+    log = _cross_validate(rows, len(labels), settings)
+    strongest_first = settings.penalties[::-1]
+    last = next((place for place, row in enumerate(log) if row["kept"]), 0)
+    coefficients = _fit_path(rows, len(labels), strongest_first[: last + 1])[-1]
+    return SegmentClassifier(labels=labels, coefficients=coefficients), log
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """One video's G instances: features (9, G, D) of their neighbours, the first exact; classes."""
+
+    features: Float64
+    classes: Int64
+
+
+def _describe(video: LabelledVideo, shift: float) -> Float64:
+    exact = [[each.start, each.end] for each in video.instances]
+    segments = neighbours(exact, video.duration_seconds, shift)  # (9, G, 2)
+    features = segment_features(video.sequence, segments.reshape(-1, 2), video.duration_seconds)
+    return features.reshape(*segments.shape[:2], -1)
+
+
+def _fit_path(rows: Sequence[_Rows], classes: int, penalties: Sequence[float]) -> list[Float64]:
+    """Return the coefficients for falling penalties, each fit started from the one before.
+
+    Each block of features has one scale, and so has the length: scaling each dimension would lift
+    the least principal components to the first.
+    """
+    features = np.concatenate([each.features.reshape(-1, each.features.shape[2]) for each in rows])
+    targets = np.concatenate([np.tile(each.classes, len(each.features)) for each in rows])
+    mean, variance = features.mean(axis=0), features.var(axis=0)
+    blocks = variance[:-1].reshape(BLOCKS, -1)
+    common = np.repeat(blocks.mean(axis=1), blocks.shape[1])
+    deviation = np.sqrt(np.append(common, variance[-1]))
+    scale = np.where(deviation > 0, deviation, 1.0)
+    features -= mean
+    features /= scale
+    fitted: list[Float64] = []
+    start = None
+    for penalty in penalties:
+        start = fit_softmax(features, targets, classes, penalty, start)
+        # coefficients of the features as they are
+        weights = start[:, :-1] / scale
+        fitted.append(np.column_stack([weights, start[:, -1] - weights @ mean]))
+    return fitted
+
+
+def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSettings) -> list[Row]:
+    """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
+
+    An instance whose class is in no other fold counts as an error and has no part in the loss,
+    which says nothing about it.
+    """
+    stride = -(-sum(len(each.classes) for each in rows) // _MOST_CHOOSING)
+    chosen = rows[:: max(1, min(stride, len(rows) // settings.folds))]
+    folds = min(settings.folds, len(chosen))
+    if folds < 2:
+        return []
+    penalties = settings.penalties[::-1]
+    losses: list[list[Float64]] = [[] for _ in penalties]  # (9, G) a video
+    hits: list[list[Float64]] = [[] for _ in penalties]
+    for fold in range(folds):
+        learned = [each for place, each in enumerate(chosen) if place % folds != fold]
+        known = np.unique(np.concatenate([each.classes for each in learned]))
+        for place, coefficients in enumerate(_fit_path(learned, classes, penalties)):
+            for held in chosen[fold::folds]:
+                flat = held.features.reshape(-1, held.features.shape[2])
+                scores = softmax_scores(flat, coefficients).reshape(*held.features.shape[:2], -1)
+                truth = np.take_along_axis(scores, held.classes[None, :, None], axis=2)[..., 0]
+                surprise = -np.log(np.maximum(truth, np.finfo(float).tiny))
+                losses[place].append(surprise[:, np.isin(held.classes, known)])
+                hits[place].append(scores.argmax(axis=2) == held.classes)
+    log: list[Row] = []
+    for penalty, loss, hit in zip(penalties, losses, hits, strict=True):
+        surprise, right = np.concatenate(loss, axis=1), np.concatenate(hit, axis=1)  # (9, G)
+        log.append(
+            {
+                "penalty": penalty,
+                "folds": folds,
+                "videos": len(chosen),
+                "instances": right.shape[1],
+                "log_loss": float(surprise.mean()) if surprise.size else 0.0,
+                "accuracy": float(right[0].mean()),
+                "accuracy_moved": float(right[1:].mean()),
+                "kept": False,
+            }
+        )
+    min(log, key=lambda row: row["log_loss"])["kept"] = True
+    return log

@@ -1,0 +1,34 @@
+"""Proposals to detections: each with the best classes that a classifier gives it."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.proposals.settings import DetectionSettings
+from actionspan.settings import add_settings, from_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--proposals", type=Path, required=True, help="proposals.json")
+    parser.add_argument("--features", type=Path, required=True, help="features.h5")
+    parser.add_argument("--classifier", type=Path, required=True, help="classifier.pt")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="ActivityNet detection form to write"
+    )
+    add_settings(parser, DetectionSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the detections of all videos."""
+    from actionspan.proposals.labeller import Labeller
+    from actionspan.proposals.labels import detection_rows
+    from actionspan.proposals.reading import read_proposals
+    from actionspan.proposals.writing import write_proposals
+
+    classes = from_arguments(DetectionSettings, arguments).classes
+    labeller = Labeller(arguments.features, arguments.classifier)
+    results = (
+        (video, detection_rows(rows, labeller.labels, labeller.scores(video, rows), classes))
+        for video, rows in read_proposals(arguments.proposals).items()
+    )
+    write_proposals(results, arguments.out)

@@ -1,0 +1,269 @@
+"""The classifier of segments: what it learns, how it is chosen, few instances, its commands."""
+
+import json
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.store import open_features
+from actionspan.features.windows import cut_windows
+from actionspan.files.storage import read_json, read_tsv
+from actionspan.proposals import SegmentClassifier, train_classifier
+from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo
+from actionspan.proposals.segment_classifier import load_classifier
+from actionspan.proposals.settings import ClassifierSettings
+
+STEPS, CHANNELS = 40, 4
+LABELS = ("fall", "sit", "wave")
+
+
+def video(random, labels=LABELS, noise=1.0):
+    """Return a video in which channel k is high during the instance of class k."""
+    sequence = random.normal(scale=noise, size=(STEPS, CHANNELS)).astype(np.float32)
+    instances = []
+    for place, label in enumerate(random.permutation(labels).tolist()):
+        start, length = 2 + 12 * place, int(random.integers(4, 9))
+        sequence[start : start + length, LABELS.index(label)] += 3
+        instances.append(Instance(start=start / 2, end=(start + length) / 2, label=label))
+    return LabelledVideo(sequence=sequence, duration_seconds=20.0, instances=instances)
+
+
+def videos(count, seed=0, **more):
+    random = np.random.default_rng(seed)
+    return [video(random, **more) for _ in range(count)]
+
+
+def share_right(classifier, tested):
+    right = []
+    for each in tested:
+        segments = [[one.start, one.end] for one in each.instances]
+        scores = classifier.scores(each.sequence, segments, each.duration_seconds)
+        np.testing.assert_allclose(scores.sum(axis=1), 1)
+        names = [classifier.labels[place] for place in scores.argmax(axis=1)]
+        right += [name == one.label for name, one in zip(names, each.instances, strict=True)]
+    return np.mean(right)
+
+
+def test_it_learns_what_marks_a_class():
+    classifier, log = train_classifier(videos(12), CHANNELS)
+    assert classifier.labels == LABELS
+    assert classifier.channels == CHANNELS
+    assert share_right(classifier, videos(10, seed=1)) > 0.95
+    assert all(tuple(row) == LOG_COLUMNS for row in log)
+    assert [row["penalty"] for row in log] == [0.3, 0.03, 0.003]
+    assert {(row["folds"], row["videos"], row["instances"]) for row in log} == {(5, 12, 36)}
+    (kept,) = (row for row in log if row["kept"])
+    assert kept["log_loss"] == min(row["log_loss"] for row in log)
+    assert kept["accuracy"] > 0.9
+    assert kept["accuracy_moved"] > 0.85
+
+
+def test_the_same_videos_give_the_same_bits():
+    first, second = (train_classifier(videos(6), CHANNELS)[0] for _ in range(2))
+    assert np.array_equal(first.coefficients, second.coefficients)
+
+
+def test_where_nothing_marks_a_class_the_strongest_penalty_is_best():
+    random = np.random.default_rng(3)
+    named = [
+        replace(
+            each,
+            instances=[replace(one, label=str(random.choice(LABELS))) for one in each.instances],
+        )
+        for each in videos(20)
+    ]
+    settings = ClassifierSettings(penalties=(1e-4, 100.0))
+    _, (strong, weak) = train_classifier(named, CHANNELS, settings)
+    assert strong["penalty"] == 100
+    assert strong["kept"]
+    assert strong["log_loss"] == pytest.approx(np.log(3), abs=0.1)
+    assert weak["log_loss"] > strong["log_loss"] + 0.2
+
+
+def test_cross_validation_is_over_videos():
+    """Two videos that show the same with opposite classes: each misleads about the other."""
+    first = videos(1, noise=0.1)[0]
+    swapped = {"fall": "sit", "sit": "fall", "wave": "wave"}
+    second = replace(
+        first, instances=[replace(one, label=swapped[one.label]) for one in first.instances]
+    )
+    _, log = train_classifier([first, second], CHANNELS)
+    assert {row["accuracy"] for row in log} == {1 / 3}
+    assert log[0]["folds"] == 2
+
+
+def test_one_class_is_certain_and_none_labels_nothing():
+    only = [replace(each, instances=each.instances[:1]) for each in videos(1)]
+    classifier, log = train_classifier(only, CHANNELS)
+    assert log == []
+    assert len(classifier.labels) == 1
+    segments = [[0.0, 3.0], [1.0, 20.0]]
+    assert classifier.scores(only[0].sequence, segments, 20.0).tolist() == [[1.0], [1.0]]
+    empty = [replace(each, instances=[]) for each in videos(2)]
+    for given in ([], empty):
+        classifier, log = train_classifier(given, CHANNELS)
+        assert (classifier.labels, log) == ((), [])
+        assert classifier.scores(only[0].sequence, segments, 20.0).shape == (2, 0)
+
+
+def test_a_single_video_is_learned_with_the_strongest_penalty():
+    (alone,) = videos(1)
+    settings = ClassifierSettings(penalties=(0.01, 0.5))
+    found, log = train_classifier([alone], CHANNELS, settings)
+    assert log == []
+    strong = ClassifierSettings(penalties=(0.5,))
+    assert np.array_equal(
+        found.coefficients, train_classifier([alone], CHANNELS, strong)[0].coefficients
+    )
+
+
+def test_a_class_of_a_single_video_is_an_error_in_its_fold_and_not_in_the_loss():
+    given = [video(np.random.default_rng(0), ("fall", "wave"))]
+    given += videos(3, seed=5, labels=("sit", "wave"))
+    _, log = train_classifier(given, CHANNELS, ClassifierSettings(penalties=(0.1,)))
+    assert log[0]["accuracy"] <= 7 / 8
+    assert log[0]["log_loss"] < 2
+
+
+def test_other_features_are_refused():
+    classifier = SegmentClassifier(labels=("a",), coefficients=np.zeros((1, 4 * 3 + 2)))
+    with pytest.raises(ValueError, match="4 channels; the classifier has 3"):
+        classifier.scores(np.zeros((5, 4), np.float32), [[0, 1]], 5.0)
+
+
+# ---- commands ----
+
+
+@pytest.fixture(params=["video", "windows"])
+def folder(request, tmp_path):
+    """Write features.h5, annotations.json and proposals.json of 8 + 3 videos."""
+    made = videos(11)
+    names = [f"v{number:02}" for number in range(11)]
+    subsets = ["training"] * 8 + ["validation"] * 3
+    starts, window = np.array([0]), STEPS
+    if request.param == "windows":
+        starts, window = np.array([0, 10, 20]), 20
+    repeated = [name for name in names for _ in starts]
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        parts = [cut_windows(each.sequence, starts, window) for each in made]
+        file["features"] = np.concatenate(parts)
+        text = h5py.string_dtype()
+        file.create_dataset("video_id", data=repeated, dtype=text)
+        file.create_dataset("subset", data=np.repeat(subsets, len(starts)).tolist(), dtype=text)
+        file["duration_seconds"] = np.full(len(repeated), 20.0)
+        if request.param == "windows":
+            file["first_step"] = np.tile(starts, 11)
+            file["length"] = np.full(len(repeated), STEPS)
+    write_annotations(
+        tmp_path / "annotations.json",
+        [
+            Annotation(
+                video_id=name,
+                subset=subset,
+                duration_seconds=20.0,
+                instances=tuple(each.instances),
+            )
+            for name, subset, each in zip(names, subsets, made, strict=True)
+        ],
+    )
+    proposals = {
+        name: [
+            {"score": 1 / rank, "segment": [one.start, one.end]}
+            for rank, one in enumerate(each.instances, start=1)
+        ]
+        for name, each in zip(names, made, strict=True)
+    }
+    (tmp_path / "proposals.json").write_text(json.dumps({"results": proposals}))
+    return tmp_path
+
+
+def run(folder, *words):
+    return main(["proposals", *[str(folder / word) if "." in word else word for word in words]])
+
+
+def train(folder, *more):
+    return run(
+        folder,
+        *("classifier", "--features", "features.h5", "--annotations", "annotations.json"),
+        *("--out", "classifier.pt", "--out-log", "classifier.tsv", *more),
+    )
+
+
+def detections(folder, *more):
+    return run(
+        folder,
+        *("detections", "--proposals", "proposals.json", "--features", "features.h5"),
+        *("--classifier", "classifier.pt", "--out", "detections.json", *more),
+    )
+
+
+def test_the_steps_of_a_video_are_its_windows_merged(folder):
+    features = open_features(folder / "features.h5")
+    found = [features.sequence(rows) for rows in features.videos()]
+    for sequence, each in zip(found, videos(11), strict=True):
+        assert np.array_equal(sequence, each.sequence)
+
+
+def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
+    assert train(folder) == 0
+    assert [row["kept"] for row in read_tsv(folder / "classifier.tsv")].count("True") == 1
+    assert detections(folder, "--classes", "1") == 0
+    content = read_json(folder / "detections.json")
+    assert set(content) == {"version", "results", "external_data"}
+    assert {len(rows) for rows in content["results"].values()} == {3}
+    words = ["score", "--protocol", "detection_by_class", "--json"]
+    words += ["--ground-truth", str(folder / "annotations.json")]
+    capsys.readouterr()
+    assert main([*words, "--proposals", str(folder / "detections.json")]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["mAP@0.95"] > 0.9
+    assert list(record["classes"]) == list(LABELS)
+    out = folder / "evaluation"
+    words = ["evaluation", "detections", "--detections", str(folder / "detections.json")]
+    words += ["--proposals", str(folder / "proposals.json")]
+    words += ["--annotations", str(folder / "annotations.json")]
+    words += ["--out-json", str(out / "mtn.json"), "--out-markdown", str(out / "mtn.md")]
+    assert main(words) == 0
+    written = read_json(out / "mtn.json")
+    assert written.pop("without_labels")["average_mAP"] == 1
+    assert written == {**record, "method": "mtn"}
+    page = (out / "mtn.md").read_text()
+    assert f"| **mean over classes** | 9 | 9 | {100 * record['mAP@0.30']:.2f} |" in page
+    assert "| proposals without labels | 9 |  | 100.00 |" in page
+    assert "| fall | 3 | " in page
+
+
+def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys):
+    bare = [
+        Annotation(video_id=f"v{number:02}", subset="training", duration_seconds=20.0)
+        for number in range(11)
+    ]
+    write_annotations(folder / "annotations.json", bare)
+    assert train(folder) == 0
+    assert "no training video has an instance; proposals get no labels" in capsys.readouterr().err
+    assert load_classifier(folder / "classifier.pt").labels == ()
+    assert detections(folder) == 0
+    assert not any(read_json(folder / "detections.json")["results"].values())
+
+
+def test_mistakes_are_one_line(folder, capsys):
+    assert run(folder, "detections", *"--proposals proposals.json --features features.h5".split(),
+               *"--classifier annotations.json --out x.json".split()) == 2  # fmt: skip
+    assert "annotations.json: not a complete torch.save file" in capsys.readouterr().err
+    assert train(folder) == 0
+    (folder / "proposals.json").write_text('{"results": {"other": []}}')
+    assert detections(folder) == 2
+    assert "features.h5: no video 'other', which has proposals" in capsys.readouterr().err
+    with h5py.File(folder / "features.h5", "a") as file:
+        narrow = file["features"][:, :, :2]
+        del file["features"]
+        file["features"] = narrow
+    capsys.readouterr()
+    assert detections(folder) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "features.h5: 2 channels, but" in line
+    assert "was trained on 4; train it on these features" in line
