@@ -22,6 +22,7 @@ include: "workflow/rules/common.smk"
 
 
 METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]
+EVALUATED_MODELS = [name for name in KNOWN_MODELS if name not in ON_SEQUENCES]
 
 
 wildcard_constraints:

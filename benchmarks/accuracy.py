@@ -23,6 +23,7 @@ import yaml
 
 from actionspan.cli import main as actionspan
 from actionspan.plan.flags import flags as config_flags
+from actionspan.temporal.settings import ON_SEQUENCES
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
@@ -45,7 +46,8 @@ def call(*words: str | Path) -> None:
 
 def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out: Path) -> dict:
     """Train and score one model with one seed."""
-    features = results / "features/features.h5"
+    on_sequences = model in ON_SEQUENCES
+    features = results / f"features/{'sequences' if on_sequences else 'features'}.h5"
     annotations = results / "dataset/annotations.json"
     temporal, proposals = config["temporal"], config["proposals"]
     call(
@@ -57,6 +59,30 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         *("temporal", "predict", "--model", out / "model.pt", "--features", features),
         *("--out", out / "probabilities.h5"),
     )
+    if on_sequences:
+        choose(out, annotations, proposals, seed)
+    else:
+        evaluate(out, annotations, proposals, seed)
+    return score(out / "proposals.json", annotations, config, out / "record.json")
+
+
+def choose(out: Path, annotations: Path, proposals: dict[str, Any], seed: int) -> None:
+    """Make proposals and events by a density of instances."""
+    call(
+        *("proposals", "density", "--probabilities", out / "probabilities.h5"),
+        *("--annotations", annotations, "--out", out / "density.pt"),
+        *flags(proposals["density"], seed=seed),
+    )
+    call(
+        *("proposals", "select", "--probabilities", out / "probabilities.h5"),
+        *("--density", out / "density.pt", "--out-json", out / "proposals.json"),
+        *("--out-events-json", out / "events.json"),
+        *flags({**proposals["selection"], **proposals["events"]}),
+    )
+
+
+def evaluate(out: Path, annotations: Path, proposals: dict[str, Any], seed: int) -> None:
+    """Make proposals by PGM, PEM and Soft-NMS."""
     call(
         *("proposals", "candidates", "--probabilities", out / "probabilities.h5"),
         *("--out", out / "candidates.h5", *flags(proposals["candidates"])),
@@ -72,7 +98,6 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         *("--out-csv", out / "proposals.csv"),
         *flags({**proposals["ranking"], **proposals["suppression"]}),
     )
-    return score(out / "proposals.json", annotations, config, out / "record.json")
 
 
 def run_baseline(results: Path, config: dict[str, Any], name: str, seed: int, out: Path) -> dict:

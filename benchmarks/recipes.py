@@ -46,7 +46,7 @@ from folds import (
     write_fold,
 )
 
-STAGES = ("features.rescale.", "temporal.training.", "proposals.")
+STAGES = ("features.rescale.", "features.sequences.", "temporal.training.", "proposals.")
 COLUMNS = ("AUC", "AR@1", "AR@10", "AR@100")
 Recipe = Mapping[str, Any]
 
@@ -97,7 +97,7 @@ def recipe_config(recipe: Recipe, subset: str) -> dict[str, Any]:
 
 def rescaled(fold: Path, config: dict[str, Any]) -> Path:
     """Return the folder of a fold's features rescaled as configured."""
-    return fold / digest(config["features"]["rescale"])
+    return fold / digest(config["features"]["rescale"], config["features"]["sequences"])
 
 
 def rescale(fold: Path, config: dict[str, Any]) -> None:
@@ -111,6 +111,12 @@ def rescale(fold: Path, config: dict[str, Any]) -> None:
         *("--annotations", fold / "annotations.json", "--on-bad-input", "fail"),
         *("--out", results / "features/features.h5"),
         *flags(config["features"]["rescale"]),
+    )
+    call(
+        *("features", "sequences", "--shards", fold / "shard.h5", "--videos", fold / "videos.tsv"),
+        *("--annotations", fold / "annotations.json", "--on-bad-input", "fail"),
+        *("--out", results / "features/sequences.h5"),
+        *flags(config["features"]["sequences"]),
     )
 
 

@@ -21,6 +21,7 @@ from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
+from actionspan.temporal.settings import ON_SEQUENCES
 
 try:
     plan = Plan(

@@ -239,4 +239,4 @@ rule analysis:
             ],
             method=plan.outcomes.methods,
         ),
-        expand("results/proposals/{model}/pem.svg", model=plan.outcomes.models),
+        expand("results/proposals/{model}/pem.svg", model=plan.outcomes.evaluated),

@@ -74,3 +74,28 @@ rule features_rescale:
         "python -m actionspan features rescale --shards {input.shards} --videos {input.videos}"
         " --annotations {input.annotations} {params.settings}"
         " --on-bad-input {params.on_bad_input} --out {output} > {log} 2>&1"
+
+
+rule features_sequences:
+    input:
+        shards=plan.features.shard_files,
+        videos="results/dataset/{fold}videos.tsv",
+        annotations="results/dataset/{fold}annotations.json",
+        code=step("features sequences"),
+    output:
+        "results/features/{fold}sequences.h5",
+    log:
+        "results/logs/features_sequences/{fold}sequences.log",
+    benchmark:
+        "results/benchmarks/features_sequences/{fold}sequences.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=240,
+    params:
+        settings=flags(config["features"]["sequences"]),
+        on_bad_input=config["dataset"]["on_bad_input"],
+    shell:
+        "python -m actionspan features sequences --shards {input.shards} --videos {input.videos}"
+        " --annotations {input.annotations} {params.settings}"
+        " --on-bad-input {params.on_bad_input} --out {output} > {log} 2>&1"

@@ -96,6 +96,8 @@ rule proposals_generate:
         csv="results/proposals/{model}/proposals.csv",
     log:
         "results/logs/proposals_generate/{model}.log",
+    wildcard_constraints:
+        model=seeded(EVALUATED_MODELS) + plan.folds.one,
     benchmark:
         "results/benchmarks/proposals_generate/{model}.tsv"
     conda:
@@ -111,6 +113,68 @@ rule proposals_generate:
         " --evaluator {input.evaluator} --classifier {input.classifier}"
         " --features {input.features} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
+
+
+# The model span: a density of instances in place of candidates, PEM and Soft-NMS.
+
+
+rule proposals_density:
+    input:
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
+        annotations=of_fold("results/dataset/annotations.json"),
+        code=step("proposals density"),
+    output:
+        "results/proposals/{model}/density.pt",
+    log:
+        "results/logs/proposals_density/{model}.log",
+    benchmark:
+        "results/benchmarks/proposals_density/{model}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        settings=lambda wildcards: seeded_flags(
+            config["proposals"]["density"], wildcards.model
+        ),
+    shell:
+        "python -m actionspan proposals density --probabilities {input.probabilities}"
+        " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
+
+
+rule proposals_select:
+    input:
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
+        density="results/proposals/{model}/density.pt",
+        classifier=of_fold("results/proposals/classifier.pt"),
+        features=of_fold("results/features/features.h5"),
+        code=step("proposals select"),
+    output:
+        json="results/proposals/{model}/proposals.json",
+        csv="results/proposals/{model}/proposals.csv",
+        events="results/proposals/{model}/events.json",
+        table="results/proposals/{model}/events.csv",
+    log:
+        "results/logs/proposals_select/{model}.log",
+    wildcard_constraints:
+        model=seeded(ON_SEQUENCES) + plan.folds.one,
+    benchmark:
+        "results/benchmarks/proposals_select/{model}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=240,
+    params:
+        settings=flags(
+            {**config["proposals"]["selection"], **config["proposals"]["events"]}
+        ),
+    shell:
+        "python -m actionspan proposals select --probabilities {input.probabilities}"
+        " --density {input.density} --classifier {input.classifier}"
+        " --features {input.features} {params.settings}"
+        " --out-json {output.json} --out-csv {output.csv}"
+        " --out-events-json {output.events} --out-events-csv {output.table} > {log} 2>&1"
 
 
 rule proposals_detections:
@@ -138,7 +202,7 @@ rule proposals_detections:
 
 rule proposals_chapters:
     input:
-        proposals="results/proposals/{model}/proposals.json",
+        proposals=plan.outcomes.listed,
         code=step("proposals chapters"),
     output:
         expand(
@@ -159,10 +223,11 @@ rule proposals_chapters:
 rule proposals_bundle:
     # A file with all that `actionspan propose` needs, so that a model can be passed on.
     input:
-        features=of_fold("results/features/features.h5"),
+        features=plan.outcomes.network_features,
         temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
-        evaluator="results/proposals/{model}/pem.pt",
+        scorer=plan.outcomes.scorer,
         classifier=of_fold("results/proposals/classifier.pt"),
+        classified=of_fold("results/features/features.h5"),
         code=step("proposals bundle"),
     output:
         "results/proposals/{model}/model.pt",
@@ -171,8 +236,8 @@ rule proposals_bundle:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=plan.outcomes.bundle_flags,
+        scorer=plan.outcomes.bundle_flags,
     shell:
         "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
-        " --evaluator {input.evaluator} --classifier {input.classifier} {params.settings}"
+        " {params.scorer} --classifier {input.classifier} --classifier-features {input.classified}"
         " --out {output} > {log} 2>&1"

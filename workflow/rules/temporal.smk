@@ -3,7 +3,7 @@
 
 rule temporal_train:
     input:
-        features=of_fold("results/features/features.h5"),
+        features=plan.outcomes.network_features,
         annotations=of_fold("results/dataset/annotations.json"),
         code=step("temporal train"),
     output:
@@ -40,7 +40,7 @@ rule temporal_train:
 rule temporal_predict:
     input:
         model="results/temporal/{model}/{run}/model.pt",
-        features=of_fold("results/features/features.h5"),
+        features=plan.outcomes.network_features,
         code=step("temporal predict"),
     output:
         "results/temporal/{model}/{run}/probabilities.h5",

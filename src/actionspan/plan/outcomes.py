@@ -7,7 +7,7 @@ from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
-from actionspan.temporal.settings import MODELS
+from actionspan.temporal.settings import MODELS, ON_SEQUENCES
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -17,19 +17,19 @@ class OutcomesPlan:
 
     Attributes:
         models: The trained networks.
+        evaluated: Those whose candidates PEM evaluates.
         baselines: The baselines; external features have no frames that could differ.
         methods: All that is evaluated, in the order of the tables.
         chapters: The chapters of each video and model.
         timelines: A few timelines, evenly spread over the videos; all others can be asked for.
         bundles: The bundle of each model; with external features a model cannot take videos.
-        bundle_flags: The settings that `actionspan propose` needs besides those in features.h5.
     """
 
     def __init__(
         self, config: Mapping[str, Any], videos: list[str], features: FeaturesPlan, run: str
     ) -> None:
         self._config, self._run = config, run
-        evaluation, proposals = config["evaluation"], config["proposals"]
+        evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
         skipped = "difference" if features.external else None
         self.baselines = [name for name in evaluation["baselines"] if name != skipped]
@@ -44,8 +44,30 @@ class OutcomesPlan:
         folder = f"results/evaluation/timelines/{self.models[-1]}"
         self.timelines = [f"{folder}/{video}.svg" for video in drawn]
         self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
-        kept = ("candidates", "ranking", "suppression")
-        self.bundle_flags = " ".join(flags(proposals[key]) for key in kept)
+        self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
+
+    def network_features(self, wildcards: Any) -> str:
+        """Return the features that a model's network learns from."""
+        name = "sequences" if _on_sequences(wildcards) else "features"
+        return of_fold(f"results/features/{name}.h5")(wildcards)
+
+    def scorer(self, wildcards: Any) -> str:
+        """Return what scores a model's candidates, or the segments of a lattice."""
+        name = "density" if _on_sequences(wildcards) else "pem"
+        return f"results/proposals/{wildcards.model}/{name}.pt"
+
+    def bundle_flags(self, wildcards: Any) -> str:
+        """Return what scores proposals, and the settings that `actionspan propose` needs of it."""
+        names, flag = ["candidates", "ranking", "suppression"], "evaluator"
+        if _on_sequences(wildcards):
+            names, flag = ["selection", "events"], "density"
+        kept = " ".join(flags(self._config["proposals"][name]) for name in names)
+        return f"--{flag} {self.scorer(wildcards)} {kept}"
+
+    def listed(self, wildcards: Any) -> str:
+        """Return the list for a reader: distinct events, where a model has them."""
+        name = "events" if _on_sequences(wildcards) else "proposals"
+        return f"results/proposals/{wildcards.model}/{name}.json"
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
@@ -80,3 +102,7 @@ class OutcomesPlan:
         suppression = dict(self._config["proposals"]["suppression"])
         del suppression["keep"]
         return f"{chosen} {flags(suppression)}"
+
+
+def _on_sequences(wildcards: Any) -> bool:
+    return split_seed(wildcards.model)[0] in ON_SEQUENCES

@@ -8,16 +8,25 @@ from actionspan.dataset.matching import IndexSettings
 from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.features.settings import EncoderSettings, ExternalSettings, RescaleSettings
+from actionspan.features.settings import (
+    EncoderSettings,
+    ExternalSettings,
+    RescaleSettings,
+    SequenceSettings,
+)
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
     CandidateSettings,
     ClassifierSettings,
+    DensitySettings,
     DetectionSettings,
     EvaluatorSettings,
+    EventSettings,
+    LatticeSettings,
     RankingSettings,
+    SelectionSettings,
     SuppressionSettings,
 )
 from actionspan.recognition.clip_settings import ClipSettings
@@ -67,6 +76,7 @@ SECTIONS: Mapping[str, Section] = {
         "for source external: files people already have, one per video",
     ),
     "features.rescale": Section((RescaleSettings,)),
+    "features.sequences": Section((SequenceSettings,), "what the model span learns from"),
     "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
     "temporal.training": Section((TemporalSettings,)),
@@ -77,6 +87,9 @@ SECTIONS: Mapping[str, Section] = {
     "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
     "proposals.classifier": Section((ClassifierSettings,), "the labels of proposals"),
     "proposals.detections": Section((DetectionSettings,)),
+    "proposals.density": Section((LatticeSettings, DensitySettings), "model span"),
+    "proposals.selection": Section((SelectionSettings,), "model span"),
+    "proposals.events": Section((EventSettings,), "the reader's list (model span)"),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),

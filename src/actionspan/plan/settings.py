@@ -8,7 +8,7 @@ from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.settings import Checked, option
-from actionspan.temporal.settings import ModelName
+from actionspan.temporal.settings import MODELS, ON_SEQUENCES, ModelName
 
 SEVERAL = tuple(name for name in ON_CPUS if name != "none")
 
@@ -132,7 +132,11 @@ class EvaluationKnobs(Checked):
 class ScalingKnobs(Checked):
     """Which runs are timed."""
 
-    model: ModelName = option("mtn", "network that is trained")
+    model: ModelName = option(
+        "mtn",
+        "network that is trained",
+        choices=tuple(name for name in MODELS if name not in ON_SEQUENCES),
+    )
     exchanges: tuple[ExchangeName, ...] = option(
         ("ring", "ps"), "exchanges to compare, as in temporal.exchange", choices=SEVERAL, fewest=1
     )

@@ -3,18 +3,39 @@
 import argparse
 from pathlib import Path
 
-from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
-from actionspan.settings import add_settings, from_arguments
+from actionspan.proposals.settings import (
+    CandidateSettings,
+    EventSettings,
+    RankingSettings,
+    SelectionSettings,
+    SuppressionSettings,
+)
+from actionspan.settings import Checked, add_settings, from_arguments
+
+SECTIONS: dict[str, type[Checked]] = {
+    "candidates": CandidateSettings,
+    "ranking": RankingSettings,
+    "suppression": SuppressionSettings,
+    "selection": SelectionSettings,
+    "events": EventSettings,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument("--features", type=Path, required=True, help="features.h5")
+    parser.add_argument(
+        "--features", type=Path, required=True, help="what the network learned from"
+    )
     parser.add_argument("--temporal", type=Path, required=True, help="the network's model.pt")
-    parser.add_argument("--evaluator", type=Path, required=True, help="pem.pt")
+    scorer = parser.add_mutually_exclusive_group(required=True)
+    scorer.add_argument("--evaluator", type=Path, help="pem.pt")
+    scorer.add_argument("--density", type=Path, help="density.pt (model span)")
     parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
+    parser.add_argument(
+        "--classifier-features", type=Path, help="features.h5 (default: those of the network)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="model.pt to write")
-    for settings in (CandidateSettings, RankingSettings, SuppressionSettings):
+    for settings in SECTIONS.values():
         add_settings(parser, settings)
 
 
@@ -25,10 +46,9 @@ def run(arguments: argparse.Namespace) -> None:
     write_bundle(
         arguments.features,
         arguments.temporal,
-        arguments.evaluator,
+        arguments.evaluator or arguments.density,
         arguments.out,
         classifier=arguments.classifier,
-        candidates=from_arguments(CandidateSettings, arguments),
-        ranking=from_arguments(RankingSettings, arguments),
-        suppression=from_arguments(SuppressionSettings, arguments),
+        classified=arguments.classifier_features,
+        **{name: from_arguments(kind, arguments) for name, kind in SECTIONS.items()},
     )

@@ -45,7 +45,7 @@ def distinct_events(
     no more than `overlap` of the shorter of both with any event before.
     """
     settings = settings or EventSettings()
-    looked_at = SelectionSettings(keep=_LOOKED_AT * settings.events)
+    looked_at = SelectionSettings(proposals=_LOOKED_AT * settings.events)
     chosen, gains = select(cells, density, looked_at, found)
     kept: list[int] = []
     for place, cell in enumerate(chosen):

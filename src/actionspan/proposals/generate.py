@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from actionspan.errors import InputError
 from actionspan.proposals.settings import RankingSettings, SuppressionSettings
 from actionspan.settings import add_settings, from_arguments
 
@@ -23,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Rank the candidates of all videos and write their proposals."""
     from actionspan.proposals.evaluator import load_evaluator
-    from actionspan.proposals.labeller import Labeller
-    from actionspan.proposals.labels import label_rows
+    from actionspan.proposals.labeller import optional_labeller
     from actionspan.proposals.ranking import rank_candidates
     from actionspan.proposals.store import open_candidates
     from actionspan.proposals.writing import Row, result_rows, write_proposals
@@ -34,22 +32,14 @@ def run(arguments: argparse.Namespace) -> None:
     ranking = from_arguments(RankingSettings, arguments)
     evaluator = load_evaluator(arguments.evaluator)
     table = open_candidates(arguments.candidates)
-    labeller = None
-    if arguments.classifier is not None:
-        if arguments.features is None:
-            raise InputError("--classifier needs --features features.h5")
-        labeller = Labeller(arguments.features, arguments.classifier)
+    labeller = optional_labeller(arguments.features, arguments.classifier)
 
     def rows(index: int) -> list[Row]:
         duration = float(table.duration_seconds[index])
         ranked = rank_candidates(table.video(index), duration, evaluator, settings, ranking)
         proposals = result_rows(*ranked)
-        if labeller is None:
-            return proposals
-        scores = labeller.scores(table.video_id[index], proposals)
-        return label_rows(proposals, labeller.labels, scores)
+        return labeller.label(table.video_id[index], proposals) if labeller else proposals
 
     videos = progress(range(len(table.video_id)), "proposals", len(table.video_id))
     results = ((table.video_id[index], rows(index)) for index in videos)
-    labelled = labeller is not None and bool(labeller.labels)
-    write_proposals(results, arguments.out_json, arguments.out_csv, labelled=labelled)
+    write_proposals(results, arguments.out_json, arguments.out_csv, labelled=labeller is not None)

@@ -6,6 +6,7 @@ from pathlib import Path
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
+from actionspan.proposals.labels import label_rows
 from actionspan.proposals.segment_classifier import load_classifier
 from actionspan.proposals.writing import Row
 
@@ -32,6 +33,10 @@ class Labeller:
         """The K classes."""
         return self._classifier.labels
 
+    def label(self, video_id: str, proposals: Sequence[Row]) -> list[Row]:
+        """Return a video's proposals with the best class of each; see `scores`."""
+        return label_rows(proposals, self.labels, self.scores(video_id, proposals))
+
     def scores(self, video_id: str, proposals: Sequence[Row]) -> Float64:
         """Return the scores (N, K) of the classes of a video's N proposals.
 
@@ -44,3 +49,17 @@ class Labeller:
         sequence = self._features.sequence(rows)
         duration = float(self._features.duration_seconds[rows.start])
         return self._classifier.scores(sequence, [row["segment"] for row in proposals], duration)
+
+
+def optional_labeller(features: Path | None, classifier: Path | None) -> Labeller | None:
+    """Return a labeller, or none without a classifier or classes.
+
+    Raises:
+        InputError: See `Labeller`; or the features are missing.
+    """
+    if classifier is None:
+        return None
+    if features is None:
+        raise InputError("--classifier needs --features features.h5")
+    labeller = Labeller(features, classifier)
+    return labeller if labeller.labels else None

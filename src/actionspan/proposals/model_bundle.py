@@ -1,5 +1,6 @@
 """A complete trained model in one file: settings, feature transform, networks, classifier."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +16,28 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
 from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.proposals.density_training import FORMAT as DENSITY
+from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,
     evaluator_from_state,
     evaluator_state,
     load_evaluator,
 )
+from actionspan.proposals.intensity import DensityModel, density_from_state, density_state
 from actionspan.proposals.segment_classifier import (
     SegmentClassifier,
     classifier_from_state,
     classifier_state,
     load_classifier,
 )
-from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
+from actionspan.proposals.settings import (
+    CandidateSettings,
+    EventSettings,
+    RankingSettings,
+    SelectionSettings,
+    SuppressionSettings,
+)
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
@@ -35,7 +45,18 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
 # Sections that older files lack, with what was done before there were any.
-_LATER: dict[str, Any] = {"ranking": {"boundary_power": 1.0}}
+_LATER: dict[str, Any] = {
+    "ranking": {"boundary_power": 1.0},
+    **{
+        name: dataclasses.asdict(kind())
+        for name, kind in {
+            "candidates": CandidateSettings,
+            "suppression": SuppressionSettings,
+            "selection": SelectionSettings,
+            "events": EventSettings,
+        }.items()
+    },
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +69,17 @@ class Bundle:
     candidates: CandidateSettings
     ranking: RankingSettings
     suppression: SuppressionSettings
+    selection: SelectionSettings
+    events: EventSettings
     transform: Transform
     temporal: TemporalNetwork
-    evaluator: ProposalEvaluator
+    evaluator: ProposalEvaluator | None
+    """None: a density scores the segments of a lattice."""
+    density: DensityModel | None
     classifier: SegmentClassifier | None
     """None: proposals get no labels."""
+    classified: Transform
+    """That of the features which the classifier sees."""
 
 
 _SECTIONS = {
@@ -65,17 +92,24 @@ _SECTIONS = {
 def write_bundle(
     features: Path,
     temporal: Path,
-    evaluator: Path,
+    scorer: Path,
     out: Path,
     *,
     classifier: Path | None = None,
+    classified: Path | None = None,
     **sections: Checked,
 ) -> None:
-    """Collect one trained model from features.h5, the network's model.pt and pem.pt of a run.
+    """Collect one trained model of a run.
 
-    features.h5 gives the transform and the settings of frames, flow and encoders; `sections` are
-    those of candidates, ranking and suppression. Without `classifier`, classifier.pt, proposals
-    get no labels.
+    Args:
+        features: What the network learned from, features.h5 or sequences.h5; it gives the transform
+            and the settings of frames, flow and encoders.
+        temporal: The network's model.pt.
+        scorer: pem.pt or density.pt.
+        out: The file to write.
+        classifier: classifier.pt; without one, proposals get no labels.
+        classified: features.h5, which the classifier sees; None: `features`.
+        **sections: Settings of proposals.
 
     Raises:
         InputError: The features were made elsewhere, or a file cannot be read.
@@ -86,17 +120,21 @@ def write_bundle(
             f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
             "videos, so it has no bundle"
         )
-    arrays = read_transform(features).to_arrays()
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
         "settings": to_json(json.dumps(earlier), **sections),
-        "transform": {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()},
+        "transform": _tensors(features),
         "temporal": read_torch(temporal),
-        "evaluator": evaluator_state(load_evaluator(evaluator)),
     }
+    if read_torch(scorer).get("format") == DENSITY:
+        content["density"] = density_state(load_density(scorer))
+    else:
+        content["evaluator"] = evaluator_state(load_evaluator(scorer))
     if classifier is not None:
         content["classifier"] = classifier_state(load_classifier(classifier))
+        if classified not in (None, features):
+            content["classified"] = _tensors(classified)
     _settings(content, out)
     write_torch(out, content)
 
@@ -118,15 +156,26 @@ def load_bundle(path: Path) -> Bundle:
         raise InputError(
             f"{path}: not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
         )
-    arrays = {name: values.numpy() for name, values in content["transform"].items()}
-    state = content.get("classifier")
+    state, evaluator, density = (content.get(key) for key in ("classifier", "evaluator", "density"))
+    transform, classified = (
+        Transform.from_arrays({name: values.numpy() for name, values in tensors.items()})
+        for tensors in (content["transform"], content.get("classified", content["transform"]))
+    )
     return Bundle(
         **_settings(content, path),
-        transform=Transform.from_arrays(arrays),
+        transform=transform,
         temporal=load_model(content["temporal"]),
-        evaluator=evaluator_from_state(content["evaluator"]),
+        evaluator=None if evaluator is None else evaluator_from_state(evaluator),
+        density=None if density is None else density_from_state(density),
         classifier=None if state is None else classifier_from_state(state),
+        classified=classified,
     )
+
+
+def _tensors(features: Path) -> dict[str, torch.Tensor]:
+    """Return the transform of a file of features."""
+    arrays = read_transform(features).to_arrays()
+    return {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
 
 
 def _settings(content: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -13,6 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--density", type=Path, required=True, help="density.pt")
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet form to write")
     parser.add_argument("--out-csv", type=Path, help="table to write")
+    parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
+    parser.add_argument("--features", type=Path, help="features.h5, which the classifier sees")
     parser.add_argument("--out-events-json", type=Path, help="the reader's list, in the same form")
     parser.add_argument("--out-events-csv", type=Path, help="the reader's list as a table")
     add_settings(parser, SelectionSettings)
@@ -24,12 +26,14 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.files.storage import open_h5
     from actionspan.proposals.choosing import choose
     from actionspan.proposals.density_training import load_density
+    from actionspan.proposals.labeller import optional_labeller
     from actionspan.proposals.writing import result_rows, write_proposals
     from actionspan.running.progress import progress
     from actionspan.temporal.probabilities import read_probabilities
 
     selection = from_arguments(SelectionSettings, arguments)
-    events = from_arguments(EventSettings, arguments)
+    reading = from_arguments(EventSettings, arguments)
+    labeller = optional_labeller(arguments.features, arguments.classifier)
     model = load_density(arguments.density)
     proposals, shown = {}, {}
     with open_h5(arguments.probabilities) as file:
@@ -37,9 +41,14 @@ def run(arguments: argparse.Namespace) -> None:
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])
-            chosen = choose(values, duration, model, selection, events)
-            proposals[name] = result_rows(chosen.segments, chosen.scores)
-            shown[name] = result_rows(chosen.events, chosen.chances)
-    write_proposals(proposals.items(), arguments.out_json, arguments.out_csv)
+            chosen = choose(values, duration, model, selection, reading)
+            rows = result_rows(chosen.segments, chosen.scores)
+            events = result_rows(chosen.events, chosen.chances)
+            proposals[name] = labeller.label(name, rows) if labeller else rows
+            shown[name] = labeller.label(name, events) if labeller and events else events
+    labelled = labeller is not None
+    tables = [(proposals, arguments.out_json, arguments.out_csv)]
     if arguments.out_events_json is not None:
-        write_proposals(shown.items(), arguments.out_events_json, arguments.out_events_csv)
+        tables.append((shown, arguments.out_events_json, arguments.out_events_csv))
+    for results, json_path, csv_path in tables:
+        write_proposals(results.items(), json_path, csv_path, labelled=labelled)

@@ -72,7 +72,7 @@ def select(
     covered = np.zeros(len(likely), np.float32)
     chosen: list[int] = []
     gains: list[float] = []
-    while heap and len(chosen) < settings.keep:
+    while heap and len(chosen) < settings.proposals:
         negative, place, length = heapq.heappop(heap)
         if length < len(chosen):
             gain = float(np.maximum(reached[place] - covered, 0) @ expected)
@@ -92,5 +92,5 @@ def _tiou(cells: Float32) -> Float32:
     hull = np.maximum.outer(end, end)
     hull -= np.minimum.outer(start, start)
     np.maximum(shared, 0, out=shared)
-    shared /= hull
-    return shared
+    tiou: Float32 = shared / hull
+    return tiou

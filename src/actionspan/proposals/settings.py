@@ -126,7 +126,7 @@ class DensitySettings(Checked):
 class SelectionSettings(Checked):
     """How proposals are chosen by the recall that they are expected to add (model span)."""
 
-    keep: int = option(100, "proposals chosen of each video", least=1)
+    proposals: int = option(100, "proposals chosen of each video", least=1)
     counted: int = option(1500, "cells of highest density where instances are expected", least=1)
     considered: int = option(1000, "cells worth the most that proposals are chosen from", least=1)
 

@@ -26,8 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", help="model.pt or the folder that holds it; none: untrained motion grouping"
     )
-    results = "proposals.json, proposals.csv and each video's .vtt and .svg (default: proposals)"
+    results = (
+        "proposals and events (.json and .csv) and each video's .vtt and .svg (default: proposals)"
+    )
     parser.add_argument("--out", type=Path, default=Path("proposals"), help=f"folder for {results}")
+    parser.add_argument(
+        "--top",
+        type=int,
+        metavar="N",
+        help="at most N distinct events of each video in events.json, events.csv and its chapters",
+    )
     shown = "annotations in any form; the figures then show them"
     parser.add_argument("--annotations", type=Path, help=shown)
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
@@ -43,9 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.model is None:
         raise InputError(_NO_MODEL)
+    if arguments.top is not None:
+        at_least_one("--top", arguments.top)
     proposer = _proposer(arguments.model, arguments.threads)
     truth = dict(read_instances(arguments.annotations)) if arguments.annotations else {}
     results: dict[str, Sequence[Row]] = {}
+    events: dict[str, Sequence[Row]] = {}
     broken, labelled = 0, False
     for path in progress(arguments.videos, "proposing", len(arguments.videos)):
         try:
@@ -59,7 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         results[path.stem] = proposed.rows()
         labelled = bool(proposed.classes)
-        write_chapters(arguments.out / f"{path.stem}.vtt", results[path.stem], ChapterSettings())
+        listed = proposed.event_rows()[: arguments.top]
+        events[path.stem] = listed
+        chapters = (
+            ChapterSettings() if arguments.top is None else ChapterSettings(chapters=arguments.top)
+        )
+        write_chapters(arguments.out / f"{path.stem}.vtt", listed, chapters)
         draw_timeline(
             arguments.out / f"{path.stem}.svg",
             path.stem,
@@ -74,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"no proposals: not one of the {broken} videos could be read")
     tables = [arguments.out / f"proposals.{suffix}" for suffix in ("json", "csv")]
     write_proposals(results.items(), *tables, labelled=labelled)
+    shown = [arguments.out / f"events.{suffix}" for suffix in ("json", "csv")]
+    write_proposals(events.items(), *shown, labelled=labelled)
     print(f"{arguments.out}: proposals of {len(results)} videos, {broken} could not be read")
     return 1 if broken else 0
 

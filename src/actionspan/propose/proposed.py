@@ -6,6 +6,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from actionspan.proposals.labels import label_rows
+from actionspan.proposals.settings import ChapterSettings
+from actionspan.proposals.webvtt import choose_chapters
 from actionspan.proposals.writing import Row, result_rows
 
 
@@ -15,7 +17,8 @@ class Proposed:
 
     A model gives `probabilities`, (T, 3) start, actionness and end of T equal parts of the video;
     without a model there is `motion`, (T,), its magnitude. A model with a classifier gives the K
-    `classes`, and `class_scores` of each proposal.
+    `classes`, and `class_scores` of each proposal. The model span gives the distinct `events` for a
+    reader too, with the chance of each to be right at tIoU 0.5; other models have None.
     """
 
     duration_seconds: float
@@ -25,10 +28,21 @@ class Proposed:
     motion: NDArray[Any] | None = None
     classes: tuple[str, ...] = ()
     class_scores: NDArray[Any] | None = None  # (N, K); each row adds up to 1
+    events: NDArray[Any] | None = None  # (E, 2) in seconds, best first
+    chances: NDArray[Any] | None = None  # (E,) 0…1
+    event_classes: NDArray[Any] | None = None  # (E, K)
 
     def rows(self) -> list[Row]:
         """Return the proposals in ActivityNet result form, with labels where there are classes."""
-        rows = result_rows(self.segments, self.scores)
-        if self.class_scores is None:
-            return rows
-        return label_rows(rows, self.classes, self.class_scores)
+        return self._labelled(self.segments, self.scores, self.class_scores)
+
+    def event_rows(self) -> list[Row]:
+        """Return the events in the same form; without any, proposals that do not overlap."""
+        if self.events is None:
+            chosen = choose_chapters(self.rows(), ChapterSettings())
+            return [row for _, row in sorted(chosen, key=lambda ranked: ranked[0])]
+        return self._labelled(self.events, self.chances, self.event_classes)
+
+    def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:
+        rows = result_rows(segments, scores)
+        return rows if class_scores is None else label_rows(rows, self.classes, class_scores)

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from actionspan.arrays import Float32, Int64
+from actionspan.features.collect import MOTION
 from actionspan.features.extraction import TwoStream
-from actionspan.features.transform import transform_features
+from actionspan.features.transform import Transform, transform_features
 from actionspan.features.windows import cut_windows, merge_windows
+from actionspan.proposals.choosing import choose
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.ranking import propose_video
 from actionspan.propose.proposed import Proposed
@@ -40,19 +43,33 @@ class Proposer:
             planes = flow["flow"]
             raw = self._encode(frames["rgb"], planes, float(planes.attrs["bound"]))
             times = flow["time"][:]
+            motion = {key: flow[key][:] for key in MOTION if key in flow}
+
+        def windows_of(transform: Transform) -> tuple[Float32, Int64, int]:
+            features = transform_features(raw, times, duration, transform, motion)
+            starts = transform.starts(len(features))
+            return cut_windows(features, starts, transform.steps), starts, len(features)
+
         # features to boundary probabilities
-        features = transform_features(raw, times, duration, bundle.transform)
-        starts = bundle.transform.starts(len(features))
-        windows = cut_windows(features, starts, bundle.transform.steps)
-        probabilities = predict_windows(bundle.temporal, windows, starts, len(features))
+        probabilities = predict_windows(bundle.temporal, *windows_of(bundle.transform))
         # probabilities to ranked proposals
-        settings = (bundle.candidates, bundle.suppression, bundle.ranking)
-        segments, scores = propose_video(probabilities, duration, bundle.evaluator, *settings)
+        events = chances = None
+        if bundle.density is not None:
+            settings = (bundle.density, bundle.selection, bundle.events)
+            chosen = choose(probabilities, duration, *settings)
+            segments, scores = chosen.segments, chosen.scores
+            events, chances = chosen.events, chosen.chances
+        else:
+            assert bundle.evaluator is not None
+            kept = (bundle.candidates, bundle.suppression, bundle.ranking)
+            segments, scores = propose_video(probabilities, duration, bundle.evaluator, *kept)
         # and their classes
-        class_scores = None
+        class_scores = event_classes = None
         if bundle.classifier is not None:
-            sequence = merge_windows(windows, starts, len(features))
+            sequence = merge_windows(*windows_of(bundle.classified))
             class_scores = bundle.classifier.scores(sequence, segments, duration)
+            if events is not None:
+                event_classes = bundle.classifier.scores(sequence, events, duration)
         return Proposed(
             duration_seconds=duration,
             segments=segments,
@@ -60,6 +77,9 @@ class Proposer:
             probabilities=probabilities,
             classes=bundle.classifier.labels if bundle.classifier else (),
             class_scores=class_scores,
+            events=events,
+            chances=chances,
+            event_classes=event_classes,
         )
 
 

@@ -10,6 +10,8 @@ from actionspan.training.schedule import rate_after
 
 ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn", "span"]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
+ON_SEQUENCES: tuple[ModelName, ...] = ("span",)
+"""Models of sequences.h5, whose proposals are chosen by a density of instances."""
 
 
 @dataclass(frozen=True, kw_only=True)
