@@ -96,10 +96,10 @@ rule proposals_generate:
         csv="results/proposals/{model}/proposals.csv",
     log:
         "results/logs/proposals_generate/{model}.log",
-    wildcard_constraints:
-        model=seeded(EVALUATED_MODELS) + plan.folds.one,
     benchmark:
         "results/benchmarks/proposals_generate/{model}.tsv"
+    wildcard_constraints:
+        model=seeded(EVALUATED_MODELS) + plan.folds.one,
     conda:
         "../../envs/environment.yaml"
     resources:
@@ -157,10 +157,10 @@ rule proposals_select:
         table="results/proposals/{model}/events.csv",
     log:
         "results/logs/proposals_select/{model}.log",
-    wildcard_constraints:
-        model=seeded(ON_SEQUENCES) + plan.folds.one,
     benchmark:
         "results/benchmarks/proposals_select/{model}.tsv"
+    wildcard_constraints:
+        model=seeded(ON_SEQUENCES) + plan.folds.one,
     conda:
         "../../envs/environment.yaml"
     resources:
