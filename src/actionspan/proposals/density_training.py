@@ -72,7 +72,7 @@ def train_density(
     """Train the density on the training videos' probabilities and write density.pt.
 
     Raises:
-        InputError: A file cannot be used, or there are too few training videos or instances.
+        InputError: A file cannot be used, or no training video has an instance.
     """
     videos, source = _read(probabilities, annotations, settings.members)
     with deterministic(threads=1):
@@ -108,11 +108,6 @@ def _read(probabilities: Path, annotations: Path, parts: int) -> tuple[list[Foot
             for index, name in enumerate(table.video_id)
             if table.subset[index] == "training" and name in truth
         ]
-        if len(chosen) < parts:
-            raise InputError(
-                f"{probabilities}: {len(chosen)} annotated training videos cannot be divided into "
-                f"{parts} parts; lower proposals.density.members or add videos"
-            )
         part_of = divide((table.video_id[index] for index in chosen), parts)
         videos = []
         for index in chosen:
@@ -210,8 +205,10 @@ def _draw(
 
 
 def _fit_member(cells: Cells, part: int, settings: DensitySettings) -> Intensity:
-    """Train a member on the cells that are not of a part."""
+    """Train a member on the cells that are not of a part; on all where that leaves nothing."""
     kept = np.flatnonzero(cells.part != part)
+    if not cells.instances[kept].any():
+        kept = np.arange(len(cells.part))
     torch.manual_seed(settings.seed * settings.members + part)
     member = Intensity(settings.hidden, settings.dropout)
     features = cells.features[kept]

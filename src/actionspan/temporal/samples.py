@@ -18,7 +18,7 @@ from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import Features, open_features
 from actionspan.features.windows import cut_windows
-from actionspan.temporal.labels import KINDS, boundary_labels
+from actionspan.temporal.labels import KINDS, boundary_labels, boundary_overlaps
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.targets import NO_PART, divide, video_targets
 
@@ -91,6 +91,14 @@ def _make_labels(
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length
         if columns > KINDS:
+            if not settings.smooth_labels:
+                full = boundary_overlaps(
+                    segments,
+                    duration,
+                    steps=length,
+                    rule=settings.labels,
+                    boundary_ratio=settings.boundary_ratio,
+                )
             full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
@@ -183,11 +191,6 @@ def read_samples(
         )
     # label them
     learned = {features.video_id[row] for row in training}
-    if parts > len(learned):
-        raise InputError(
-            f"{features_path}: {len(learned)} training videos cannot be divided into {parts} "
-            "parts; lower temporal.training.members or add videos"
-        )
     divided = divide(learned, parts) if parts else {}
     labels, used = _make_labels(annotations_path, annotations, features, settings, columns, divided)
     if not used[training].any():

@@ -91,7 +91,9 @@ class SpanNetwork(TemporalNetwork):
     def loss(
         self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
     ) -> BoundaryLoss:
-        """Return the mean over paths and members of their balanced cross entropies.
+        """Return the sum over paths and members of their losses, and the means of its parts.
+
+        It is a sum so that each is trained as it would be alone, its weight decay included.
 
         A member's is over the steps inside the videos that are not of its part; positives and
         negatives of the full batch weigh alike.
@@ -102,8 +104,8 @@ class SpanNetwork(TemporalNetwork):
         logits = self.logits(features)  # (P, M, S, T, 3)
         parts = []
         for kind in range(KINDS):
-            target = labels[..., kind] if soft else (labels[..., kind] > 0.5).float()  # (S, T)
-            positive = ((every[..., kind] > 0.5) * counted).sum(dim=(1, 2))
+            target = labels[..., kind]  # (S, T)
+            positive = (every[..., kind] * counted).sum(dim=(1, 2))
             ratio = (steps / positive.clamp(min=1)).clamp(*RATIO_RANGE)[:, None, None]
             entropy = -ratio / 2 * target * logsigmoid(logits[..., kind])
             entropy = entropy - ratio / 2 / (ratio - 1) * (1 - target) * logsigmoid(
@@ -111,7 +113,9 @@ class SpanNetwork(TemporalNetwork):
             )  # (P, M, S, T)
             parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
         start, action, end = parts
-        return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)
+        networks = len(logits) * self.members
+        total = networks * (ACTION_WEIGHT * action + start + end)
+        return BoundaryLoss(total, start, action, end)
 
     def _counted(self, labels: Tensor) -> Tensor:
         """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""

@@ -2,7 +2,7 @@
 
 | columns | what |
 |---|---|
-| 0, 1, 2 | labels of start, action and end: `temporal.labels` |
+| 0, 1, 2 | share of the step in a region of start, action and end: `temporal.labels` |
 | 3, 4 | steps from its middle back to the start and on to the end of its instance; 0 outside |
 | 5 | 1 inside the video, 0 where a window passes its end |
 | 6 | the part of the training videos that its video belongs to; `NO_PART` of other videos |
@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float32, Float64
 from actionspan.temporal.labels import KINDS
@@ -23,8 +24,9 @@ BEFORE, AFTER, INSIDE, PART = range(KINDS, COLUMNS)
 NO_PART = -1
 
 
-def video_targets(labels: Float32, segments: Float64, part: int) -> Float32:
+def video_targets(labels: ArrayLike, segments: Float64, part: int) -> Float32:
     """Return (T, 7) of a video's labels (T, 3) and its instances (K, 2) in steps."""
+    labels = np.asarray(labels)
     middles = np.arange(len(labels)) + 0.5
     targets = np.zeros((len(labels), COLUMNS), np.float32)
     targets[:, :KINDS] = labels
