@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.video import snippets as module
 from actionspan.video.clips import ClipWriter
-from actionspan.video.decode import Frame
+from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import write_frames
 from video.numbered import encode, numbered_picture, read_number
@@ -125,13 +124,13 @@ def test_a_change_of_size_within_a_video_is_evened_out(group):
 
 def test_snippets_are_the_same_and_the_video_is_decoded_once(tmp_path, monkeypatch):
     path = encode(tmp_path / "v.mp4", 100, rate=20)
-    read, passes = module.read_frames, []
+    passes = []
 
     def count(video):
         passes.append(video)
-        return read(video)
+        return read_frames(video)
 
-    monkeypatch.setattr(module, "read_frames", count)
+    monkeypatch.setattr("actionspan.video.snippets.read_frames", count)
     without = FrameSettings(snippet_frames=16, stack=2)
     with h5py.File(tmp_path / "out.h5", "w") as file:
         for name, settings in (("with", CLIPS), ("without", without)):

@@ -85,9 +85,8 @@ class ClipEncoder:
     def __call__(self, clips: Clips) -> Float32:
         """Encode a video, (T, features)."""
         vectors = self.vectors(clips.frames, clips.rows)
-        middle = (SAMPLES_A_VECTOR - 1) / 2
-        times = (np.arange(len(vectors)) * SAMPLES_A_VECTOR + middle) / clips.rate
-        return interpolate(vectors, times, clips.times)
+        middles = np.arange(len(vectors)) * SAMPLES_A_VECTOR + (SAMPLES_A_VECTOR - 1) / 2
+        return interpolate(vectors, np.asarray(middles / clips.rate, np.float64), clips.times)
 
     def _forward(self, frames: Snippets, rows: Int64) -> Float32:
         """Return the vectors of one window."""

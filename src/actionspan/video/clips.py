@@ -57,7 +57,8 @@ class ClipWriter:
             return
         assert self.previous is not None
         picture = self.previous.picture()
-        self.size = self.size or fitted_size(*picture.shape[:2], self.settings.clip_side)
+        height, width, _ = picture.shape
+        self.size = self.size or fitted_size(height, width, self.settings.clip_side)
         self.pictures.append(resized(picture, self.size))
         self.rows += [self.kept] * (end - self.samples)
         self.samples, self.kept = end, self.kept + 1
