@@ -46,9 +46,9 @@ def calls(monkeypatch):
     seen = []
     original = TwoStream.__call__
 
-    def count(self, rgb, flow, bound):
-        seen.append(rgb.shape[0])
-        return original(self, rgb, flow, bound)
+    def count(self, frames, flow):
+        seen.append(len(frames["rgb"]))
+        return original(self, frames, flow)
 
     monkeypatch.setattr(TwoStream, "__call__", count)
     return seen
@@ -114,10 +114,10 @@ def test_a_killed_job_goes_on_with_the_videos_it_lacks(
     out = tmp_path / "out.h5"
     original = TwoStream.__call__
 
-    def die(self, rgb, flow, bound):
-        if rgb.shape[0] == LENGTHS["b"]:
+    def die(self, frames, flow):
+        if len(frames["rgb"]) == LENGTHS["b"]:
             raise KeyboardInterrupt
-        return original(self, rgb, flow, bound)
+        return original(self, frames, flow)
 
     with monkeypatch.context() as patch:
         patch.setattr(TwoStream, "__call__", die)

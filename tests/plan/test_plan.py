@@ -26,6 +26,10 @@ from plan.conftest import Wildcards
         ({"temporal": {"parallel": {"stall_seconds": 0.0}}}, "stall_seconds"),
         ({"recognition": {"learners": 2, "exchange": "none"}}, "recognition: exchange none"),
         ({"recognition": {"store": {"height": 100}}}, "recognition.store: height"),
+        (
+            {"features": {"encoders": {"clip_encoder": "i3d", "clip_size": 224}}},
+            "features.encoders.clip_size: 224 is more than video.frames.clip_side, 128",
+        ),
         ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
     ],
 )
@@ -239,6 +243,22 @@ def test_timelines_are_spread_over_the_videos(planned):
 
 def test_chapters_are_left_to_be_named_where_nobody_browses(planned):
     assert planned({"demo": {"videos": 1001}}).outcomes.chapters == []
+
+
+def test_clips_are_kept_where_a_network_sees_them_and_their_knobs_count_only_there(planned):
+    other = {"video": {"frames": {"clip_rate": 10.0}}, "features": {"encoders": {"clip_size": 96}}}
+    off, changed = planned().features, planned(other).features
+    assert off.frames["clips"] is False
+    assert (off.frames, off.encoders) == (changed.frames, changed.encoders)
+    encoders = {"clip_encoder": "i3d", "clip_weights": "my_i3d.pt", "clip_size": 96}
+    on = planned(other | {"features": {"encoders": encoders}}).features
+    assert on.frames == planned().features.frames | {
+        "clips": True,
+        "clip_rate": 10.0,
+        "clip_side": 128,
+    }
+    assert on.encoders["clip_size"] == 96
+    assert on.weights == ["my_i3d.pt"]
 
 
 def test_frames_have_the_flows_that_trained_classifiers_see(planned):

@@ -19,6 +19,8 @@ from actionspan.demo.data_set import render_demo
 from actionspan.demo.names import demo_video_names
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
+from actionspan.networks.i3d import I3D
+from actionspan.plan.flags import flags as flag_line
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
 
@@ -54,13 +56,11 @@ class Trained:
 
 
 def flags(settings: dict) -> list[str]:
-    return [f"--{key.replace('_', '-')}={value}" for key, value in settings.items()]
+    return flag_line(settings).split()
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Trained:
+def train(folder: Path, frames: dict, encoders: dict) -> Trained:
     """Every stage of the workflow, called as its rules call them."""
-    folder = tmp_path_factory.mktemp("trained")
     render_demo(folder / "demo", DEMO, 1)
     videos = tuple(folder / "demo" / name for name in demo_video_names(DEMO.videos))
 
@@ -70,9 +70,9 @@ def trained(tmp_path_factory) -> Trained:
 
     stage("dataset probe --out @shard.txt --videos", *videos)
     stage("dataset index --shards @shard.txt --annotations @demo/annotations.json --out @dataset")
-    stage("video frames --shard @shard.txt --out @frames.h5", *flags(FRAMES))
+    stage("video frames --shard @shard.txt --out @frames.h5", *flags(frames))
     stage("video flow --frames @frames.h5 --out @flow.h5", *flags(FLOW))
-    stage("features extract --frames @frames.h5 --flow @flow.h5 --out @raw.h5", *flags(ENCODERS))
+    stage("features extract --frames @frames.h5 --flow @flow.h5 --out @raw.h5", *flags(encoders))
     known = "--annotations @dataset/annotations.json"
     stage(
         f"features rescale --shards @raw.h5 --videos @dataset/videos.tsv {known} "
@@ -105,6 +105,11 @@ def trained(tmp_path_factory) -> Trained:
     return Trained(folder, videos, folder / "demo" / "annotations.json")
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Trained:
+    return train(tmp_path_factory.mktemp("trained"), FRAMES, ENCODERS)
+
+
 def propose(out: Path, *words: object) -> int:
     return main(["propose", *map(str, words), "--out", str(out)])
 
@@ -120,6 +125,22 @@ def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
     assert len(expected) > 1
     assert results(tmp_path) == {path.stem: expected}
     assert "proposals of 1 videos, 0 could not be read" in capsys.readouterr().out
+
+
+def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
+    torch.manual_seed(0)
+    torch.save(I3D(classes=5).state_dict(), tmp_path / "i3d.pt")
+    clips = {"clip_rate": 12.5, "clip_side": 48}
+    encoder = {"clip_encoder": "i3d", "clip_weights": tmp_path / "i3d.pt", "clip_size": 32}
+    trained = train(tmp_path / "trained", FRAMES | clips | {"clips": True}, ENCODERS | encoder)
+    path = trained.videos[1]
+    assert propose(tmp_path / "out", path, "--model", trained.model) == 0
+    expected = trained.proposals()[path.stem]
+    assert len(expected) > 1
+    assert results(tmp_path / "out") == {path.stem: expected}
+    bundle = load_bundle(trained.model)
+    assert bundle.frames.clips
+    assert list(bundle.transform.streams) == ["rgb", "flow", "clip"]
 
 
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
@@ -347,3 +368,21 @@ def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_pat
     ]
     assert results(tmp_path / "out") == {path.stem: expected}
     assert "label" not in (tmp_path / "out/proposals.csv").read_text()
+
+
+def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path):
+    content = torch.load(trained.model / "model.pt", weights_only=True)
+    settings = json.loads(content["settings"])
+    settings["encoders"]["window"] = 16  # a setting that is gone
+    for section in ("frames", "encoders"):
+        kept = {key: v for key, v in settings[section].items() if not key.startswith("clip")}
+        assert kept != settings[section]
+        settings[section] = kept
+    content["settings"] = json.dumps(settings)
+    torch.save(content, tmp_path / "old.pt")
+    bundle = load_bundle(tmp_path / "old.pt")
+    assert not bundle.frames.clips
+    assert bundle.encoders.clip_encoder == "none"
+    path = trained.videos[1]
+    assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
+    assert results(tmp_path / "out") == {path.stem: trained.proposals()[path.stem]}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.video.decode import Frame
+from actionspan.video.pictures import fitted_size
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import (
     cut_snippets,
-    fitted_size,
     frame_differences,
     frames_of_shard,
     snippets,

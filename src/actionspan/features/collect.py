@@ -21,7 +21,7 @@ from actionspan.features.windows import cut_windows
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 
-STREAMS = ("rgb", "flow", "external")
+STREAMS = ("rgb", "flow", "clip", "external")
 # Attributes of shards that features.h5 has too, and their values where a shard has none.
 ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
@@ -143,7 +143,7 @@ class _Shards:
 
     def _check(self, where: str, raw: _Raw) -> None:
         if not raw.streams:
-            raise InputError(f"{where}: no features (rgb, flow or external)")
+            raise InputError(f"{where}: no features (rgb and flow, or external)")
         widths = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
         if not self.widths:
             self.widths, self.motion = widths, sorted(raw.motion)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from actionspan.arrays import Float32, Int64
+from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
@@ -82,10 +82,6 @@ class Encoder:
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
     bit. `networks.inputs.Inputs` makes numbers of levels.
-
-    I3D sees, for each snippet, a clip of the centre frames of the `window` snippets around it: the
-    video stage keeps no other RGB frames. It was trained on clips of 64 frames at 25 frames per
-    second: 16 snippets of 4 frames (`snippet_frames`) span 64 frames too, but hold every fourth.
     """
 
     def __init__(
@@ -93,10 +89,9 @@ class Encoder:
     ) -> None:
         self.settings = settings
         self.device = device_of(settings)
-        self.is_flow, self.is_clip = channels != 3, encoder == "i3d"
+        self.is_flow = channels != 3
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        layout = torch.channels_last_3d if self.is_clip else torch.channels_last
-        self.network = network.to(self.device).to(memory_format=layout)  # type: ignore[call-overload]
+        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
 
     @torch.inference_mode()
@@ -105,17 +100,8 @@ class Encoder:
         return np.concatenate([self._forward(batch) for batch in self._batches(snippets)])
 
     def _batches(self, snippets: Snippets) -> Iterator[Tensor]:
-        """Yield uint8 batches, (B, size, size, C), or (B, window, size, size, 3) for clips."""
+        """Yield uint8 batches, (B, size, size, C)."""
         size, crop, count = self.settings.input_size, self.settings.crop, snippets.shape[0]
-        if self.is_clip:
-            frames = np.concatenate(
-                [frames_to_batch(snippets[row : row + 1], size, crop) for row in range(count)]
-            )
-            step = max(1, self.settings.batch_size // 8)  # a clip weighs as much as many images
-            rows = clip_rows(count, self.settings.window)
-            for start in range(0, count, step):
-                yield torch.from_numpy(frames[rows[start : start + step]])
-            return
         convert = planes_to_batch if self.is_flow else frames_to_batch
         for start in range(0, count, self.settings.batch_size):
             chosen = snippets[start : start + self.settings.batch_size]
@@ -128,15 +114,6 @@ class Encoder:
         with torch.autocast(self.device.type, dtype=dtype, enabled=half):
             vectors: Tensor = self.network(images)
         return np.asarray(vectors.float().cpu().numpy(), np.float32)
-
-
-def clip_rows(count: int, window: int) -> Int64:
-    """Return (T, window) row numbers: the snippets around each of T snippets, the ends repeated.
-
-    The snippet itself is at window // 2.
-    """
-    around = np.arange(count)[:, None] + np.arange(window) - window // 2
-    return np.asarray(np.clip(around, 0, count - 1))
 
 
 def device_of(settings: EncoderSettings) -> torch.device:

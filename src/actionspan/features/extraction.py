@@ -1,4 +1,4 @@
-"""Feature shards: each video of a shard through both encoders, resumable by video."""
+"""Feature shards: each video of a shard through its encoders, resumable by video."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,8 @@ import numpy as np
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder, Snippets
+from actionspan.features.clips import ClipEncoder, read_clips
+from actionspan.features.encoders import Encoder
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
 from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.settings import EncoderSettings
@@ -21,7 +22,7 @@ COPIED = ("time", "frame_difference", "flow_magnitude")
 
 
 class TwoStream:
-    """Both encoders, loaded once and called for each video."""
+    """Both encoders and that of clips, if there is one, loaded once and called for each video."""
 
     def __init__(self, settings: EncoderSettings, flow_channels: int) -> None:
         self.settings = settings
@@ -30,30 +31,38 @@ class TwoStream:
         if settings.flow_encoder != "flow_histogram":
             weights = flow_weights(settings)
             self.flow = Encoder(settings.flow_encoder, weights, settings, flow_channels)
+        self.clip = ClipEncoder(settings) if settings.clip_encoder != "none" else None
 
     @property
     def features(self) -> dict[str, int]:
         """The length of each stream's vectors."""
         network = self.flow.features if self.flow else 0
         histogram = HISTOGRAM_FEATURES if self._uses_histogram else 0
-        return {"rgb": self.rgb.features, "flow": network + histogram}
+        lengths = {"rgb": self.rgb.features, "flow": network + histogram}
+        return lengths | ({"clip": self.clip.features} if self.clip else {})
 
     @property
     def _uses_histogram(self) -> bool:
         return self.flow is None or self.settings.flow_histogram
 
-    def __call__(self, rgb: Snippets, flow: Snippets, bound: float) -> dict[str, Float32]:
-        """Encode a video as `rgb` and `flow`, each (T, features).
+    def __call__(self, frames: h5py.Group, flow: h5py.Group) -> dict[str, Float32]:
+        """Encode a video as `rgb`, `flow` and, if there is its encoder, `clip`: (T, features) each.
 
         Args:
-            rgb: (T, H, W, 3) uint8 centre frames of the snippets.
-            flow: (T, 2L, h, w) uint8 flow planes.
-            bound: Pixels of motion at level 255.
+            frames: The video's group of `video frames`.
+            flow: Its group of `video flow`.
+
+        Raises:
+            InputError: The frames of clips are needed and were not kept.
         """
-        parts = [self.flow(flow)] if self.flow else []
+        planes = flow["flow"]
+        bound = float(planes.attrs["bound"])  # pixels of motion at level 255
+        parts = [self.flow(planes)] if self.flow else []
         if self._uses_histogram:
-            parts.append(np.stack([flow_histogram(flow[t], bound) for t in range(flow.shape[0])]))
-        return {"rgb": self.rgb(rgb), "flow": np.concatenate(parts, axis=1)}
+            rows = [flow_histogram(planes[t], bound) for t in range(planes.shape[0])]
+            parts.append(np.stack(rows))
+        streams = {"rgb": self.rgb(frames["rgb"]), "flow": np.concatenate(parts, axis=1)}
+        return streams | ({"clip": self.clip(read_clips(frames))} if self.clip else {})
 
 
 def flow_weights(settings: EncoderSettings) -> Path | None:
@@ -82,6 +91,7 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             settings,
             describe(settings.rgb_encoder, settings.rgb_weights),
             describe(settings.flow_encoder, flow_weights(settings)),
+            describe(settings.clip_encoder, settings.clip_weights),
             str(frame_file.attrs["digest"]),
             str(flow_file.attrs["digest"]),
         )
@@ -92,9 +102,7 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
             encode = TwoStream(settings, flow_file[names[0]]["flow"].shape[1])
 
         def work(name: str, group: h5py.Group) -> None:
-            rgb, planes = frame_file[name]["rgb"], flow_file[name]["flow"]
-            streams = encode(rgb, planes, float(planes.attrs["bound"]))
-            for stream, vectors in streams.items():
+            for stream, vectors in encode(frame_file[name], flow_file[name]).items():
                 if not np.isfinite(vectors).all():
                     raise InputError(f"{stream}: a feature is not finite; use precision float32")
                 group[stream] = vectors

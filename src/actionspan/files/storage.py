@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from actionspan import __version__
 from actionspan.errors import InputError
@@ -89,6 +91,17 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
         raise InputError(f"{path}: not a complete HDF5 file; delete it and run again") from None
     with file:
         yield file
+
+
+def append_rows(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
+    """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
+    row = block.shape[1:]
+    if name not in group:
+        chunks = (1 if row else 1024, *row)
+        group.create_dataset(name, (0, *row), block.dtype, maxshape=(None, *row), chunks=chunks)
+    dataset = group[name]
+    dataset.resize(len(dataset) + len(block), axis=0)
+    dataset[-len(block) :] = block
 
 
 def write_text(path: Path, text: str) -> None:

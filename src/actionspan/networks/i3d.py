@@ -58,7 +58,11 @@ class _Inception(nn.Module):
 
 
 class I3D(nn.Module):
-    """(B, 3, T, 224, 224) clips of T ≥ 9 frames in [−1, 1] to (B, classes) scores."""
+    """(B, 3, T, 224, 224) clips in [−1, 1] to class scores of every 8 frames.
+
+    It was trained with 64 frames of 25 a second, and the mean of a clip's scores over time. Other
+    sizes of pictures do too, as it takes the mean over space.
+    """
 
     features = 1024
 
@@ -73,7 +77,7 @@ class I3D(nn.Module):
         self.logits: nn.Module = nn.Linear(self.features, classes)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Return the class scores before softmax, averaged over time, (B, classes)."""
+        """Return the class scores before softmax, (B, T / 8, classes), T / 8 rounded up."""
         x = _max_pool(self.conv_1a(clips), (1, 3, 3), (1, 2, 2))  # (B, 64, T / 2, 56, 56)
         x = self.conv_2c(self.conv_2b(x))  # (B, 192, T / 2, 56, 56)
         x = _max_pool(x, (1, 3, 3), (1, 2, 2))  # (B, 192, T / 2, 28, 28)
@@ -83,9 +87,7 @@ class I3D(nn.Module):
             elif name == "Mixed_5b":
                 x = _max_pool(x, (2, 2, 2), (2, 2, 2))  # (B, 832, T / 8, 7, 7)
             x = module(x)
-        x = functional.avg_pool3d(x, (2, 7, 7), 1)  # (B, 1024, T / 8 − 1, 1, 1)
-        # The classifier is linear, so the mean over time may come before it.
-        scores: Tensor = self.logits(x.mean(dim=(2, 3, 4)))
+        scores: Tensor = self.logits(x.mean(dim=(3, 4)).transpose(1, 2))
         return scores
 
 

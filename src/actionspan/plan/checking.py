@@ -69,6 +69,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
             processes(config[stage]["exchange"], config[stage][key])
         except ValueError as error:
             raise InputError(f"{name}: {stage}: {error}") from None
+    _check_clips(config, name)
     _check_start(config["recognition"], name)
     own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
     if config["evaluation"]["folds"] > 1 and own_segments:
@@ -87,7 +88,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
 def trains_classifiers(config: Mapping[str, Any]) -> bool:
     """Return whether features are the scores of classifiers that the workflow trains itself."""
     encoders = config["features"]["encoders"]
-    given = encoders["rgb_weights"] or encoders["flow_weights"] or encoders["rgb_encoder"] == "i3d"
+    given = encoders["rgb_weights"] or encoders["flow_weights"]
     return config["features"]["source"] == "scores" and not given
 
 
@@ -101,6 +102,16 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
         encoders["input_size"] = training["input_size"]
     return encoders
+
+
+def _check_clips(config: Mapping[str, Any], name: str) -> None:
+    """Check that the frames of clips are kept as large as their network wants them."""
+    encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
+    if encoders["clip_encoder"] != "none" and encoders["clip_size"] > side:
+        raise InputError(
+            f"{name}: features.encoders.clip_size: {encoders['clip_size']} is more than "
+            f"video.frames.clip_side, {side}: the frames would be enlarged; raise clip_side"
+        )
 
 
 def _check_start(recognition: Mapping[str, Any], name: str) -> None:

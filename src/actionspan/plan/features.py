@@ -13,7 +13,8 @@ class FeaturesPlan:
     Attributes:
         external: Whether people bring the features.
         external_files: Their files, so that a changed file re-runs what depends on it.
-        frames: The settings of frames; classifiers see L flows at once, as they were trained.
+        frames: The settings of frames; classifiers see L flows at once, as they were trained, and
+            the frames of clips are kept if there is a network that sees them.
         encoders: The settings of the encoders.
         weights: The checkpoints of the encoders.
         flow_weights: The checkpoint that computes the flow, if there is one.
@@ -32,7 +33,16 @@ class FeaturesPlan:
         if trains_classifiers(config):
             self.frames["stack"] = config["recognition"]["store"]["stack"]
         self.encoders = encoders_of(config)
-        self.weights = weights_files(self.encoders["rgb_weights"], self.encoders["flow_weights"])
+        clips = self.encoders["clip_encoder"] != "none"
+        if not clips:  # their knobs then re-run nothing
+            self.frames, self.encoders = (
+                {key: value for key, value in knobs.items() if not key.startswith("clip_")}
+                for knobs in (self.frames, self.encoders)
+            )
+        self.frames["clips"] = clips
+        self.weights = weights_files(
+            *(self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
+        )
         self.flow_weights = weights_files(video["flow"]["weights"])
 
 

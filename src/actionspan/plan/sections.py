@@ -35,7 +35,9 @@ from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 
-_SOURCE = knobs_of(EncoderSettings)[0]
+# one key for all sources: features.source, which the rules pass on as --source; and frames of clips
+# are kept where features.encoders.clip_encoder sees them
+_ELSEWHERE = ((EncoderSettings, "source"), (FrameSettings, "clips"))
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,12 @@ class Section:
     @property
     def knobs(self) -> list[Knob]:
         """Its keys: the fields of its settings."""
-        knobs = [knob for settings in self.settings for knob in knobs_of(settings)]
-        # one key for all sources: features.source, which the rules pass on as --source
-        return [knob for knob in knobs if knob is not _SOURCE]
+        return [
+            knob
+            for settings in self.settings
+            for knob in knobs_of(settings)
+            if (settings, knob.name) not in _ELSEWHERE
+        ]
 
 
 SECTIONS: Mapping[str, Section] = {

@@ -40,8 +40,7 @@ class Proposer:
         bundle = self.bundle
         # pixels to the features of each snippet
         with video_snippets(Path(video), bundle.frames, bundle.flow) as (frames, flow, duration):
-            planes = flow["flow"]
-            raw = self._encode(frames["rgb"], planes, float(planes.attrs["bound"]))
+            raw = self._encode(frames, flow)
             times = flow["time"][:]
             motion = {key: flow[key][:] for key in MOTION if key in flow}
 

@@ -27,6 +27,16 @@ class FrameSettings(Checked):
         unit="pixels",
         least=32,
     )
+    clips: bool = option(False, "keep consecutive frames for a network of clips too")
+    clip_rate: float = option(
+        25.0,
+        "rate of these frames, whatever the video's; i3d was trained at 25",
+        unit="frames per second",
+        above=0,
+    )
+    clip_side: int = option(
+        128, "short side they are reduced to, smaller ones are kept", unit="pixels", least=32
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,16 @@ from typing import NamedTuple
 import cv2
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.files.storage import digest
+from actionspan.files.storage import append_rows, digest
 from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
+from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import Frame, read_frames
+from actionspan.video.pictures import fitted_size, resized
 from actionspan.video.settings import FrameSettings
 
 _BLOCK = 16  # snippets written at once: memory does not grow with the video
@@ -34,14 +35,6 @@ class Snippet(NamedTuple):
     rgb: UInt8  # (H, W, 3) the centre frame
     gray: UInt8  # (L + 1, H, W) consecutive frames around it
     seconds: float  # time stamp of the centre frame
-
-
-def fitted_size(height: int, width: int, short_side: int) -> tuple[int, int]:
-    """Return the height and width a frame is reduced to: never enlarged, its aspect kept, even."""
-    scale = short_side / min(height, width)
-    if scale >= 1:
-        return height, width
-    return 2 * max(1, round(height * scale / 2)), 2 * max(1, round(width * scale / 2))
 
 
 def snippets(path: Path, settings: FrameSettings) -> Iterator[Snippet]:
@@ -74,8 +67,7 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
         # Convert the frame.
         rgb, seconds = frame.picture(), frame.seconds
         size = size if index else fitted_size(*rgb.shape[:2], settings.short_side)
-        if rgb.shape[:2] != size:
-            rgb = cv2.resize(rgb, size[::-1], interpolation=cv2.INTER_AREA)
+        rgb = resized(rgb, size)
         gray[index] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
         # Yield the snippets it completes, and drop the frames no longer needed.
         if index == next_centre:
@@ -105,45 +97,39 @@ def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> No
     Args:
         video: The probed file.
         group: Gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
-            `frame_difference` (T,) 0 … 1.
+            `frame_difference` (T,) 0 … 1; with `clips` also what `ClipWriter` writes.
         settings: What is kept.
 
     Raises:
         InputError: The file is not a video, or its decoding breaks off.
     """
     count = 0
+    clips = ClipWriter(group, settings) if settings.clips else None
 
     def counted() -> Iterator[Frame]:
         nonlocal count
         for frame in read_frames(video.path):
             count += 1
+            if clips:
+                clips.add(frame)
             yield frame
 
     remaining = cut_snippets(counted(), settings)
     while block := list(islice(remaining, _BLOCK)):
-        _append(group, "rgb", np.stack([snippet.rgb for snippet in block]))
-        _append(group, "gray", np.stack([snippet.gray for snippet in block]))
-        _append(group, "time", np.array([snippet.seconds for snippet in block]))
+        append_rows(group, "rgb", np.stack([snippet.rgb for snippet in block]))
+        append_rows(group, "gray", np.stack([snippet.gray for snippet in block]))
+        append_rows(group, "time", np.array([snippet.seconds for snippet in block]))
         differences = [frame_differences(snippet.gray) for snippet in block]
-        _append(group, "frame_difference", np.array(differences, np.float32))
+        append_rows(group, "frame_difference", np.array(differences, np.float32))
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
+    if clips:
+        clips.close()
     group.attrs["fps"] = video.fps
     group.attrs["frame_count"] = count
     group.attrs["duration_seconds"] = video.duration_seconds
     group.attrs["snippet_frames"] = settings.snippet_frames
     group.attrs["sha256"] = video.sha256
-
-
-def _append(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
-    """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
-    row = block.shape[1:]
-    if name not in group:
-        chunks = (1 if row else 1024, *row)
-        group.create_dataset(name, (0, *row), block.dtype, maxshape=(None, *row), chunks=chunks)
-    dataset = group[name]
-    dataset.resize(len(dataset) + len(block), axis=0)
-    dataset[-len(block) :] = block
 
 
 def frames_of_shard(
