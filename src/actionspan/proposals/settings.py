@@ -106,7 +106,7 @@ class DensitySettings(Checked):
     """How the density of instances over the lattice is learned (model span)."""
 
     members: int = option(
-        3, "networks, each trained without one of so many parts of the videos", least=2
+        5, "networks, each trained without one of so many parts of the videos", least=2
     )
     training_cells: int = option(
         600,

@@ -98,7 +98,7 @@ def _make_labels(
                     steps=length,
                     rule=settings.labels,
                     boundary_ratio=settings.boundary_ratio,
-                )
+                ).astype(np.float32)
             full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)

@@ -33,7 +33,7 @@ class TemporalSettings(Checked):
         0.0, "probability that a hidden value is dropped in training", least=0, below=1
     )
     members: int = option(
-        3, "networks of span, each trained without one of so many parts of the videos", least=2
+        5, "networks of span, each trained without one of so many parts of the videos", least=2
     )
     feature_noise: float = option(
         1.0,

@@ -21,7 +21,7 @@ from actionspan.temporal.targets import COLUMNS, INSIDE, PART
 
 DILATIONS = (1, 2, 4)
 PATHS = 2
-_SHARE = 4  # a path of a member has a quarter of `hidden` maps
+_SHARE = 8  # a path of a member has an eighth of `hidden` maps
 
 
 @network("span", "members")
@@ -29,7 +29,7 @@ class SpanNetwork(TemporalNetwork):
     """Per path and member: Conv(W, 1, ReLU), three residual Conv(W, 3, ReLU), Conv(3, 1, sigmoid).
 
     The first of the C features of a step is 1 inside the video and 0 beyond its end (the column
-    `inside` of sequences.h5). W is a quarter of `hidden`; the convolutions are dilated by 1, 2, 4.
+    `inside` of sequences.h5). W is an eighth of `hidden`; the convolutions are dilated by 1, 2, 4.
     """
 
     columns = COLUMNS
