@@ -18,9 +18,10 @@ demo: $(VENV)/ready
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
-	@echo "Proposals:  results/proposals/mtn/proposals.csv (and .json, and chapters/ for any player)"
-	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/mtn/"
-	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/mtn"
+	@echo "Events:     results/proposals/span/events.csv (to read), chapters/ (for any player)"
+	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
+	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/span/"
+	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/span"
 	@echo "All files:  results/README.md says what is where"
 
 test: $(VENV)/ready

@@ -148,7 +148,7 @@ def load_bundle(path: Path) -> Bundle:
     if path.is_dir():
         if not (path / "model.pt").is_file():
             raise InputError(
-                f"{path}: no model.pt in this folder; a run makes results/proposals/mtn/model.pt"
+                f"{path}: no model.pt in this folder; a run makes results/proposals/span/model.pt"
             )
         path = path / "model.pt"
     content = read_torch(path)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from actionspan.propose.proposer import Proposer
 
 _NO_MODEL = (
-    "--model is needed: a trained model such as results/proposals/mtn (`make demo` makes one, and "
+    "--model is needed: a trained model such as results/proposals/span (`make demo` makes one, and "
     "docs/tutorial.md says how to train on your videos), or none for untrained motion grouping"
 )
 

@@ -21,7 +21,7 @@ class Proposer:
     On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit.
 
     Args:
-        model: `model.pt` or the folder that holds it, such as `results/proposals/mtn`.
+        model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
 
     Raises:
         InputError: There is no such file, or it is not a complete model.
@@ -83,5 +83,5 @@ class Proposer:
 
 
 def load_model(path: Path | str) -> Proposer:
-    """Return a trained model: `load_model("results/proposals/mtn").propose("holiday.mp4")`."""
+    """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`."""
     return Proposer(path)
