@@ -18,7 +18,9 @@ demo: $(VENV)/ready
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
-	@echo "Proposals:  results/proposals/mtn/proposals.csv (and .json, and chapters/ for any player)"
+	@sed '/^##/,$$d' results/evaluation/reader/mtn.md
+	@echo "Proposals:  results/proposals/mtn/proposals.csv (and .json)"
+	@echo "To read:    results/proposals/mtn/chapters/ for any player; the model span also writes events.csv"
 	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/mtn/"
 	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/mtn"
 	@echo "All files:  results/README.md says what is where"
