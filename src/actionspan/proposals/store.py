@@ -10,10 +10,11 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.proposals.bsp import FEATURES
-from actionspan.proposals.pgm import Candidates, count_candidates, video_candidates
+from actionspan.proposals.pgm import Candidates
+from actionspan.proposals.predicted import candidates_of, count_of
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.running.progress import progress
-from actionspan.temporal.probabilities import NAMES, read_probabilities
+from actionspan.temporal.probabilities import NAMES, SEGMENTS, read_probabilities
 
 _WIDTHS = {"segments": 2, "scores": 2, "features": FEATURES}
 
@@ -53,13 +54,14 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
         probabilities = read_probabilities(source, probabilities_path)
         video_ids = probabilities.video_id
         counts = np.zeros(len(video_ids), np.int64)
-        for index, values in enumerate(probabilities):
-            if not ((values >= 0) & (values <= 1)).all():  # NaN compares false
-                raise InputError(
-                    f"{probabilities_path}: {video_ids[index]}: probabilities are not all in "
-                    "0…1; make the file again"
-                )
-            counts[index] = count_candidates(values, settings)
+        for index, prediction in enumerate(probabilities.predictions()):
+            for values, what in zip(prediction, ("probabilities", *SEGMENTS), strict=False):
+                if values is not None and not ((values >= 0) & (values <= 1)).all():  # nor NaN
+                    raise InputError(
+                        f"{probabilities_path}: {video_ids[index]}: {what} are not all in "
+                        "0…1; make the file again"
+                    )
+            counts[index] = count_of(prediction, settings)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # write them into arrays of that size
         with create_h5(out, digest(settings, probabilities.digest)) as file:
@@ -68,8 +70,9 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
             file["offsets"] = offsets
             for name, width in _WIDTHS.items():
                 file.create_dataset(name, (int(offsets[-1]), width), np.float32)
-            for index, values in enumerate(progress(probabilities, "candidates", len(video_ids))):
-                candidates = video_candidates(values, settings)
+            predictions = progress(probabilities.predictions(), "candidates", len(video_ids))
+            for index, prediction in enumerate(predictions):
+                candidates = candidates_of(prediction, settings)
                 rows = slice(offsets[index], offsets[index + 1])
                 assert len(candidates.segments) == rows.stop - rows.start
                 for name in _WIDTHS:

@@ -9,7 +9,8 @@ from actionspan.features.transform import Transform, transform_features
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.choosing import choose
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.ranking import propose_video
+from actionspan.proposals.predicted import candidates_of
+from actionspan.proposals.ranking import rank_candidates
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.snippets import video_snippets
 from actionspan.temporal.prediction import predict_windows
@@ -49,19 +50,20 @@ class Proposer:
             starts = transform.starts(len(features))
             return cut_windows(features, starts, transform.steps), starts, len(features)
 
-        # features to boundary probabilities
-        probabilities = predict_windows(bundle.temporal, *windows_of(bundle.transform))
-        # probabilities to ranked proposals
+        # features to boundary probabilities, and the segments of a network that finds some
+        prediction = predict_windows(bundle.temporal, *windows_of(bundle.transform))
+        # these to ranked proposals
         events = chances = None
         if bundle.density is not None:
             settings = (bundle.density, bundle.selection, bundle.events)
-            chosen = choose(probabilities, duration, *settings)
+            chosen = choose(prediction.probabilities, duration, *settings)
             segments, scores = chosen.segments, chosen.scores
             events, chances = chosen.events, chosen.chances
         else:
             assert bundle.evaluator is not None
-            kept = (bundle.candidates, bundle.suppression, bundle.ranking)
-            segments, scores = propose_video(probabilities, duration, bundle.evaluator, *kept)
+            candidates = candidates_of(prediction, bundle.candidates)
+            kept = (bundle.suppression, bundle.ranking)
+            segments, scores = rank_candidates(candidates, duration, bundle.evaluator, *kept)
         # and their classes
         class_scores = event_classes = None
         if bundle.classifier is not None:
@@ -73,7 +75,7 @@ class Proposer:
             duration_seconds=duration,
             segments=segments,
             scores=scores,
-            probabilities=probabilities,
+            probabilities=prediction.probabilities,
             classes=bundle.classifier.labels if bundle.classifier else (),
             class_scores=class_scores,
             events=events,

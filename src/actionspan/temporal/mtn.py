@@ -3,7 +3,9 @@
 from torch import Tensor, nn
 
 import actionspan.temporal.attention
+import actionspan.temporal.bmn
 import actionspan.temporal.depth
+import actionspan.temporal.pyramid
 import actionspan.temporal.span
 import actionspan.temporal.tcn  # noqa: F401 - these modules register their networks
 from actionspan.temporal.labels import KINDS

@@ -1,7 +1,7 @@
 """The base class of temporal networks, and the register that finds a network by its name."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,13 @@ from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.settings import ModelName, TemporalSettings
 
 SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
+
+
+class Segments(NamedTuple):
+    """Segments (M, 2) in 0…1 of a row, start ≤ end, best first, and their scores (M,) in 0…1."""
+
+    segments: Tensor
+    scores: Tensor
 
 
 class TemporalNetwork(nn.Module):
@@ -31,6 +38,13 @@ class TemporalNetwork(nn.Module):
         it: the result is then their part of its loss. `soft` is that of `weighted_binary_loss`.
         """
         return boundary_loss(self(features), labels, whole, soft)
+
+    def segments(self, features: Tensor) -> list[Segments] | None:
+        """Return the segments that the network finds itself in each row of features (B, T, C).
+
+        None: it finds none, and candidates are made of its probabilities.
+        """
+        return None
 
     def without(self, features: Tensor, part: int) -> Tensor:
         """Return the probabilities (B, T, 3) by what was trained without a part of the videos."""

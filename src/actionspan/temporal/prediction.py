@@ -1,10 +1,11 @@
-"""Probabilities of start, action and end, one video at a time."""
+"""What a temporal network says of a video: probabilities of steps, and segments if it finds any."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
@@ -16,7 +17,7 @@ from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
-from actionspan.temporal.probabilities import write_probabilities
+from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 
 def predict_probabilities(
@@ -36,10 +37,36 @@ def predict_probabilities(
     if not np.isfinite(features).all():
         raise ValueError("features hold NaN or infinity")
     with deterministic(threads=1), torch.inference_mode():
-        batch = torch.from_numpy(np.array(features, dtype=np.float32))[None]  # (1, T, C)
+        batch = _one(features)
         found = model(batch) if part is None else model.without(batch, part)
         probabilities: Float32 = found[0].contiguous().numpy()  # (T, 3)
     return probabilities
+
+
+def _one(features: Float32) -> Tensor:
+    return torch.from_numpy(np.array(features, dtype=np.float32))[None]  # (1, T, C)
+
+
+def predict_segments(
+    model: TemporalNetwork, windows: Float32, starts: Int64, length: int
+) -> tuple[Float32, Float32] | None:
+    """Return the segments (M, 2), in 0…1 of a video of `length` steps, and the scores (M,).
+
+    They are those that the network finds in each of its windows, one window after another, cut to
+    the video; None if the network finds none itself. The arguments are those of `predict_windows`.
+    """
+    segments, scores = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)]
+    with deterministic(threads=1), torch.inference_mode():
+        for window, start in zip(windows, starts.tolist(), strict=True):
+            found = model.segments(_one(window))
+            if found is None:
+                return None
+            steps = found[0].segments.numpy().astype(np.float64) * len(window) + start
+            inside = np.minimum(steps / length, 1)
+            some = inside[:, 0] < inside[:, 1]
+            segments.append(inside[some].astype(np.float32))
+            scores.append(found[0].scores.numpy()[some])
+    return np.concatenate(segments), np.concatenate(scores)
 
 
 def predict_windows(
@@ -48,14 +75,16 @@ def predict_windows(
     starts: Int64,
     length: int,
     part: int | None = None,
-) -> Float32:
+) -> Prediction:
     """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
-    `windows` are (N, T, C), the first step of each in `starts` (N,); a single window may be the
-    full video. See `predict_probabilities`.
+    With them come the segments of a network that finds some. `windows` are (N, T, C), the first
+    step of each in `starts` (N,); a single window may be the full video. See
+    `predict_probabilities`.
     """
     found = np.stack([predict_probabilities(model, window, part) for window in windows])
-    return merge_windows(found, starts, length)
+    merged = merge_windows(found, starts, length)
+    return Prediction(merged, *(predict_segments(model, windows, starts, length) or ()))
 
 
 def predict(model_path: Path, features_path: Path, out: Path) -> None:
@@ -76,7 +105,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     videos = features.videos()
     first = [video.start for video in videos]
 
-    def values() -> Iterator[Float32]:
+    def values() -> Iterator[Prediction]:
         for video in progress(videos, "predicting probabilities", len(videos)):
             starts, length = features.first_step[video], int(features.length[video.start])
             name = features.video_id[video.start]

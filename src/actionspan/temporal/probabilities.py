@@ -2,12 +2,15 @@
 
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) says where each video's steps begin.
+
+Of a network that finds segments itself there are also `segments` (ΣM, 2) in 0…1 of each video,
+`segment_scores` (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -18,12 +21,28 @@ from actionspan.files.storage import create_h5, open_h5
 from actionspan.temporal.labels import KINDS
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
+SEGMENTS = ("segments", "segment_scores", "segment_offsets")
 _BLOCK = 64  # videos read at once
+_CHUNK = 1 << 13  # segments
+
+
+class Prediction(NamedTuple):
+    """Of one video: probabilities (T, 3), and the segments (M, 2) in 0…1 with scores (M,) in 0…1.
+
+    The segments are None where the network finds none itself.
+    """
+
+    probabilities: Float32
+    segments: Float32 | None = None
+    scores: Float32 | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
-    """An open file. `steps` (V,) is the length of each video."""
+    """An open file. `steps` (V,) is the length of each video.
+
+    `segments` has those datasets of `SEGMENTS`, and is None in a file without.
+    """
 
     digest: str
     video_id: list[str]
@@ -31,6 +50,7 @@ class Probabilities:
     subset: list[str]
     steps: Int64
     dataset: Any
+    segments: tuple[Any, Any, Int64] | None = None
 
     def video(self, index: int) -> Float32:
         """Return (T, 3) start, actionness and end of one video."""
@@ -40,6 +60,16 @@ class Probabilities:
         """Yield one video after another, reading many at once."""
         for first in range(0, len(self.video_id), _BLOCK):
             yield from self._read(first, min(first + _BLOCK, len(self.video_id)))
+
+    def predictions(self) -> Iterator[Prediction]:
+        """Yield what the file has of one video after another."""
+        for index, values in enumerate(self):
+            if self.segments is None:
+                yield Prediction(values)
+            else:
+                ends, scores, offsets = self.segments
+                rows = slice(*offsets[index : index + 2].tolist())
+                yield Prediction(values, ends[rows], scores[rows])
 
     def _read(self, first: int, after: int) -> Iterator[Float32]:
         if self.dataset.ndim == 3:
@@ -57,25 +87,43 @@ def write_probabilities(
     duration_seconds: Sequence[float],
     subset: Sequence[str],
     steps: Sequence[int],
-    values: Iterable[Float32],
+    values: Iterable[Prediction],
 ) -> None:
-    """Write probabilities.h5: V ids, durations, subsets and lengths, and (T, 3) of each video.
+    """Write probabilities.h5: V ids, durations, subsets and lengths, and what each video has.
 
-    `values` are taken one video at a time.
+    `values` are taken one video at a time. All of them have segments, or none has.
     """
     uniform = len(set(steps)) <= 1
     offsets = np.concatenate([[0], np.cumsum(np.asarray(steps, np.int64))])
     shape = (len(steps), *steps[:1]) if uniform else (int(offsets[-1]),)
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
+        segments = [0]  # where each video's begin
         for index, video in enumerate(values):
-            rows[index if uniform else slice(*offsets[index : index + 2])] = video
+            rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
+            if video.segments is not None:
+                segments.append(segments[-1] + len(video.segments))
+                for name, found in zip(SEGMENTS, video[1:], strict=False):
+                    _append(file, name, found, segments[-1])
+        if len(segments) > 1:
+            file["segment_offsets"] = np.array(segments, np.int64)
         if not uniform:
             file["offsets"] = offsets
         text = h5py.string_dtype("utf-8")
         file.create_dataset("video_id", data=list(video_id), dtype=text)
         file.create_dataset("duration_seconds", data=np.asarray(duration_seconds, float))
         file.create_dataset("subset", data=list(subset), dtype=text)
+
+
+def _append(file: h5py.File, name: str, values: Float32, after: int) -> None:
+    """Write values at the end of a dataset, which then has `after` rows."""
+    width = values.shape[1:]
+    if name not in file:
+        file.create_dataset(
+            name, (0, *width), np.float32, chunks=(_CHUNK, *width), maxshape=(None, *width)
+        )
+    file[name].resize(after, axis=0)
+    file[name][after - len(values) :] = values
 
 
 def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
@@ -101,6 +149,14 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         )
     if len(steps) != videos or steps.sum() * KINDS != dataset.size or (steps < 1).any():
         raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
+    segments = None
+    if "segments" in file:
+        ends, scores, starts = (file[name] for name in SEGMENTS)
+        segments = ends, scores, starts[:].astype(np.int64)
+        if len(starts) != videos + 1 or not starts[-1] == len(ends) == len(scores):
+            raise InputError(
+                f"{path}: segment_offsets do not fit {videos} videos; make the file again"
+            )
     return Probabilities(
         digest=str(file.attrs.get("digest", "")),
         video_id=list(file["video_id"].asstr()[:]),
@@ -108,6 +164,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         subset=list(file["subset"].asstr()[:]),
         steps=steps,
         dataset=dataset,
+        segments=segments,
     )
 
 

@@ -8,7 +8,19 @@ from actionspan.temporal.labels import LabelRule
 from actionspan.training.keep import Keep
 from actionspan.training.schedule import rate_after
 
-ModelName = Literal["origin", "se", "dense", "mtn", "cnn2", "cnn4", "attention", "tcn", "span"]
+ModelName = Literal[
+    "origin",
+    "se",
+    "dense",
+    "mtn",
+    "cnn2",
+    "cnn4",
+    "attention",
+    "tcn",
+    "span",
+    "bmn",
+    "pyramid",
+]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 ON_SEQUENCES: tuple[ModelName, ...] = ("span",)
 """Models of sequences.h5, whose proposals are chosen by a density of instances."""

@@ -1,0 +1,131 @@
+"""A boundary-matching network (Lin et al., "BMN", ICCV 2019), small enough for a CPU."""
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.temporal.instances import instances_of
+from actionspan.temporal.labels import KINDS
+from actionspan.temporal.loss import BoundaryLoss, boundary_loss, weighted_binary_loss
+from actionspan.temporal.matching import SAMPLES, cell_overlaps, cell_steps, match
+from actionspan.temporal.networks import Segments, TemporalNetwork, network
+from actionspan.temporal.targets import COLUMNS
+
+_SHARE, _CELL_SHARE = 4, 32  # of `hidden`: the maps of a step, and of a cell
+_HIGH, _LOW = 0.7, 0.3  # tIoU of the groups that weigh alike in the regression
+_CLASS = 0.9  # a cell is positive above this tIoU
+_REGRESSION = 5.0  # weight of the mean squared error (BMN: 10, of half of it)
+_MOST = 1000  # segments of a row
+
+
+@network("bmn")
+class BoundaryMatching(TemporalNetwork):
+    """Start, action and end of each step, and two confidences of each pair of start and end.
+
+    Base: twice Conv(W, 3, ReLU). Steps: Conv(W, 3, ReLU), Conv(3, 1, sigmoid). Pairs: Conv(W, 3,
+    ReLU), the matching layer with its convolution over samples to V maps, ReLU, twice
+    Conv2d(V, 3×3, ReLU), Conv2d(2, 1×1, sigmoid): whether the tIoU is above 0.9, and the tIoU.
+    W is a quarter of `hidden`, V an eighth of W (BMN: 256 and 128 maps on a map of 100 × 100).
+    """
+
+    columns = COLUMNS
+
+    def __init__(
+        self, channels: int, *, hidden: int = 512, output_scale: float = 1.0, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.channels, self.output_scale = channels, output_scale
+        width, cells = max(1, hidden // _SHARE), max(1, hidden // _CELL_SHARE)
+        self.base1 = nn.Conv1d(channels, width, kernel_size=3, padding=1)
+        self.base2 = nn.Conv1d(width, width, kernel_size=3, padding=1)
+        self.steps1 = nn.Conv1d(width, width, kernel_size=3, padding=1)
+        self.steps2 = nn.Conv1d(width, KINDS, kernel_size=1)
+        self.pairs = nn.Conv1d(width, width, kernel_size=3, padding=1)
+        self.samples = nn.Conv3d(width, cells, kernel_size=(SAMPLES, 1, 1))
+        self.map1 = nn.Conv2d(cells, cells, kernel_size=3, padding=1)
+        self.map2 = nn.Conv2d(cells, cells, kernel_size=3, padding=1)
+        self.map3 = nn.Conv2d(cells, 2, kernel_size=1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the probabilities (B, T, 3) of features (B, T, C)."""
+        return self._of_steps(self._base(features))
+
+    def confidences(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `forward` does, and the confidences (B, 2, T - 1, T) of pairs.
+
+        They are the probability of a tIoU above 0.9, and the tIoU itself.
+        """
+        maps = self._base(features)
+        return self._of_steps(maps), self._of_pairs(maps)
+
+    def _base(self, features: Tensor) -> Tensor:
+        maps: Tensor = features.transpose(1, 2)  # (B, C, T)
+        maps = self.dropout(self.base1(maps).relu())  # (B, W, T)
+        return self.dropout(self.base2(maps).relu())  # (B, W, T)
+
+    def _of_steps(self, maps: Tensor) -> Tensor:
+        scores: Tensor = self.output_scale * self.steps2(self.steps1(maps).relu())  # (B, 3, T)
+        return scores.sigmoid().transpose(1, 2)  # (B, T, 3)
+
+    def _of_pairs(self, maps: Tensor) -> Tensor:
+        kernel, bias = self.samples.weight.flatten(2), self.samples.bias
+        assert bias is not None
+        cells = match(self.pairs(maps).relu(), kernel)  # (B, V, T - 1, T)
+        cells = (cells + bias[:, None, None]).relu().contiguous()
+        cells = self.map2(self.map1(cells).relu()).relu()
+        scores: Tensor = self.map3(cells)  # (B, 2, T - 1, T)
+        return scores.sigmoid()
+
+    def loss(
+        self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
+    ) -> BoundaryLoss:
+        """Return the loss of steps plus those of pairs; cells that stand for nothing do not count.
+
+        The probability of a tIoU above 0.9 has a balanced cross entropy. The tIoU has a mean
+        squared error in which cells of high, middle and low tIoU weigh alike: BMN draws as many of
+        each at random, and here each has the expected weight of a draw.
+        """
+        probabilities, confidences = self.confidences(features)
+        of_steps = boundary_loss(
+            probabilities,
+            labels[..., :KINDS],
+            None if whole is None else whole[..., :KINDS],
+            soft,
+        )
+        starts, ends = cell_steps(features.shape[1])
+        real = ends < features.shape[1]
+        every = labels if whole is None else whole
+        truth, all_truth = (
+            cell_overlaps(instances_of(rows), features.shape[1])[:, real] for rows in (labels, every)
+        )  # (S, M), (B, M)
+        likely, expected = confidences[:, :, real].unbind(dim=1)  # (S, M) each
+        found = weighted_binary_loss(likely, (truth > _CLASS).float(), (all_truth > _CLASS).float())
+        weights = _balance(truth, all_truth)
+        error = (weights * (expected - truth).square()).sum() / _balance(all_truth, all_truth).sum()
+        return of_steps._replace(total=of_steps.total + found + _REGRESSION * error)
+
+    def segments(self, features: Tensor) -> list[Segments]:
+        """Return the best pairs of each row, by the root of p_start · p_end · both confidences."""
+        steps = features.shape[1]
+        probabilities, confidences = self.confidences(features)
+        starts, ends = cell_steps(steps)
+        real = ends < steps
+        start, end = starts[real], ends[real]  # (M,)
+        pairs = probabilities[:, start, 0] * probabilities[:, end, 2]  # (B, M)
+        scores = (pairs * confidences.prod(dim=1)[:, real]).sqrt()
+        segments = (torch.stack([start, end], dim=1) + 0.5) / steps  # (M, 2)
+        order = scores.argsort(dim=1, descending=True, stable=True)[:, :_MOST]
+        return [Segments(segments[best], row[best]) for best, row in zip(order, scores, strict=True)]
+
+
+def _balance(overlaps: Tensor, every: Tensor) -> Tensor:
+    """Return the weight of each cell by its tIoU: the high ones 1, other groups as much together.
+
+    No cell weighs more than 1. The sizes of the groups are those in `every`.
+    """
+    high, low = every > _HIGH, every < _LOW
+    counts = [group.sum().clamp(min=1) for group in (high, low, ~high & ~low)]
+    few, many, rest = counts
+    middle = (few / rest).clamp(max=1).expand(overlaps.shape)
+    weights = torch.where(overlaps < _LOW, (few / many).clamp(max=1), middle)
+    return torch.where(overlaps > _HIGH, torch.ones_like(weights), weights)
