@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.dataset.tables import Annotation
 from actionspan.evaluation.signals import actionness, frame_differences
-from actionspan.temporal.probabilities import write_probabilities
+from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 
 def video(name):
@@ -38,7 +38,8 @@ def test_frame_differences_of_windows_are_merged(windowed):
 def test_actionness_of_videos_of_any_length(tmp_path, capsys):
     path = tmp_path / "probabilities.h5"
     values = [np.full((2, 3), [0.1, 0.2, 0.3], np.float32), np.full((1, 3), 0.5, np.float32)]
-    write_probabilities(path, "x", ["a", "b"], [9.0, 9.0], ["validation"] * 2, [2, 1], values)
+    made = map(Prediction, values)
+    write_probabilities(path, "x", ["a", "b"], [9.0, 9.0], ["validation"] * 2, [2, 1], made)
     b, missing, a = actionness(path, [video("b"), video("c"), video("a")])
     np.testing.assert_allclose(a, [0.2, 0.2], rtol=1e-6)
     assert b.tolist() == [0.5]

@@ -143,6 +143,39 @@ def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
     assert list(bundle.transform.streams) == ["rgb", "flow", "clip"]
 
 
+@pytest.mark.parametrize("name", ["bmn", "pyramid"])
+def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, tmp_path, name):
+    made = trained.folder
+    known = ["--annotations", made / "dataset/annotations.json"]
+
+    def stage(words: str, *more: object) -> None:
+        named = [f"{tmp_path}/{word[1:]}" if word[0] == "@" else word for word in words.split()]
+        assert main([*named, *map(str, more)]) == 0
+
+    features = ["--features", made / "features.h5"]
+    stage(f"temporal train --out @ --model {name} --hidden 16 --epochs 2", *features, *known)
+    stage("temporal predict --model @model.pt --out @prob.h5", *features)
+    with h5py.File(tmp_path / "prob.h5") as file:
+        assert len(file["segment_offsets"]) == len(trained.videos) + 1
+        assert len(file["segments"]) == len(file["segment_scores"]) > 100
+    stage("proposals candidates --probabilities @prob.h5 --out @c.h5", *flags(CANDIDATES))
+    stage("proposals train --candidates @c.h5 --out @pem.pt --epochs 2 --hidden 16", *known)
+    stage(
+        "proposals generate --candidates @c.h5 --evaluator @pem.pt --out-json @proposals.json",
+        *flags(RANKING | SUPPRESSION),
+    )
+    stage(
+        "proposals bundle --temporal @model.pt --evaluator @pem.pt --out @bundle/model.pt",
+        *features,
+        *flags(CANDIDATES | RANKING | SUPPRESSION),
+    )
+    path = trained.videos[1]
+    assert propose(tmp_path / "out", path, "--model", tmp_path / "bundle") == 0
+    expected = results(tmp_path)[path.stem]
+    assert len(expected) == SUPPRESSION["keep"]
+    assert results(tmp_path / "out") == {path.stem: expected}
+
+
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
     assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
     for name in ("proposals.json", "proposals.csv"):

@@ -103,8 +103,8 @@ def test_what_is_no_model_is_one_line(tmp_path):
     write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
     with pytest.raises(InputError, match=r"other.pt: not a model of 'actionspan temporal train'"):
         load_model(tmp_path / "other.pt")
-    with pytest.raises(InputError, match=r"temporal model: model 'bmn': one of origin, se"):
-        load_model({**content_of("mtn"), "model": "bmn"})
+    with pytest.raises(InputError, match=r"temporal model: model 'dbg': one of origin, se"):
+        load_model({**content_of("mtn"), "model": "dbg"})
 
 
 def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():

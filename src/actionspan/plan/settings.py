@@ -90,7 +90,9 @@ class TemporalKnobs(Checked):
         ("origin", "se", "dense", "mtn", "span"),
         "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
         "cnn4: TEM with 2 and 4 convolutions in place of 3; attention: self-attention; tcn: "
-        "residual dilated convolutions; span: cross-fitted dilated convolutions over snippets",
+        "residual dilated convolutions; span: cross-fitted dilated convolutions over snippets; "
+        "bmn: boundary-matching network; pyramid: anchor-free pyramid (both find segments "
+        "themselves)",
         fewest=1,
     )
     exchange: ExchangeName = option(

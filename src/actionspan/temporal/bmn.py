@@ -11,6 +11,7 @@ from actionspan.temporal.networks import Segments, TemporalNetwork, network
 from actionspan.temporal.targets import COLUMNS
 
 _SHARE, _CELL_SHARE = 4, 32  # of `hidden`: the maps of a step, and of a cell
+_FEWEST = 8  # maps of a cell: with two or three, ReLUs soon let nothing through
 _HIGH, _LOW = 0.7, 0.3  # tIoU of the groups that weigh alike in the regression
 _CLASS = 0.9  # a cell is positive above this tIoU
 _REGRESSION = 5.0  # weight of the mean squared error (BMN: 10, of half of it)
@@ -24,7 +25,7 @@ class BoundaryMatching(TemporalNetwork):
     Base: twice Conv(W, 3, ReLU). Steps: Conv(W, 3, ReLU), Conv(3, 1, sigmoid). Pairs: Conv(W, 3,
     ReLU), the matching layer with its convolution over samples to V maps, ReLU, twice
     Conv2d(V, 3×3, ReLU), Conv2d(2, 1×1, sigmoid): whether the tIoU is above 0.9, and the tIoU.
-    W is a quarter of `hidden`, V an eighth of W (BMN: 256 and 128 maps on a map of 100 × 100).
+    W is a quarter of `hidden`, V an eighth of W, but at least 8 (BMN: 256 and 128 maps).
     """
 
     columns = COLUMNS
@@ -34,7 +35,7 @@ class BoundaryMatching(TemporalNetwork):
     ) -> None:
         super().__init__()
         self.channels, self.output_scale = channels, output_scale
-        width, cells = max(1, hidden // _SHARE), max(1, hidden // _CELL_SHARE)
+        width, cells = max(1, hidden // _SHARE), max(_FEWEST, hidden // _CELL_SHARE)
         self.base1 = nn.Conv1d(channels, width, kernel_size=3, padding=1)
         self.base2 = nn.Conv1d(width, width, kernel_size=3, padding=1)
         self.steps1 = nn.Conv1d(width, width, kernel_size=3, padding=1)
@@ -61,7 +62,8 @@ class BoundaryMatching(TemporalNetwork):
     def _base(self, features: Tensor) -> Tensor:
         maps: Tensor = features.transpose(1, 2)  # (B, C, T)
         maps = self.dropout(self.base1(maps).relu())  # (B, W, T)
-        return self.dropout(self.base2(maps).relu())  # (B, W, T)
+        maps = self.dropout(self.base2(maps).relu())  # (B, W, T)
+        return maps
 
     def _of_steps(self, maps: Tensor) -> Tensor:
         scores: Tensor = self.output_scale * self.steps2(self.steps1(maps).relu())  # (B, 3, T)
@@ -96,7 +98,8 @@ class BoundaryMatching(TemporalNetwork):
         real = ends < features.shape[1]
         every = labels if whole is None else whole
         truth, all_truth = (
-            cell_overlaps(instances_of(rows), features.shape[1])[:, real] for rows in (labels, every)
+            cell_overlaps(instances_of(rows), features.shape[1])[:, real]
+            for rows in (labels, every)
         )  # (S, M), (B, M)
         likely, expected = confidences[:, :, real].unbind(dim=1)  # (S, M) each
         found = weighted_binary_loss(likely, (truth > _CLASS).float(), (all_truth > _CLASS).float())
@@ -115,7 +118,9 @@ class BoundaryMatching(TemporalNetwork):
         scores = (pairs * confidences.prod(dim=1)[:, real]).sqrt()
         segments = (torch.stack([start, end], dim=1) + 0.5) / steps  # (M, 2)
         order = scores.argsort(dim=1, descending=True, stable=True)[:, :_MOST]
-        return [Segments(segments[best], row[best]) for best, row in zip(order, scores, strict=True)]
+        return [
+            Segments(segments[best], row[best]) for best, row in zip(order, scores, strict=True)
+        ]
 
 
 def _balance(overlaps: Tensor, every: Tensor) -> Tensor:

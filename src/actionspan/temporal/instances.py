@@ -1,4 +1,4 @@
-"""The instances of videos, found again in what is known of their steps, and how segments overlap."""
+"""The instances of videos, read back from what is known of their steps, and their overlaps."""
 
 import torch
 from torch import Tensor

@@ -74,5 +74,7 @@ def match(maps: Tensor, kernel: Tensor) -> Tensor:
     """
     batch, _, steps = maps.shape
     sequences = torch.einsum("owk,bwt->ktbo", kernel, maps).reshape(SAMPLES * steps, -1)
-    sampled = torch.sparse.mm(sampling_matrix(steps, maps.dtype), sequences)  # ((T - 1)·T, B·O)
+    sampled: Tensor = torch.sparse.mm(
+        sampling_matrix(steps, maps.dtype), sequences
+    )  # ((T - 1)·T, B·O)
     return sampled.view(-1, steps, batch, len(kernel)).permute(2, 3, 0, 1)

@@ -101,10 +101,10 @@ def write_probabilities(
         segments = [0]  # where each video's begin
         for index, video in enumerate(values):
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
-            if video.segments is not None:
+            if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
-                for name, found in zip(SEGMENTS, video[1:], strict=False):
-                    _append(file, name, found, segments[-1])
+                _append(file, "segments", video.segments, segments[-1])
+                _append(file, "segment_scores", video.scores, segments[-1])
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
         if not uniform:
