@@ -104,7 +104,9 @@ def _best_bar(chances: Float64, right: Float64, instances: int) -> float:
     order = np.argsort(-chances, kind="stable")
     shown = np.arange(1, len(order) + 1)
     scores = 2 * right[order].cumsum() / (shown + instances)
-    return float(chances[order][scores.argmax()])
+    falling = chances[order]
+    scores[:-1][falling[1:] == falling[:-1]] = -1  # equal chances are shown together
+    return float(falling[scores.argmax()])
 
 
 def shown_events(
