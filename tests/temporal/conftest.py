@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.windows import cut_windows, window_starts
 
 STEPS = 100
 
@@ -60,6 +61,47 @@ def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy
     write_features(folder / "features.h5", array, video_id, duration, subset)
     write_annotations(folder / "annotations.json", annotations)
     return Toy(folder / "features.h5", folder / "annotations.json", array, video_id)
+
+
+def write_toy_sequences(
+    folder: Path, training=8, validation=3, channels=6, seed=0, window=24, longest=24
+) -> Toy:
+    """Write sequences.h5, named features.h5, and annotations.json of videos of 12 steps and more.
+
+    Column 0 says what is inside, 1 is the action, the rest is noise; a step has half a second.
+    """
+    random = np.random.default_rng(seed)
+    video_id = [f"video_{row:03d}" for row in range(training + validation)]
+    lengths = random.integers(12, longest + 1, size=len(video_id))
+    rows, names, firsts, annotations = [], [], [], []
+    for place, (name, length) in enumerate(zip(video_id, lengths.tolist(), strict=True)):
+        sequence = random.normal(size=(length, channels)).astype(np.float32)
+        first, last = np.sort(random.choice(np.arange(2, length - 1), 2, replace=False)).tolist()
+        sequence[:, 0] = 1
+        sequence[first:last, 1] += 4
+        starts = window_starts(length, window, window // 2, rest=0)
+        rows += list(cut_windows(sequence, starts, window))
+        names += [name] * len(starts)
+        firsts += starts.tolist()
+        annotations.append(
+            Annotation(
+                video_id=name,
+                subset="training" if place < training else "validation",
+                duration_seconds=length / 2,
+                instances=(Instance(start=first / 2, end=last / 2, label="action"),),
+            )
+        )
+    subset = {one.video_id: one.subset for one in annotations}
+    length_of = dict(zip(video_id, lengths.tolist(), strict=True))
+    folder.mkdir(parents=True, exist_ok=True)
+    path, duration = folder / "features.h5", [length_of[name] / 2 for name in names]
+    write_features(path, np.stack(rows), names, duration, [subset[name] for name in names])
+    with h5py.File(path, "r+") as file:
+        file["first_step"] = np.array(firsts)
+        file["length"] = np.array([length_of[name] for name in names])
+        file["transform/cues"] = True
+    write_annotations(folder / "annotations.json", annotations)
+    return Toy(path, folder / "annotations.json", np.stack(rows), video_id)
 
 
 @pytest.fixture

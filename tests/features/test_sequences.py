@@ -1,0 +1,118 @@
+"""sequences.h5: windows of videos at every snippet, what is inside them, and cues of change."""
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.features.collect import collect
+from actionspan.features.settings import RescaleSettings, SequenceSettings
+from actionspan.features.store import open_features, read_transform
+from actionspan.features.transform import Transform, transform_features
+from actionspan.features.windows import cut_windows, window_starts
+
+SUBSETS = {"a": "validation", "b": "testing", "c": "training", "d": "training"}
+LENGTHS = {"a": 17, "b": 90, "c": 40, "d": 1}  # snippets
+WINDOW, STRIDE = 32, 16
+SETTINGS = SequenceSettings(window=WINDOW, window_stride=STRIDE, components=3)
+WIDTH = 1 + 3 + 3 + 2 * 4 + 2  # inside, both streams, their cues, motion
+
+
+@pytest.fixture
+def raw(rng):
+    return {
+        name: {
+            "rgb": rng.normal(5, 3, size=(rows, 6)).astype(np.float32),
+            "flow": rng.normal(-1, 2, size=(rows, 4)).astype(np.float32),
+        }
+        for name, rows in LENGTHS.items()
+    }
+
+
+@pytest.fixture
+def files(raw, write_shard, write_tables):
+    shards = [
+        write_shard("x", {name: raw[name] for name in "ca"}),
+        write_shard("y", {name: raw[name] for name in "bd"}),
+    ]
+    return (shards, *write_tables(SUBSETS))
+
+
+@pytest.fixture
+def path(files, tmp_path):
+    out = tmp_path / "sequences.h5"
+    collect(*files, out, SETTINGS.rescaling(), with_cues=True)
+    return out
+
+
+def test_rows_are_windows_of_the_videos_snippets(path):
+    features = open_features(path)
+    assert features.inside
+    assert features.array.shape == (1 + 5 + 2 + 1, WINDOW, WIDTH)
+    for rows, (name, length) in zip(features.videos(), LENGTHS.items(), strict=True):
+        starts = window_starts(length, WINDOW, STRIDE, rest=0)
+        assert set(features.video_id[rows]) == {name}
+        assert set(features.subset[rows]) == {SUBSETS[name]}
+        np.testing.assert_array_equal(features.first_step[rows], starts)
+        np.testing.assert_array_equal(features.length[rows], length)
+
+
+def test_the_first_column_says_what_is_inside_and_the_rest_is_0_beyond(path):
+    features = open_features(path)
+    for row, values in enumerate(features.array):
+        inside = min(WINDOW, features.length[row] - features.first_step[row])
+        np.testing.assert_array_equal(values[:, 0], np.arange(WINDOW) < inside)
+        np.testing.assert_array_equal(values[inside:], 0)
+        assert np.isfinite(values).all()
+
+
+def test_a_video_alone_has_the_same_bits(path, raw):
+    features, transform = open_features(path), read_transform(path)
+    assert transform.cues
+    assert Transform.from_arrays(transform.to_arrays()).cues
+    for rows, (name, length) in zip(features.videos(), LENGTHS.items(), strict=True):
+        motion = {
+            "frame_difference": np.linspace(0, 1, length, dtype=np.float32),
+            "flow_magnitude": np.linspace(2, 4, length, dtype=np.float32),
+        }
+        times = (np.arange(length) + 0.5) * 10.0 / length
+        alone = transform_features(raw[name], times, 10.0, transform, motion)
+        assert alone.shape == (length, WIDTH)
+        expected = cut_windows(alone, transform.starts(length), WINDOW)
+        np.testing.assert_array_equal(features.array[rows], expected)
+
+
+def test_features_h5_has_neither(files, tmp_path):
+    collect(*files, tmp_path / "features.h5", RescaleSettings(components=3))
+    assert not open_features(tmp_path / "features.h5").inside
+    assert not read_transform(tmp_path / "features.h5").cues
+    with h5py.File(tmp_path / "features.h5") as file:
+        assert file["features"].shape == (4, 100, 6)
+
+
+def test_shards_without_motion_have_the_cues_of_their_streams(
+    raw, write_shard, write_tables, tmp_path
+):
+    shard = write_shard("x", raw, motion=False)
+    out = tmp_path / "sequences.h5"
+    collect([shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True)
+    assert open_features(out).array.shape[2] == WIDTH - 2
+
+
+def test_the_command_writes_the_same_bytes(files, path, tmp_path):
+    shards, videos, annotations = files
+    words = ["features", "sequences", "--shards", *map(str, shards), "--videos", str(videos)]
+    words += ["--annotations", str(annotations), "--out", str(tmp_path / "by_command.h5")]
+    words += [f"--window={WINDOW}", f"--window-stride={STRIDE}", "--components=3"]
+    assert main(words) == 0
+    with h5py.File(path) as one, h5py.File(tmp_path / "by_command.h5") as two:
+        np.testing.assert_array_equal(one["features"], two["features"])
+        assert dict(one.attrs) == dict(two.attrs)
+
+
+def test_windows_must_meet(files, tmp_path, capsys):
+    with pytest.raises(ValueError, match="window_stride 33: at most window, 32"):
+        SequenceSettings(window=32, window_stride=33)
+    words = ["features", "sequences", "--shards", "x.h5", "--videos", "v", "--annotations", "a"]
+    assert main([*words, "--out", "o", "--window=8"]) == 2
+    assert "window_stride 256: at most window, 8" in capsys.readouterr().err

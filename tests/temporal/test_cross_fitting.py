@@ -1,0 +1,132 @@
+"""Training and prediction with members: what a member never saw, on toy sequences."""
+
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.dataset.tables import read_annotations, write_annotations
+from actionspan.errors import InputError
+from actionspan.temporal import load_model
+from actionspan.temporal.prediction import predict, predict_probabilities, predict_windows
+from actionspan.temporal.samples import read_samples
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.targets import COLUMNS, INSIDE, NO_PART, PART, divide
+from actionspan.temporal.training import train
+from actionspan.training.run import CHECKPOINT
+from temporal.conftest import write_toy_sequences
+from temporal.test_span import of_member
+from temporal.test_training import read_log, same_files, stop_in_epoch
+
+SMALL = TemporalSettings(hidden=16, epochs=4, batch_size=3, dropout=0.2, members=3)
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """Eight training videos, so three steps an epoch."""
+    return write_toy_sequences(tmp_path / "toy")
+
+
+def train_span(toy, out, settings=SMALL):
+    train(toy.features, toy.annotations, "span", settings, out)
+    return load_model(out / "model.pt")
+
+
+def test_samples_know_the_part_of_each_training_video(toy):
+    samples = read_samples(toy.features, toy.annotations, SMALL, columns=COLUMNS, parts=3)
+    assert samples.parts == divide(toy.video_id[:8], 3)
+    assert samples.labels.shape == (11, 24, COLUMNS)
+    for row, name in enumerate(toy.video_id):
+        inside = toy.array[row, :, 0] == 1
+        np.testing.assert_array_equal(samples.labels[row, :, INSIDE], inside)
+        part = samples.parts.get(name, NO_PART)
+        assert set(samples.labels[row, inside, PART]) == {part}
+
+
+def test_it_learns_a_toy_problem(toy, tmp_path):
+    settings = replace(SMALL, epochs=30, learning_rate=0.01, dropout=0.0, decay_epochs=(25,))
+    train_span(toy, tmp_path / "out", settings)
+    log = read_log(tmp_path / "out")
+    for part in ("training_action", "validation_action"):
+        assert float(log[-1][part]) < float(log[0][part]) / 2
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, epoch):
+    train_span(toy, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, epoch)
+        with pytest.raises(KeyboardInterrupt):
+            train_span(toy, tmp_path / "stopped")
+    assert (tmp_path / "stopped" / CHECKPOINT).exists() == (epoch > 1)
+    train_span(toy, tmp_path / "stopped")
+    assert same_files(tmp_path / "whole", tmp_path / "stopped")
+
+
+def test_a_trained_member_has_the_same_bits_whatever_the_videos_of_its_part_are(toy, tmp_path):
+    before = train_span(toy, tmp_path / "before")
+    parts = divide(toy.video_id[:8], 3)
+    held_out = [row for row, name in enumerate(toy.video_id) if parts.get(name) == 1]
+    with h5py.File(toy.features, "r+") as file:
+        for row in held_out:
+            inside = toy.array[row, :, :1]
+            noise = np.random.default_rng(row).normal(size=toy.array[row, :, 1:].shape)
+            file["features"][row, :, 1:] = 3 * noise * inside
+    known = read_annotations(toy.annotations)
+    moved = [
+        replace(one, instances=()) if row in held_out else one for row, one in enumerate(known)
+    ]
+    write_annotations(toy.annotations, moved)
+    after = train_span(toy, tmp_path / "after")
+    weights = [dict(model.named_parameters()) for model in (before, after)]
+    for name, mask in of_member(before, 1):
+        assert torch.equal(weights[0][name][mask], weights[1][name][mask]), name
+        assert not torch.equal(weights[0][name][~mask], weights[1][name][~mask]), name
+
+
+def test_a_training_video_is_seen_by_the_member_that_did_not_learn_it(tmp_path):
+    toy = write_toy_sequences(tmp_path / "toy", longest=60)
+    assert len(toy.array) > len(toy.video_id), "some videos must have windows"
+    model = train_span(toy, tmp_path)
+    predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+    parts = divide(toy.video_id[:8], 3)
+    assert torch.load(tmp_path / "model.pt", weights_only=True)["parts"] == parts
+    with h5py.File(toy.features) as source, h5py.File(tmp_path / "probabilities.h5") as file:
+        names, length = source["video_id"].asstr()[:], source["length"][:]
+        starts, offsets = source["first_step"][:], file["offsets"][:]
+        for place, name in enumerate(toy.video_id):
+            rows = np.flatnonzero(names == name)
+            windows = (toy.array[rows], starts[rows], int(length[rows[0]]))
+            found = file["probabilities"][offsets[place] : offsets[place + 1]]
+            by_all = predict_windows(model, *windows)
+            expected = predict_windows(model, *windows, parts[name]) if name in parts else by_all
+            np.testing.assert_array_equal(found, expected)
+            assert np.array_equal(found, by_all) == (name not in parts)
+
+
+def test_a_part_is_nothing_to_a_network_without_members(toy):
+    mtn = load_model_of("mtn")
+    with pytest.raises(NotImplementedError, match="not cross-fitted"):
+        predict_probabilities(mtn, toy.array[0], 1)
+
+
+def load_model_of(name):
+    from actionspan.temporal.mtn import build_model
+
+    return build_model(name, 6, SMALL).eval()
+
+
+def test_features_of_a_fixed_number_of_steps_are_refused(toy, tmp_path):
+    with h5py.File(toy.features, "r+") as file:
+        del file["transform"]
+    with pytest.raises(InputError, match=r"learns from sequences.h5, which `features sequences`"):
+        train_span(toy, tmp_path / "out")
+
+
+def test_fewer_videos_than_parts_are_refused(tmp_path):
+    toy = write_toy_sequences(tmp_path / "toy", training=2)
+    with pytest.raises(InputError, match=r"2 training videos cannot be divided into 3 parts"):
+        train_span(toy, tmp_path / "out")
+    train_span(toy, tmp_path / "out", replace(SMALL, members=2, epochs=1))

@@ -1,0 +1,67 @@
+"""What is known of each step, by hand; and parts of the training videos that anyone finds alike."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.temporal.targets import (
+    AFTER,
+    BEFORE,
+    COLUMNS,
+    INSIDE,
+    NO_PART,
+    PART,
+    divide,
+    video_targets,
+)
+
+
+def test_columns_of_a_video_by_hand():
+    labels = np.arange(24, dtype=np.float32).reshape(8, 3)
+    targets = video_targets(labels, np.array([[1.25, 4.0], [6.5, 7.75]]), 2)
+    assert targets.shape == (8, COLUMNS)
+    assert targets.dtype == np.float32
+    np.testing.assert_array_equal(targets[:, :3], labels)
+    np.testing.assert_array_equal(targets[:, BEFORE], [0, 0.25, 1.25, 2.25, 0, 0, 0, 1])
+    np.testing.assert_array_equal(targets[:, AFTER], [0, 2.5, 1.5, 0.5, 0, 0, 0, 0.25])
+    np.testing.assert_array_equal(targets[:, INSIDE], 1)
+    np.testing.assert_array_equal(targets[:, PART], 2)
+
+
+def test_a_step_belongs_to_the_shortest_instance_round_it():
+    labels = np.zeros((10, 3), np.float32)
+    nested = np.array([[4.0, 6.0], [0.0, 10.0], [3.0, 8.0]])
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        targets = video_targets(labels, nested[order], NO_PART)
+        starts = np.arange(10) + 0.5 - targets[:, BEFORE]
+        ends = np.arange(10) + 0.5 + targets[:, AFTER]
+        np.testing.assert_allclose(starts, [0, 0, 0, 3, 4, 4, 3, 3, 0, 0])
+        np.testing.assert_allclose(ends, [10, 10, 10, 8, 6, 6, 8, 8, 10, 10])
+
+
+def test_no_instance_is_no_place():
+    targets = video_targets(np.zeros((3, 3), np.float32), np.zeros((0, 2)), NO_PART)
+    np.testing.assert_array_equal(targets[:, [BEFORE, AFTER]], 0)
+    np.testing.assert_array_equal(targets[:, PART], -1)
+
+
+@given(st.sets(st.text(min_size=1), min_size=1, max_size=40), st.integers(2, 6), st.randoms())
+def test_parts_are_even_and_the_order_of_videos_is_nothing_to_them(names, parts, random):
+    shuffled = sorted(names)
+    random.shuffle(shuffled)
+    divided = divide(shuffled, parts)
+    assert divided == divide([*names, *shuffled], parts)
+    assert set(divided) == names
+    sizes = Counter(divided.values())
+    assert set(sizes) <= set(range(parts))
+    sizes = [sizes[part] for part in range(parts)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_parts_stay_what_they_are():
+    """Another division would change what every trained model left out."""
+    found = divide((f"video_{number:03d}" for number in range(7)), 3)
+    assert list(found.values()) == [0, 1, 2, 0, 1, 2, 0]
+    assert "".join(name[-1] for name in found) == "3152406"
