@@ -217,6 +217,33 @@ def test_a_baseline_looks_at_what_it_groups(planned):
     assert outcomes.baseline_probabilities(Wildcards(baseline="sliding")) == []
 
 
+@pytest.mark.parametrize("model", ["mtn", "mtn-seed2", "span", "span-seed2"])
+def test_span_has_inputs_of_its_own(planned, model):
+    plan = planned({"temporal": {"models": ["mtn", "span"]}})
+    outcomes, wildcards = plan.outcomes, Wildcards(model=model)
+    span = model.startswith("span")
+    name = "sequences" if span else "features"
+    assert outcomes.network_features(wildcards) == f"results/features/{name}.h5"
+    scorer = f"results/proposals/{model}/{'density' if span else 'pem'}.pt"
+    assert outcomes.scorer(wildcards) == scorer
+    listed = "events" if span else "proposals"
+    assert outcomes.listed(wildcards) == f"results/proposals/{model}/{listed}.json"
+    given = shlex.split(outcomes.bundle_flags(wildcards))
+    assert given[:2] == [f"--{'density' if span else 'evaluator'}", scorer]
+    keys = {flag.partition("=")[0] for flag in given[2:]}
+    assert ("--considered" in keys) == ("--overlap" in keys) == span
+    assert ("--slope" in keys) == ("--boundary-power" in keys) == (not span)
+    assert outcomes.evaluated == ["mtn"]
+    assert outcomes.models == ["mtn", "span"]
+
+
+def test_a_fold_of_span_has_the_sequences_of_its_fold(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    fold = Wildcards(model="span-seed2-fold3")
+    assert outcomes.network_features(fold) == "results/features/folds/3/sequences.h5"
+    assert outcomes.scorer(fold) == "results/proposals/span-seed2-fold3/density.pt"
+
+
 def test_a_plain_run_of_external_features_has_no_video_and_no_bundle(planned, tmp_path):
     (tmp_path / "truth.json").touch()
     np.save(tmp_path / "v1.npy", np.zeros(3))

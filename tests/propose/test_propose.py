@@ -37,6 +37,9 @@ ENCODERS = {
 CANDIDATES = {"peak_ratio": 0.5, "candidates": 200}
 RANKING = {"boundary_power": 0.5}
 SUPPRESSION = {"keep": 20}
+SELECTION = {"proposals": 15}
+EVENTS = {"events": 4, "bar": 0.0}
+MODELS = ("mtn", "span")
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,13 @@ class Trained:
     def model(self) -> Path:
         return self.folder / "mtn"
 
-    def proposals(self) -> dict[str, list]:
-        return json.loads((self.folder / "proposals.json").read_text())["results"]
+    def proposals(self, table: str = "proposals") -> dict[str, list]:
+        return json.loads((self.folder / f"{table}.json").read_text())["results"]
+
+    def validation(self) -> list[Path]:
+        """Return the videos that no network learned from."""
+        database = json.loads(self.annotations.read_text())["database"]
+        return [path for path in self.videos if database[path.stem]["subset"] == "validation"]
 
 
 def flags(settings: dict) -> list[str]:
@@ -101,6 +109,31 @@ def train(folder: Path, frames: dict, encoders: dict) -> Trained:
         "proposals bundle --features @features.h5 --temporal @temporal/model.pt "
         "--evaluator @pem.pt --classifier @classifier.pt --out @mtn/model.pt",
         *flags(CANDIDATES | RANKING | SUPPRESSION),
+    )
+    stage(
+        f"features sequences --shards @raw.h5 --videos @dataset/videos.tsv {known} "
+        "--out @sequences.h5 --components 4 --window 8 --window-stride 4"
+    )
+    stage(
+        f"temporal train --features @sequences.h5 {known} --out @span --model span "
+        "--hidden 16 --epochs 1 --members 2"
+    )
+    stage("temporal predict --model @span/model.pt --features @sequences.h5 --out @span.h5")
+    stage(
+        f"proposals density --probabilities @span.h5 {known} --out @density.pt "
+        "--members 2 --epochs 1 --hidden 8"
+    )
+    stage(
+        "proposals select --probabilities @span.h5 --density @density.pt "
+        "--classifier @classifier.pt --features @features.h5 --out-json @span.json "
+        "--out-csv @span.csv --out-events-json @events.json --out-events-csv @events.csv",
+        *flags(SELECTION | EVENTS),
+    )
+    stage(
+        "proposals bundle --features @sequences.h5 --temporal @span/model.pt "
+        "--density @density.pt --classifier @classifier.pt --classifier-features @features.h5 "
+        "--out @span/bundle.pt",
+        *flags(SELECTION | EVENTS),
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")
 
@@ -176,6 +209,64 @@ def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, t
     assert results(tmp_path / "out") == {path.stem: expected}
 
 
+def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):
+    """A new one: the workflow shows training videos to the member that did not learn them."""
+    new = trained.validation()
+    assert new
+    assert propose(tmp_path, *new, "--model", trained.folder / "span/bundle.pt") == 0
+    for table, expected in (("proposals", "span"), ("events", "events")):
+        found = json.loads((tmp_path / f"{table}.json").read_text())["results"]
+        made = trained.proposals(expected)
+        assert found == {path.stem: made[path.stem] for path in new}
+        assert all("label" in row for rows in found.values() for row in rows)
+    assert max(map(len, results(tmp_path).values())) == SELECTION["proposals"]
+    with (tmp_path / "events.csv").open() as file:
+        table = [row for row in csv.DictReader(file)]
+    with (trained.folder / "events.csv").open() as file:
+        names = {path.stem for path in new}
+        assert table == [row for row in csv.DictReader(file) if row["video_id"] in names]
+
+
+def test_span_in_python_has_events_with_chances(trained):
+    torch.set_num_threads(1)
+    (path, *_) = trained.validation()
+    proposed = load_model(trained.folder / "span/bundle.pt").propose(path)
+    assert proposed.events.shape == (len(proposed.chances), 2)
+    assert 1 <= len(proposed.events) <= EVENTS["events"]
+    assert ((proposed.chances >= 0) & (proposed.chances <= 1)).all()
+    assert (np.diff(proposed.scores) <= 0).all()
+    assert (proposed.segments[:, 0] < proposed.segments[:, 1]).all()
+    assert (proposed.segments >= 0).all()
+    assert (proposed.segments <= proposed.duration_seconds + 1e-6).all()
+    assert len(proposed.probabilities) != 100, "a step for each snippet"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_top_is_the_most_events_and_chapters_of_a_video(trained, tmp_path, model):
+    (path, *_) = trained.validation()
+    file = trained.model if model == "mtn" else trained.folder / "span/bundle.pt"
+    counts = {}
+    for top in ([], ["--top", 2], ["--top", 1]):
+        out = tmp_path / f"{len(counts)}"
+        assert propose(out, path, "--model", file, *top) == 0
+        (events,) = json.loads((out / "events.json").read_text())["results"].values()
+        counts[len(counts)] = events
+        chapters = (out / f"{path.stem}.vtt").read_text().count("-->")
+        assert chapters == len(events)
+    assert counts[1] == counts[0][:2]
+    assert counts[2] == counts[0][:1]
+    assert len(counts[2]) == 1
+    scores = [row["score"] for row in counts[0]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_no_events_at_all_cannot_be_asked_for(trained, tmp_path, capsys):
+    words = [trained.videos[0], "--model", trained.model, "--top", 0]
+    assert propose(tmp_path, *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "actionspan propose: --top 0: at least 1"
+
+
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
     assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
     for name in ("proposals.json", "proposals.csv"):
@@ -188,6 +279,8 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {
         "proposals.json",
         "proposals.csv",
+        "events.json",
+        "events.csv",
         f"{path.stem}.vtt",
         f"{path.stem}.svg",
     }

@@ -20,8 +20,8 @@ TINY = {
     "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 7.0},
     "dataset": {"videos_per_shard": 2},
     "features": {"rescale": {"components": 8}},
-    "temporal": {"models": ["origin", "mtn"], "training": {"epochs": 2, "hidden": 32}},
-    "proposals": {"evaluator": {"epochs": 2}},
+    "temporal": {"models": ["origin", "span", "mtn"], "training": {"epochs": 2, "hidden": 32}},
+    "proposals": {"evaluator": {"epochs": 2}, "density": {"epochs": 2}},
     "evaluation": {"timelines": 1},
 }
 

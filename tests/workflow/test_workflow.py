@@ -27,6 +27,8 @@ AFTER_TRAIN = AFTER_GENERATE | {
     "proposals_train",
     "proposals_generate",
     "proposals_bundle",
+    "proposals_density",
+    "proposals_select",
     "evaluation_baseline",  # tag groups what origin predicts
 }
 VIDEO = {"video_frames", "video_flow", "features_extract"}
@@ -39,7 +41,7 @@ def test_a_run_gives_features_proposals_and_a_table(project):
     annotations = json.loads(project.text("results/dataset/annotations.json"))["database"]
     validation = {video for video, entry in annotations.items() if entry["subset"] == "validation"}
     summary = json.loads(project.text("results/evaluation/summary.json"))
-    assert set(summary) == {"origin", "mtn", "random", "sliding", "difference", "tag"}
+    assert set(summary) == {"origin", "span", "mtn", "random", "sliding", "difference", "tag"}
     for scores in summary.values():
         assert 0 <= scores["AR@1"] <= scores["AR@10"] <= scores["AR@100"] <= 1
         assert 0 <= scores["AUC"] <= 100
@@ -52,7 +54,7 @@ def test_a_run_gives_features_proposals_and_a_table(project):
     random = json.loads(project.text("results/evaluation/random.json"))
     assert 0 <= random["thumos14"]["AR@50"] <= random["thumos14"]["AR@100"] <= 1
     assert random["thumos14"]["AR@200"] is None
-    for model in ("origin", "mtn"):
+    for model in ("origin", "span", "mtn"):
         proposals = json.loads(project.text(f"results/proposals/{model}/proposals.json"))["results"]
         assert validation <= set(proposals)
         for video, rows in proposals.items():
@@ -75,6 +77,25 @@ def test_a_run_gives_features_proposals_and_a_table(project):
         assert list(reader) == ["chapters", "proposals"]  # span alone has events
         assert 1 <= reader["chapters"]["per_video"] <= 10 < reader["proposals"]["per_video"]
     assert project.text("results/proposals/mtn/chapters/demo_000.vtt").startswith("WEBVTT")
+
+
+def test_span_gives_sequences_and_a_list_for_a_reader(project):
+    with h5py.File(project.folder / "results/features/sequences.h5") as file:
+        assert file["features"].shape == (6, 512, 1 + 2 * 8 + 2 * 4 + 2)
+        np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
+    assert (project.folder / "results/proposals/span/density.pt").is_file()
+    proposals, events = (
+        json.loads(project.text(f"results/proposals/span/{name}.json"))["results"]
+        for name in ("proposals", "events")
+    )
+    assert set(proposals) == set(events)
+    for video, rows in events.items():
+        assert len(rows) <= 10
+        assert all(0 <= row["score"] <= 1 for row in rows)
+        chapters = project.text(f"results/proposals/span/chapters/{video}.vtt")
+        assert chapters.count("-->") <= len(rows)
+    table = read_table(project.text("results/proposals/span/events.csv"))
+    assert len(table) == sum(map(len, events.values()))
 
 
 def test_temporary_files_are_gone_and_each_job_has_a_log(project):
@@ -116,9 +137,35 @@ def test_a_touched_source_file_re_runs_nothing(project):
         ),
         (
             {"video": {"flow": {"bound": 15.0}}},
-            VIDEO | AFTER_TRAIN | {"features_rescale", "temporal_train", "proposals_classifier"},
+            VIDEO
+            | AFTER_TRAIN
+            | {
+                "features_rescale",
+                "features_sequences",
+                "temporal_train",
+                "proposals_classifier",
+            },
         ),
         ({"proposals": {"detections": {"classes": 1}}}, DETECTIONS),
+        (
+            {"proposals": {"events": {"events": 5}}},
+            AFTER_GENERATE | {"proposals_select", "proposals_bundle"},
+        ),
+        (
+            {"proposals": {"density": {"ratio": 1.2}}},
+            AFTER_GENERATE | {"proposals_density", "proposals_select", "proposals_bundle"},
+        ),
+        (
+            {"features": {"sequences": {"window": 300}}},
+            AFTER_TRAIN
+            - {
+                "proposals_candidates",
+                "proposals_train",
+                "proposals_generate",
+                "evaluation_baseline",
+            }
+            | {"features_sequences", "temporal_train"},
+        ),
     ],
     ids=[
         "kept proposals",
@@ -128,6 +175,9 @@ def test_a_touched_source_file_re_runs_nothing(project):
         "bootstrap",
         "flow bound",
         "classes",
+        "events",
+        "lattice",
+        "sequences",
     ],
 )
 def test_a_knob_re_runs_what_depends_on_it(project, change, expected):

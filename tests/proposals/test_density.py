@@ -1,0 +1,265 @@
+"""The density of instances: what it learns, from which videos, and the file it is kept in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.errors import InputError
+from actionspan.files.torch_files import write_torch
+from actionspan.proposals.density_training import (
+    FORMAT,
+    Footage,
+    fit_density,
+    instance_shares,
+    load_density,
+    train_density,
+)
+from actionspan.proposals.events import Calibration
+from actionspan.proposals.intensity import (
+    DensityModel,
+    Intensity,
+    density_from_state,
+    density_state,
+)
+from actionspan.proposals.lattice import Lengths
+from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.temporal.probabilities import write_probabilities
+from actionspan.temporal.targets import divide
+
+STEPS = 60
+# without dropout, whose noise draws the mean of an exponential down
+SETTINGS = DensitySettings(members=3, epochs=30, hidden=24, training_cells=250, dropout=0.0)
+GRID = LatticeSettings(ratio=1.25, stride=0.2)
+
+
+def easy_video(seed, steps=STEPS):
+    """Return curves (T, 3) that show instances (G, 2), which are in steps, without a doubt."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 4))
+    edges = np.sort(random.choice(np.arange(3, steps - 3, 4), 2 * count, replace=False))
+    instances = edges.reshape(-1, 2).astype(float)
+    middles = np.arange(steps) + 0.5
+    curves = np.full((steps, 3), 0.03)
+    for start, end in instances:
+        curves[:, 0] += 0.9 * np.exp(-((middles - start) ** 2) / 2)
+        curves[(middles > start) & (middles < end), 1] = 0.95
+        curves[:, 2] += 0.9 * np.exp(-((middles - end) ** 2) / 2)
+    return curves.clip(0, 1).astype(np.float32), instances
+
+
+def easy_footage(count, first=0, parts=3):
+    return [
+        Footage(probabilities=curves, seconds=0.5, instances=instances, part=place % parts)
+        for place, (curves, instances) in enumerate(map(easy_video, range(first, first + count)))
+    ]
+
+
+@pytest.fixture(scope="module")
+def model() -> DensityModel:
+    return fit_density(easy_footage(18), SETTINGS, GRID)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 30), st.integers(1, 5))
+def test_the_shares_of_an_instance_add_up_to_1(seed, cells, instances):
+    overlaps = np.random.default_rng(seed).random((cells, instances))
+    shares = instance_shares(overlaps)
+    assert shares.shape == (cells,)
+    assert (shares >= 0).all()
+    assert shares.sum() == pytest.approx(instances)
+    alone = sum(instance_shares(overlaps[:, [one]]) for one in range(instances))
+    np.testing.assert_allclose(shares, alone)
+
+
+def test_an_instance_lies_at_the_cells_that_overlap_it_most():
+    overlaps = np.array([[0.95, 0.3], [0.9, 0.5], [0.59, 0.1]])
+    first = np.exp(-np.array([0.05, 0.1]) / 0.05)
+    first /= first.sum()
+    # the second has no cell of 0.6 and lies at its nearest
+    np.testing.assert_allclose(instance_shares(overlaps), [first[0], first[1] + 1, 0])
+
+
+def test_as_many_instances_are_expected_as_there_are(model):
+    """Of new videos too: the sum of the density over all cells is the number of instances."""
+    for first, tolerance in ((0, 0.15), (100, 0.25)):
+        videos = easy_footage(18, first)
+        expected = sum(model.density(v.probabilities, 30.0)[1].sum() for v in videos)
+        assert expected == pytest.approx(sum(len(v.instances) for v in videos), rel=tolerance)
+
+
+def test_the_density_is_where_the_instances_are(model):
+    near = far = 0.0
+    for video in easy_footage(10, 200):
+        cells, density = model.density(video.probabilities, 30.0)
+        best = temporal_iou(cells, video.instances * 0.5).max(axis=1)
+        near += density[best > 0.7].sum()
+        far += density[best < 0.3].sum()
+    assert near > 4 * far
+
+
+def test_cells_are_in_seconds_and_a_part_is_one_members(model):
+    (video,) = easy_footage(1, 7)
+    cells, density = model.density(video.probabilities, 30.0)
+    assert cells.shape == (len(density), 2)
+    assert cells.max() == pytest.approx(30)
+    np.testing.assert_allclose(model.cells(STEPS, 0.5) * 0.5, cells)
+    each = [model.density(video.probabilities, 30.0, part)[1] for part in range(3)]
+    np.testing.assert_array_equal(np.mean(each, axis=0), density)
+    assert not np.array_equal(each[0], each[1])
+
+
+def same_weights(one, two) -> bool:
+    weights = one.state_dict(), two.state_dict()
+    return all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_a_member_never_sees_the_videos_of_its_part():
+    settings = replace(SETTINGS, epochs=2)
+    videos = easy_footage(9)
+    before = fit_density(videos, settings, GRID)
+    random = np.random.default_rng(0)
+    spoilt = [
+        replace(one, probabilities=random.random((STEPS, 3)).astype(np.float32))
+        if one.part == 1
+        else one
+        for one in videos
+    ]
+    after = fit_density(spoilt, settings, GRID)
+    kept = [same_weights(*pair) for pair in zip(before.members, after.members, strict=True)]
+    assert kept == [False, True, False]
+    assert after.calibration != before.calibration
+
+
+def test_the_same_training_has_the_same_bits_and_another_seed_has_not():
+    settings = replace(SETTINGS, epochs=1)
+    first, again, other = (
+        fit_density(easy_footage(6), replace(settings, seed=seed), GRID) for seed in (0, 0, 1)
+    )
+    pairs = list(zip(first.members, again.members, other.members, strict=True))
+    assert all(same_weights(one, two) for one, two, _ in pairs)
+    assert first.calibration == again.calibration
+    assert not any(same_weights(one, three) for one, _, three in pairs)
+
+
+def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
+    write_torch(tmp_path / "density.pt", {"format": FORMAT, "density": density_state(model)})
+    (video,) = easy_footage(1, 5)
+    for again in (load_density(tmp_path / "density.pt"), density_from_state(density_state(model))):
+        assert (again.lengths, again.lattice, again.calibration) == (
+            model.lengths,
+            model.lattice,
+            model.calibration,
+        )
+        found, expected = (one.density(video.probabilities, 30.0) for one in (again, model))
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_an_untrained_member_expects_its_mean_at_every_cell():
+    member = Intensity(hidden=4, features=111).eval()
+    member.base.fill_(0.25)
+    with torch.no_grad():
+        member.layers[-1].weight.zero_()
+        member.layers[-1].bias.zero_()
+        features = np.random.default_rng(0).random((20000, 111)).astype(np.float32)
+        np.testing.assert_allclose(member.density(features), 0.25)
+        member.layers[-1].bias[2] = 99.0
+        assert member.density(features[:1])[0] == pytest.approx(0.25 * np.exp(12), rel=1e-5)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """probabilities.h5 and annotations.json of easy training videos and one for validation."""
+    names = [f"v{number}" for number in range(7)]
+    subsets = ["training"] * 6 + ["validation"]
+    videos = [easy_video(number, STEPS + number) for number in range(7)]
+    write_probabilities(
+        tmp_path / "probabilities.h5",
+        "test",
+        names,
+        [len(curves) / 2 for curves, _ in videos],
+        subsets,
+        [len(curves) for curves, _ in videos],
+        (curves for curves, _ in videos),
+    )
+    known = [
+        Annotation(
+            video_id=name,
+            subset=subset,
+            duration_seconds=len(curves) / 2,
+            instances=tuple(
+                Instance(start=start / 2, end=end / 2, label="x") for start, end in instances
+            ),
+        )
+        for name, subset, (curves, instances) in zip(names, subsets, videos, strict=True)
+    ]
+    write_annotations(tmp_path / "annotations.json", known)
+    return tmp_path / "probabilities.h5", tmp_path / "annotations.json", known
+
+
+def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
+    probabilities, annotations, known = files
+    words = ["proposals", "density", "--probabilities", str(probabilities)]
+    words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.pt")]
+    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3", "--members=2"]
+    assert main(words) == 0
+    made = load_density(tmp_path / "density.pt")
+    assert len(made.members) == 2
+    assert made.lattice == LatticeSettings(ratio=1.3)
+    # validation videos are not looked at: neither their lengths nor their curves
+    parts = divide((one.video_id for one in known[:6]), 2)
+    footage = [
+        Footage(
+            probabilities=easy_video(number, STEPS + number)[0],
+            seconds=0.5,
+            instances=easy_video(number, STEPS + number)[1],
+            part=parts[f"v{number}"],
+        )
+        for number in range(6)
+    ]
+    settings = DensitySettings(epochs=2, hidden=8, training_cells=50, members=2)
+    expected = fit_density(footage, settings, LatticeSettings(ratio=1.3))
+    assert made.lengths == pytest.approx(expected.lengths)
+    assert all(map(same_weights, made.members, expected.members))
+
+
+def test_too_few_videos_or_no_instance_are_one_line(files, tmp_path):
+    probabilities, annotations, known = files
+    out = tmp_path / "density.pt"
+    with pytest.raises(
+        InputError, match=r"probabilities.h5: 6 annotated training videos cannot .* into 7 parts"
+    ):
+        train_density(probabilities, annotations, out, replace(SETTINGS, members=7), GRID)
+    bare = [replace(one, instances=()) if one.subset == "training" else one for one in known]
+    write_annotations(annotations, bare)
+    with pytest.raises(InputError, match=r"annotations.json: no training video with features has"):
+        train_density(probabilities, annotations, out, SETTINGS, GRID)
+    assert not out.exists()
+
+
+def test_what_is_no_density_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"none.pt: no such file"):
+        load_density(tmp_path / "none.pt")
+    for content in ({"format": "actionspan pem 1"}, [1, 2]):
+        torch.save(content, tmp_path / "other.pt")
+        with pytest.raises(InputError, match=r"other.pt: not a density .*`proposals density` make"):
+            load_density(tmp_path / "other.pt")
+    (tmp_path / "text.pt").write_text("density")
+    with pytest.raises(InputError, match=r"text.pt: not a complete torch.save file"):
+        load_density(tmp_path / "text.pt")
+
+
+def test_a_video_shorter_than_every_instance_has_a_cell():
+    member = Intensity(hidden=2).eval()
+    made = DensityModel(
+        members=[member], lengths=Lengths(10.0, 20.0), lattice=GRID, calibration=Calibration()
+    )
+    cells, density = made.density(np.full((1, 3), 0.5, np.float32), 0.4)
+    np.testing.assert_allclose(cells, [[0, 0.4]])
+    assert np.isfinite(density).all()
