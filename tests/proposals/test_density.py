@@ -164,12 +164,14 @@ def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
 def test_an_untrained_member_expects_its_mean_at_every_cell():
     member = Intensity(hidden=4, features=111).eval()
     member.base.fill_(0.25)
+    last = member.layers[-1]
+    assert isinstance(last, torch.nn.Linear)
     with torch.no_grad():
-        member.layers[-1].weight.zero_()
-        member.layers[-1].bias.zero_()
+        last.weight.zero_()
+        last.bias.zero_()
         features = np.random.default_rng(0).random((20000, 111)).astype(np.float32)
         np.testing.assert_allclose(member.density(features), 0.25)
-        member.layers[-1].bias[2] = 99.0
+        last.bias[2] = 99.0
         assert member.density(features[:1])[0] == pytest.approx(0.25 * np.exp(12), rel=1e-5)
 
 

@@ -10,7 +10,6 @@ from actionspan.proposals.events import (
     Calibration,
     calibrate,
     distinct_events,
-    first_right,
     right_events,
     shown_events,
 )
@@ -124,13 +123,3 @@ def test_events_below_the_bar_are_not_shown():
         assert len(segments) == count
     segments, _ = shown_events(cells, density, calibration, EventSettings(events=1, bar=0.0))
     np.testing.assert_array_equal(segments, cells[:1])
-
-
-def test_precision_and_recall_of_the_first_events():
-    videos = [
-        (np.array([[0.0, 10.0], [20.0, 30.0]]), np.array([[0.0, 10.0], [50.0, 60.0]])),
-        (np.array([[5.0, 6.0]]), np.zeros((0, 2))),
-    ]
-    assert first_right(videos, 1) == (1 / 2, 1 / 2)
-    assert first_right(videos, 9) == (1 / 3, 1 / 2)
-    assert first_right([], 3) == (0, 0)
