@@ -62,8 +62,8 @@ class BoundaryMatching(TemporalNetwork):
     def _base(self, features: Tensor) -> Tensor:
         maps: Tensor = features.transpose(1, 2)  # (B, C, T)
         maps = self.dropout(self.base1(maps).relu())  # (B, W, T)
-        wide: Tensor = self.dropout(self.base2(maps).relu())  # (B, W, T)
-        return wide
+        base: Tensor = self.dropout(self.base2(maps).relu())  # (B, W, T)
+        return base
 
     def _of_steps(self, maps: Tensor) -> Tensor:
         scores: Tensor = self.output_scale * self.steps2(self.steps1(maps).relu())  # (B, 3, T)
