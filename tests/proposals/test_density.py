@@ -231,18 +231,22 @@ def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
     assert all(map(same_weights, made.members, expected.members))
 
 
-def test_too_few_videos_or_no_instance_are_one_line(files, tmp_path):
+def test_without_an_instance_there_is_one_line(files, tmp_path):
     probabilities, annotations, known = files
-    out = tmp_path / "density.pt"
-    with pytest.raises(
-        InputError, match=r"probabilities.h5: 6 annotated training videos cannot .* into 7 parts"
-    ):
-        train_density(probabilities, annotations, out, replace(SETTINGS, members=7), GRID)
     bare = [replace(one, instances=()) if one.subset == "training" else one for one in known]
     write_annotations(annotations, bare)
     with pytest.raises(InputError, match=r"annotations.json: no training video with features has"):
-        train_density(probabilities, annotations, out, SETTINGS, GRID)
-    assert not out.exists()
+        train_density(probabilities, annotations, tmp_path / "density.pt", SETTINGS, GRID)
+    assert not (tmp_path / "density.pt").exists()
+
+
+def test_a_member_that_would_learn_no_instance_learns_from_all_videos():
+    (one,) = easy_footage(1)
+    calm = replace(one, instances=np.zeros((0, 2)), part=1)
+    made = fit_density([one, calm], replace(SETTINGS, members=3, epochs=1), GRID)
+    bases = [float(member.base) for member in made.members]
+    assert bases[0] == bases[2] > 0, "the first would have nothing, the third leaves out nothing"
+    assert bases[1] == pytest.approx(2 * bases[0], rel=1e-5), "of half as many cells"
 
 
 def test_what_is_no_density_is_one_line(tmp_path):
