@@ -67,6 +67,7 @@ rule all:
         "results/dataset/rejected.tsv",
         expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
         expand("results/evaluation/detections/{model}.md", model=plan.outcomes.models),
+        expand("results/evaluation/reader/{model}.md", model=plan.outcomes.models),
         plan.outcomes.bundles,
         plan.outcomes.chapters,
         plan.outcomes.timelines,

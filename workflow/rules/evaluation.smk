@@ -75,6 +75,28 @@ rule evaluation_detections:
         " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
 
 
+rule evaluation_reader:
+    input:
+        proposals="results/proposals/{method}/proposals.json",
+        events=plan.outcomes.events,
+        annotations=of_fold("results/dataset/annotations.json"),
+        code=step("evaluation reader"),
+    output:
+        json="results/evaluation/reader/{method}.json",
+        markdown="results/evaluation/reader/{method}.md",
+    log:
+        "results/logs/evaluation_reader/{method}.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        subset=plan.folds.subset,
+    shell:
+        "python -m actionspan evaluation reader --proposals {input.proposals}"
+        " --events {input.events} --annotations {input.annotations}"
+        " --method {wildcards.method} --subset {params.subset}"
+        " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
+
+
 rule evaluation_summary:
     input:
         evaluations=plan.folds.evaluations,
@@ -107,10 +129,12 @@ rule evaluation_pool:
         ),
         code=step("evaluation pool"),
     output:
-        json="results/proposals/{pooled}/proposals.json",
-        csv="results/proposals/{pooled}/proposals.csv",
+        json="results/proposals/{pooled}/{listed}.json",
+        csv="results/proposals/{pooled}/{listed}.csv",
     log:
-        "results/logs/evaluation_pool/{pooled}.log",
+        "results/logs/evaluation_pool/{pooled}/{listed}.log",
+    wildcard_constraints:
+        listed="proposals|events",
     conda:
         "../../envs/environment.yaml"
     shell:
@@ -236,6 +260,7 @@ rule analysis:
                 "results/evaluation/reliability/{method}.md",
                 "results/evaluation/videos/{method}.md",
                 "results/evaluation/detections/{method}.md",
+                "results/evaluation/reader/{method}.md",
             ],
             method=plan.outcomes.methods,
         ),

@@ -1,4 +1,4 @@
-"""What the steps `misses` and `reliability` share: their flags, and reading what they judge."""
+"""What `misses`, `reliability` and `reader` share: flags, and reading what they judge."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ Judged = TypeVar("Judged")
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that both steps have."""
+    """Add the flags of `misses` and `reliability`."""
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     parser.add_argument("--subset", default="validation", help="default: validation")
@@ -33,14 +33,21 @@ def judge_inputs(
     Raises:
         InputError: A file is not readable or has a bad row, or the subset has no instance.
     """
-    annotations = read_annotations(arguments.annotations)
-    videos = [video for video in annotations if video.subset == arguments.subset]
-    if not any(video.instances for video in videos):
-        raise InputError(
-            f"{arguments.annotations}: subset {arguments.subset!r} has no instance to find"
-        )
+    videos = read_subset(arguments.annotations, arguments.subset)
     proposals = read_proposals(arguments.proposals)
     try:
         return judge(videos, proposals)
     except ValueError as error:
         raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
+
+
+def read_subset(annotations: Path, subset: str) -> list[Annotation]:
+    """Return the videos of a subset.
+
+    Raises:
+        InputError: The file is not readable, or the subset has no instance.
+    """
+    videos = [video for video in read_annotations(annotations) if video.subset == subset]
+    if not any(video.instances for video in videos):
+        raise InputError(f"{annotations}: subset {subset!r} has no instance to find")
+    return videos

@@ -1,7 +1,7 @@
 """Ground truth and proposals as people keep them in files, read into arrays by video."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from actionspan.dataset.formats.rows import read_video_info
 from actionspan.errors import InputError
 from actionspan.files.text import read_utf8
 from actionspan.proposals import reading
+from actionspan.proposals.writing import Row
 
 ALL_SUBSETS = "all"
 TABLES = (".csv", ".tsv")
@@ -97,11 +98,16 @@ def read_proposals(path: Path) -> dict[str, Float64]:
     Raises:
         InputError: The file is not in that form, or a row is reversed or not finite.
     """
+    return as_arrays(reading.read_proposals(path, below_zero=True))
+
+
+def as_arrays(results: Mapping[str, Sequence[Row]]) -> dict[str, Float64]:
+    """Return rows of ActivityNet's result form as (P, 3) start, end and score for each video."""
     return {
         video_id: np.array(
             [(*row["segment"], row["score"]) for row in rows], dtype=np.float64
         ).reshape(-1, 3)
-        for video_id, rows in reading.read_proposals(path, below_zero=True).items()
+        for video_id, rows in results.items()
     }
 
 

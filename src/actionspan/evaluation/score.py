@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
-from actionspan.arrays import Float64
+from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.evaluation.activitynet import average_recall_activitynet
+from actionspan.evaluation.activitynet import average_recall_activitynet, proposal_budgets
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.detection_by_class import detection_precision_by_class
 from actionspan.evaluation.files import (
@@ -106,9 +107,29 @@ def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[
             return thumos14_record(method, subset, recall)
         if arguments.protocol == "detection":
             return detection_record(method, subset, detection_precision(truth, given))
-        return evaluation_record(method, subset, average_recall_activitynet(truth, given), settings)
+        result = average_recall_activitynet(truth, given)
     except ValueError as error:
         raise InputError(f"{videos or ground_truth}: {error}") from None
+    if warning := _unequal_lists(result.given):
+        print(f"{arguments.proposals}: {warning}", file=sys.stderr)
+    return evaluation_record(method, subset, result, settings)
+
+
+def _unequal_lists(given: Int64) -> str:
+    """Return a warning where the lists of videos (V,) differ in length, else an empty text.
+
+    The protocol takes a percentage of each list and truncates it, so that at AN = 1 a list shorter
+    than the mean contributes nothing.
+    """
+    lengths = given[given > 0]
+    if not len(lengths) or lengths.min() == lengths.max():
+        return ""
+    _, budgets = proposal_budgets(given)
+    silent = int((budgets[given > 0, 0] == 0).sum())
+    return (
+        f"lists of {lengths.min()} to {lengths.max()} proposals: at AN = 1 the protocol counts no "
+        f"proposal of {silent:,} of {len(lengths):,} videos; give each video equally many"
+    )
 
 
 def score_by_class(
@@ -126,7 +147,7 @@ def score_by_class(
     """
     truth = read_labelled_truth(ground_truth, subset, video_info)
     given = read_detections(detections)
-    _check_common(truth, given, ground_truth, detections, subset)
+    check_common(truth, given, ground_truth, detections, subset)
     result = detection_precision_by_class(truth, given)
     return detection_by_class_record(method, subset, result)
 
@@ -142,18 +163,22 @@ def read_scored(
     """
     truth = read_ground_truth(ground_truth, subset, video_info)
     given = read_proposals(proposals)
-    _check_common(truth, given, ground_truth, proposals, subset)
+    check_common(truth, given, ground_truth, proposals, subset)
     return truth, given
 
 
-def _check_common(
+def check_common(
     truth: Mapping[str, Sized],
     given: Mapping[str, Sized],
     ground_truth: Path,
     proposals: Path,
     subset: str,
 ) -> None:
-    """Check that the two files have a video in common."""
+    """Check that the two files have a video in common.
+
+    Raises:
+        InputError: They have none, or two ids of the proposals mean one video.
+    """
     try:
         matched = match_ids(given, truth)
     except ValueError as error:

@@ -137,6 +137,17 @@ def calibration_errors(
     return float(np.average(tious, weights=weights)), float(np.average(chances, weights=weights))
 
 
+def first_error(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
+    """Return the ECE of the scores read as the chance to be the first at tIoU >= 0.5.
+
+    It is not defined, None, where there is no proposal or a score lies outside 0…1.
+    """
+    if not bins or not scored.is_share:
+        return None
+    errors = [abs(row.mean_score - row.first[0]) for row in bins]
+    return float(np.average(errors, weights=[row.proposals for row in bins]))
+
+
 def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
     """Return Spearman's rank correlation of two lists, equal values sharing their mean rank.
 

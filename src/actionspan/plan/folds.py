@@ -55,9 +55,10 @@ class FoldsPlan:
         return [f"results/evaluation/{method}{end}.json" for method in self._methods]
 
     def proposals(self, wildcards: Any) -> list[str]:
-        """Return each fold's proposals."""
+        """Return each fold's proposals, or the events of each."""
         method, _ = split_fold(wildcards.pooled)
-        return [f"results/proposals/{method}-fold{n}/proposals.json" for n in self.numbers]
+        name = f"{wildcards.listed}.json"
+        return [f"results/proposals/{method}-fold{n}/{name}" for n in self.numbers]
 
     def subset(self, wildcards: Any) -> str:
         """Return whose videos are scored: as configured, a fold's held-out ones, or all folds'."""

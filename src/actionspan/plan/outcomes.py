@@ -6,7 +6,7 @@ from typing import Any
 from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.folds import of_fold
+from actionspan.plan.folds import method_of, of_fold
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
@@ -66,8 +66,14 @@ class OutcomesPlan:
 
     def listed(self, wildcards: Any) -> str:
         """Return the list for a reader: distinct events, where a model has them."""
-        name = "events" if _on_sequences(wildcards) else "proposals"
-        return f"results/proposals/{wildcards.model}/{name}.json"
+        return (self.events(wildcards) or [f"results/proposals/{wildcards.model}/proposals.json"])[
+            0
+        ]
+
+    def events(self, wildcards: Any) -> list[str]:
+        """Return a method's distinct events, where it has them."""
+        path = f"results/proposals/{method_of(wildcards)}/events.json"
+        return [path] if _on_sequences(wildcards) else []
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
@@ -105,4 +111,4 @@ class OutcomesPlan:
 
 
 def _on_sequences(wildcards: Any) -> bool:
-    return split_seed(wildcards.model)[0] in ON_SEQUENCES
+    return split_seed(method_of(wildcards))[0] in ON_SEQUENCES

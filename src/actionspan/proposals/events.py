@@ -5,7 +5,6 @@ chance follows from what the event adds to the instances expected to be found, b
 (Platt, 1999) fitted on training videos with models that never saw them.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -116,13 +115,3 @@ def shown_events(
     bar = calibration.bar if settings.bar is None else settings.bar
     shown = chances >= bar
     return segments[shown], chances[shown]
-
-
-def first_right(videos: Sequence[tuple[Float64, Float64]], number: int) -> tuple[float, float]:
-    """Return precision and recall of the first `number` events of videos (events, instances)."""
-    right = given = instances = 0.0
-    for events, truth in videos:
-        right += right_events(events[:number], truth).sum()
-        given += min(number, len(events))
-        instances += len(truth)
-    return right / max(given, 1), right / max(instances, 1)
