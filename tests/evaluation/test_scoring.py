@@ -298,3 +298,26 @@ def test_two_frame_rates_of_one_video_are_one_line(folder, capsys):
     assert evaluate(folder, "--videos", folder / "videos.tsv") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "videos.tsv: '0' and 'v_v_0' mean one video; keep one" in line
+
+
+@pytest.mark.parametrize(
+    ("lengths", "line"),
+    [
+        # of the lists of 4, 10 and 10 the mean is 8: at 1 % of full lists, 100 / 8 times as much
+        (
+            [4, 10, 10, 7],
+            "lists of 4 to 10 proposals: at AN = 1 the protocol counts no proposal of 1",
+        ),
+        ([0, 5, 5, 7], ""),  # a video without proposals is a line of its own, on stdout
+        ([5, 5, 5, 7], ""),  # the last has no instance
+    ],
+)
+def test_lists_of_unequal_length_are_warned_of(tmp_path, capsys, lengths, line):
+    write_set(tmp_path, lengths)
+    words = ["--ground-truth", tmp_path / "annotations.json"]
+    words += ["--proposals", tmp_path / "proposals.json"]
+    for protocol in ("activitynet", "detection"):
+        assert main(["score", "--protocol", protocol, *map(str, words)]) == 0
+    error = capsys.readouterr().err
+    assert error.count("\n") == (1 if line else 0)
+    assert line in error

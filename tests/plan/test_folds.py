@@ -67,9 +67,21 @@ def test_a_fold_has_its_own_files_and_subset(folds, name, file, subset):
 
 
 def test_joined_folds_are_of_one_seed(folds):
-    assert folds.proposals(Wildcards(pooled="mtn-seed2-folds")) == [
-        f"results/proposals/mtn-seed2-fold{number}/proposals.json" for number in (1, 2, 3)
-    ]
+    for listed in ("proposals", "events"):
+        assert folds.proposals(Wildcards(pooled="span-seed2-folds", listed=listed)) == [
+            f"results/proposals/span-seed2-fold{number}/{listed}.json" for number in (1, 2, 3)
+        ]
+
+
+def test_only_a_model_on_sequences_has_events(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    for name in ("span", "span-seed2", "span-fold3", "span-folds"):
+        events = f"results/proposals/{name}/events.json"
+        assert outcomes.events(Wildcards(method=name)) == [events]
+        assert outcomes.listed(Wildcards(model=name)) == events
+    for name in ("mtn", "mtn-folds", "random"):
+        assert outcomes.events(Wildcards(method=name)) == []
+    assert outcomes.listed(Wildcards(model="mtn")) == "results/proposals/mtn/proposals.json"
 
 
 def test_the_tables_have_all_methods(folds, planned):

@@ -10,11 +10,13 @@ from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
 
-RULES = ("evaluation_misses", "evaluation_reliability", "evaluation_worst")
+RULES = tuple(f"evaluation_{step}" for step in ("misses", "reliability", "worst", "reader"))
 FILES = (
     *(f"misses/{{}}{suffix}" for suffix in (".tsv", ".instances.tsv", ".md", ".svg")),
     *(f"reliability/{{}}{suffix}" for suffix in (".tsv", ".md", ".svg")),
     "videos/{}.md",
+    "reader/{}.json",
+    "reader/{}.md",
 )
 TRUTH: dict[str, Any] = {
     "train": {"subset": "training", "duration": 9.0, "segments": [(0.0, 9.0)]},
@@ -90,8 +92,9 @@ def test_each_file_can_be_named_for_models_baselines_and_further_seeds(alone):
     assert {rule: planned[rule] for rule in RULES} == dict.fromkeys(RULES, len(names))
 
 
-def test_one_target_makes_all_of_them_and_a_plain_run_none(alone):
+def test_one_target_makes_all_of_them_and_a_plain_run_only_the_readers(alone):
     planned = alone.planned("analysis")
     # origin and mtn, and the four baselines
     assert {rule: planned[rule] for rule in RULES} == dict.fromkeys(RULES, 6)
-    assert not set(RULES) & set(alone.planned())
+    plain = alone.planned()
+    assert {rule: plain[rule] for rule in set(RULES) & set(plain)} == {"evaluation_reader": 2}

@@ -20,7 +20,7 @@ AFTER_PROPOSALS = {
     "evaluation_timeline",
 }
 DETECTIONS = {"proposals_detections", "evaluation_detections"}
-AFTER_GENERATE = AFTER_PROPOSALS | DETECTIONS | {"proposals_chapters"}
+AFTER_GENERATE = AFTER_PROPOSALS | DETECTIONS | {"proposals_chapters", "evaluation_reader"}
 AFTER_TRAIN = AFTER_GENERATE | {
     "temporal_predict",
     "proposals_candidates",
@@ -71,6 +71,9 @@ def test_a_run_gives_features_proposals_and_a_table(project):
         assert {row["label"] for rows in proposals.values() for row in rows} <= known
         record = json.loads(project.text(f"results/evaluation/detections/{model}.json"))
         assert 0 <= record["average_mAP"] <= 1
+        reader = json.loads(project.text(f"results/evaluation/reader/{model}.json"))["lists"]
+        assert list(reader) == ["chapters", "proposals"]  # span alone has events
+        assert 1 <= reader["chapters"]["per_video"] <= 10 < reader["proposals"]["per_video"]
     assert project.text("results/proposals/mtn/chapters/demo_000.vtt").startswith("WEBVTT")
 
 

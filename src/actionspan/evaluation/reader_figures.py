@@ -1,7 +1,8 @@
 """What a reader gets of a list: how many of its first events are right, found, and repeated.
 
-An event is right where it is the first of its video's list to reach a tIoU of 0.5 with an instance
-(`proposals.events.right_events`), so that a second event of an instance is wrong.
+An event is right where it is the first of its video's list to reach a tIoU of 0.5 with an instance,
+as in `proposals.events.right_events` and for average precision. So a second event of an instance is
+wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,6 @@ from actionspan.evaluation.score_quality import (
     score_bins,
     scored_proposals,
 )
-from actionspan.proposals.events import right_events
 
 NUMBERS = (1, 3, 5, 10)
 BINS = 5  # of scores; a reader's list is short
@@ -92,9 +92,9 @@ def reader_figures(
     truth = check_truth({video.video_id: segments_of(video) for video in annotations})
     matched, _ = match_proposals(lists, truth)
     ranked = [matched.get(name, NO_PROPOSALS)[:, :2] for name in truth]
-    right = [
-        right_events(rows, segments) for rows, segments in zip(ranked, truth.values(), strict=True)
-    ]
+    scored = scored_proposals(annotations, lists)  # in the same order
+    ends = np.cumsum([len(rows) for rows in ranked])
+    right = np.split(scored.first[:, 0], ends[:-1])
     instances = sum(map(len, truth.values()))
 
     def judge(number: int | None) -> Judgement:
@@ -102,7 +102,6 @@ def reader_figures(
         return Judgement(right=int(chosen.sum()), given=len(chosen), instances=instances)
 
     repeated = np.concatenate([repeats(rows[:_LOOKED_AT])[1:] for rows in ranked])
-    scored = scored_proposals(annotations, lists)
     bins = score_bins(scored, BINS)
     return ReaderFigures(
         videos=len(truth),

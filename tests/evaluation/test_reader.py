@@ -1,0 +1,218 @@
+"""What a reader gets of a list: by hand, by slow loops, and by the command."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.evaluation.reader_figures import NUMBERS, Judgement, reader_figures, repeats
+from actionspan.evaluation.recall import tiou
+from actionspan.proposals.events import right_events
+
+
+def video(name, *segments, subset="validation"):
+    instances = tuple(Instance(start=start, end=end, label="wave") for start, end in segments)
+    return Annotation(video_id=name, subset=subset, duration_seconds=40.0, instances=instances)
+
+
+# `a`: found, found again, wrong, found; `calm` has no instance, `silent` no list.
+ANNOTATIONS = [video("a", (0, 10), (20, 30)), video("calm"), video("silent", (0, 5), (6, 9))]
+LISTS = {
+    "a": [(20, 29, 0.4), (0, 10, 0.9), (1, 10, 0.8), (12, 15, 0.5)],  # not in order
+    "calm": [(3, 4, 0.6)],
+    "elsewhere": [(0, 1, 1.0)],
+}
+
+
+def test_figures_by_hand():
+    figures = reader_figures(ANNOTATIONS, LISTS)
+    assert (figures.videos, figures.empty) == (3, 1)
+    assert figures.per_video == pytest.approx(5 / 3)
+    assert figures.all == Judgement(right=2, given=5, instances=4)
+    assert figures.first == {
+        1: Judgement(right=1, given=2, instances=4),
+        3: Judgement(right=1, given=4, instances=4),
+        5: Judgement(right=2, given=5, instances=4),
+        10: Judgement(right=2, given=5, instances=4),
+    }
+    assert (figures.all.precision, figures.all.recall) == (0.4, 0.5)
+    assert figures.repeats == pytest.approx(1 / 3)  # ranks 2, 3, 4 of `a`
+    # five bins of an event: (score, right) = (.4, 1) (.5, 0) (.6, 0) (.8, 0) (.9, 1)
+    assert [row.first[0] for row in figures.bins] == [1, 0, 0, 0, 1]
+    assert figures.error == pytest.approx((0.6 + 0.5 + 0.6 + 0.8 + 0.1) / 5)
+
+
+def test_nothing_shown_has_no_precision_and_finds_nothing():
+    figures = reader_figures(ANNOTATIONS, {"calm": []})
+    assert (figures.empty, figures.per_video) == (3, 0)
+    assert figures.all.precision is None
+    assert figures.first[5].recall == 0
+    assert (figures.repeats, figures.error, figures.bins) == (None, None, [])
+
+
+def test_scores_beyond_1_are_no_chance_but_rank():
+    figures = reader_figures(ANNOTATIONS, {"a": [(0, 10, 7.0), (12, 14, 3.0)]})
+    assert figures.error is None
+    assert figures.first[1].precision == 1
+
+
+def test_a_repeat_shares_more_than_half_of_the_shorter_with_any_better_event():
+    events = [(0, 10), (5, 25), (4.9, 7), (9, 11), (8.9, 11), (10, 12), (30, 30)]
+    # 5 of 10 shared: half; 2.1 of 2.1; 1 of 2 with the first, but all with the second
+    assert repeats(np.array(events, float)).tolist() == [0, 0, 1, 1, 1, 1, 0]
+    assert repeats(np.empty((0, 2))).tolist() == []
+
+
+SEGMENTS = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(1, 12)).map(lambda row: (row[0], row[0] + row[1])),
+    max_size=8,
+)
+SCORED = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 12), st.floats(0, 1)), max_size=15)
+
+
+@given(lists=st.tuples(SCORED, SCORED), instances=SEGMENTS)
+def test_properties_of_any_lists(lists, instances):
+    rows = {
+        name: [(start, start + length, score) for start, length, score in one]
+        for name, one in zip("ab", lists, strict=True)
+    }
+    annotations = [video("a", *instances), video("b", (0, 5))]
+    figures = reader_figures(annotations, rows)
+    judged = [figures.first[number] for number in NUMBERS]
+    # more events find no fewer instances, and all those that are given find most
+    assert [one.right for one in judged] == sorted(one.right for one in judged)
+    assert judged[-1].right <= figures.all.right <= min(figures.all.given, len(instances) + 1)
+    for number, one in figures.first.items():
+        assert one.given == sum(min(number, len(each)) for each in lists)
+    # the bins hold every event once; those that are right are the ones counted
+    assert sum(row.proposals for row in figures.bins) == figures.all.given
+    right = sum(row.proposals * row.first[0] for row in figures.bins)
+    assert right == pytest.approx(figures.all.right)
+    if figures.error is not None:
+        assert 0 <= figures.error <= 1
+
+
+@given(events=SEGMENTS.filter(len), instances=SEGMENTS.filter(len))
+def test_right_is_what_the_chance_of_events_is_fitted_to(events, instances):
+    """The evaluation matches by itself; of equal tIoU it takes the later instance."""
+    rows, truth = np.array(events, float), np.array(instances, float)
+    for row in tiou(truth, rows).T:
+        near = row[row >= 0.5]
+        assume(len(set(near)) == len(near))
+    lists = {"a": [(*row, 1 - place / 100) for place, row in enumerate(events)]}
+    for number in NUMBERS:
+        judged = reader_figures([video("a", *instances)], lists).first[number]
+        assert judged.right == right_events(rows, truth)[:number].sum()
+
+
+@given(events=SEGMENTS)
+def test_repeats_by_loops(events):
+    expected = [
+        any(
+            min(end, other[1]) - max(start, other[0]) > (min(end - start, other[1] - other[0])) / 2
+            for other in events[:place]
+        )
+        for place, (start, end) in enumerate(events)
+    ]
+    assert repeats(np.array(events, float).reshape(-1, 2)).tolist() == expected
+
+
+# ---- the command ----
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """The command on these files; it returns its status."""
+    training = video("seen", (0, 9), subset="training")
+    write_annotations(tmp_path / "annotations.json", [*ANNOTATIONS, training])
+
+    def run(proposals, *flags, events=None, subset="validation"):
+        words = ["evaluation", "reader", "--annotations", tmp_path / "annotations.json"]
+        for name, lists in (("proposals", proposals), ("events", events)):
+            if lists is None:
+                words.append(f"--{name}")  # as the workflow does where there are none
+                continue
+            results = {
+                video: [{"segment": [start, end], "score": score} for start, end, score in rows]
+                for video, rows in lists.items()
+            }
+            (tmp_path / f"{name}.json").write_text(json.dumps({"results": results}))
+            words += [f"--{name}", tmp_path / f"{name}.json"]
+        words += ["--method", "span", "--subset", subset, *flags]
+        words += ["--out-json", tmp_path / "out.json", "--out-markdown", tmp_path / "out.md"]
+        return main([str(word) for word in words])
+
+    return run
+
+
+def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
+    assert judge(LISTS) == 0
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert (record["method"], record["subset"]) == ("span", "validation")
+    assert (record["videos"], record["instances"]) == (3, 4)
+    assert list(record["lists"]) == ["chapters", "proposals"]
+    chapters, proposals = record["lists"].values()
+    assert (chapters["precision"], proposals["precision"]) == (0.5, 0.4)  # (1, 10) is no chapter
+    assert (chapters["repeats"], proposals["repeats"]) == (0, pytest.approx(1 / 3))
+    assert chapters["first"]["3"] == {"precision": 0.5, "recall": 0.5}
+    assert proposals["first"]["3"] == {"precision": 0.25, "recall": 0.25}
+    assert (chapters["per_video"], chapters["videos_without"]) == (pytest.approx(4 / 3), 1)
+    page = (tmp_path / "out.md").read_text()
+    assert (
+        "| proposals | 1.7 | 40.0 | 50.0 | 50.0 / 25.0 | 25.0 / 25.0 | 40.0 / 50.0 "
+        "| 40.0 / 50.0 | 33.3 |" in page
+    )
+    assert "## The score of the chapters" in page
+
+
+def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
+    events = {"a": [(0, 9, 0.75), (8, 30, 0.5), (20, 30, 0.25)], "calm": []}
+    assert judge(LISTS, events=events) == 0
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert list(record["lists"]) == ["events", "chapters", "proposals"]
+    shown, chapters, _ = record["lists"].values()
+    assert (shown["per_video"], chapters["per_video"]) == (1, pytest.approx(2 / 3))
+    assert shown["precision"] == pytest.approx(2 / 3)
+    assert chapters["precision"] == 1
+    assert shown["calibration_error"] == pytest.approx((0.25 + 0.5 + 0.75) / 3)
+    assert shown["reliability"][0] == {
+        **{"lowest": 0.25, "highest": 0.25, "events": 1, "mean_score": 0.25, "right": 1.0}
+    }
+    page = (tmp_path / "out.md").read_text()
+    assert "off by **0.500**" in page
+    assert "| 0.75 – 0.75 | 1 | 0.75 | 100.0 % |" in page
+
+
+def test_a_bar_that_nothing_reaches_leaves_a_page(judge, tmp_path):
+    assert judge(LISTS, events={"a": [], "calm": [], "silent": []}) == 0
+    page = (tmp_path / "out.md").read_text()
+    assert "| events | 0.0 | – | 0.0 | – / 0.0 |" in page
+    assert page.endswith("Nothing is shown.\n")
+
+
+@pytest.mark.parametrize(
+    ("lists", "subset", "line"),
+    [
+        (LISTS, "testing", "annotations.json: subset 'testing' has no instance to find"),
+        ({"elsewhere": [(0, 1, 1.0)]}, "validation", "proposals.json: none of its videos"),
+        ({"a": [(3, 1, 1.0)]}, "validation", "video 'a', proposal 1: [3, 1] with score 1: start"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_line(judge, tmp_path, capsys, lists, subset, line):
+    assert judge(lists, subset=subset) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_two_names_of_one_video_in_the_events_are_one_line(judge, tmp_path, capsys):
+    write_annotations(tmp_path / "annotations.json", [video("v_a", (0, 10))])
+    assert judge(LISTS, events={"a": [(0, 1, 0.5)], "v_v_a": []}) == 2
+    error = capsys.readouterr().err
+    assert "events.json" in error
+    assert "'a' and 'v_v_a' mean one video; keep one" in error
