@@ -18,6 +18,7 @@ demo: $(VENV)/ready
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
+	@sed '/^##/,$$d' results/evaluation/reader/span.md
 	@echo "Events:     results/proposals/span/events.csv (to read), chapters/ (for any player)"
 	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
 	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/span/"
