@@ -252,7 +252,7 @@ def test_top_is_the_most_events_and_chapters_of_a_video(trained, tmp_path, model
         (events,) = json.loads((out / "events.json").read_text())["results"].values()
         counts[len(counts)] = events
         chapters = (out / f"{path.stem}.vtt").read_text().count("-->")
-        assert chapters == len(events)
+        assert 1 <= chapters <= len(events), "events may overlap a little, chapters may not"
     assert counts[1] == counts[0][:2]
     assert counts[2] == counts[0][:1]
     assert len(counts[2]) == 1
