@@ -14,7 +14,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.proposals.settings import LatticeSettings
 
-_MARGIN = (0.8, 1.25)  # of the usual lengths
+_MARGIN = (0.5, 2.0)  # of the usual lengths: new videos have others
 _USUAL = (0.01, 0.99)  # quantiles
 
 
