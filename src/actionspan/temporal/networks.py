@@ -48,7 +48,7 @@ class TemporalNetwork(nn.Module):
 
     def without(self, features: Tensor, part: int) -> Tensor:
         """Return the probabilities (B, T, 3) by what was trained without a part of the videos."""
-        raise NotImplementedError("a network that is not cross-fitted")
+        raise ValueError("a network that is not cross-fitted sees every video alike")
 
     def add_noise(self, video: Tensor, deviation: float, generator: torch.Generator) -> None:
         """Add normal noise to a video's features (T, C) in place."""
