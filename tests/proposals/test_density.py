@@ -30,7 +30,7 @@ from actionspan.proposals.intensity import (
 from actionspan.proposals.lattice import Lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
-from actionspan.temporal.probabilities import write_probabilities
+from actionspan.temporal.probabilities import Prediction, write_probabilities
 from actionspan.temporal.targets import divide
 
 STEPS = 60
@@ -188,7 +188,7 @@ def files(tmp_path):
         [len(curves) / 2 for curves, _ in videos],
         subsets,
         [len(curves) for curves, _ in videos],
-        (curves for curves, _ in videos),
+        (Prediction(curves) for curves, _ in videos),
     )
     known = [
         Annotation(

@@ -154,7 +154,9 @@ def test_the_best_epoch_by_validation_is_returned():
     rng = np.random.default_rng(0)
     training, validation = examples(rng.random(300)), examples(rng.random(300), seed=1)
     # Far too large a step, so that the epochs differ and the last is not the best.
-    setting = dataclasses.replace(QUICK, learning_rate=0.3, epochs=12, decay_epochs=100)
+    setting = dataclasses.replace(
+        QUICK, learning_rate=0.3, epochs=12, decay_epochs=100, keep="best"
+    )
     evaluator, log = train_evaluator(training, validation, setting)
     losses = [row["validation_loss"] for row in log]
     best = int(np.argmin(losses))
