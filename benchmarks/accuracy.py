@@ -4,8 +4,10 @@
     python benchmarks/accuracy.py --results results --seeds 1 2 3
 
 trains each model once a seed (network and evaluator), scores the validation subset and prints a
-Markdown table: mean ± standard deviation over the seeds, and the bootstrap interval over videos of
-the seeds' mean interval. `--set temporal.training.epochs=40` tries another value of a knob.
+Markdown table: mean ± standard deviation over the seeds, the bootstrap interval over videos of
+the seeds' mean interval, and of models with events the lowest and highest of what a reader gets
+(`evaluation reader`; shares in percent). `--set temporal.training.epochs=40` tries another value
+of a knob.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from actionspan.temporal.settings import ON_SEQUENCES
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
 BASELINES = ("random", "sliding", "difference")
+READER = ("events a video", "precision", "recall", "found in the first five", "calibration error")
 
 
 def flags(section: dict[str, Any], **changed: Any) -> list[str]:
@@ -63,7 +66,23 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         choose(out, annotations, proposals, seed)
     else:
         evaluate(out, annotations, proposals, seed)
-    return score(out / "proposals.json", annotations, config, out / "record.json")
+    record = score(out / "proposals.json", annotations, config, out / "record.json")
+    return {**record, **(read(out, annotations, config) if on_sequences else {})}
+
+
+def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, float | None]:
+    """Return what a reader gets of the events, by the names of `READER`; shares in percent."""
+    call(
+        *("evaluation", "reader", "--proposals", out / "proposals.json"),
+        *("--events", out / "events.json", "--annotations", annotations),
+        *("--subset", config["evaluation"]["subset"], "--method", "span"),
+        *("--out-json", out / "reader.json", "--out-markdown", out / "reader.md"),
+    )
+    events = json.loads((out / "reader.json").read_text())["lists"]["events"]
+    shares = events["precision"], events["recall"], events["first"]["5"]["recall"]
+    percent = [None if share is None else 100 * share for share in shares]
+    values = events["per_video"], *percent, events["calibration_error"]
+    return dict(zip(READER, values, strict=True))
 
 
 def choose(out: Path, annotations: Path, proposals: dict[str, Any], seed: int) -> None:
@@ -125,15 +144,20 @@ def score(proposals: Path, annotations: Path, config: dict[str, Any], out: Path)
 
 
 def row(name: str, records: list[dict]) -> str:
-    """Return one method's line of the table, in percent."""
+    """Return one method's line of the table, in percent, and what a reader gets of its events."""
 
     def spread(values: list[float]) -> str:
         deviation = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
         return f"{np.mean(values):.1f}{deviation}"
 
+    def lowest_highest(values: list[float | None]) -> str:
+        known = [value for value in values if value is not None]
+        return f"{min(known):.3g}–{max(known):.3g}" if known else "–"
+
     cells = [spread([100 * record[key] for record in records]) for key in COLUMNS]
     low, high = np.mean([record["AUC_interval"] for record in records], axis=0)
     cells += [spread([record["AUC"] for record in records]), f"{low:.1f}–{high:.1f}"]
+    cells += [lowest_highest([record.get(key) for record in records]) for key in READER]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
@@ -170,8 +194,9 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     config = changed_config(arguments.configfile, arguments.set)
-    print("| method | AR@1 | AR@10 | AR@100 | AUC | 95 % over videos |")
-    print("|---|---:|---:|---:|---:|---:|")
+    titles = ("method", *COLUMNS, "AUC", "95 % over videos", *READER)
+    print(f"| {' | '.join(titles)} |")
+    print("|---|" + "---:|" * (len(titles) - 1))
     with tempfile.TemporaryDirectory() as folder:
         for name in (*arguments.baselines, *arguments.models):
             run = run_baseline if name in BASELINES else run_model

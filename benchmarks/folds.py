@@ -4,13 +4,14 @@ A fold is a small data set of its own: a part of the training videos is held out
 training, and the run's own validation videos are in neither.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.arrays import Int64
 from actionspan.dataset.holding_out import fold_parts
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
@@ -23,12 +24,14 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.features.collect import MOTION, STREAMS
+from actionspan.features.footage import shared_footage
 from actionspan.files.storage import create_h5, open_h5
+from actionspan.temporal.targets import divide_steps
 
 Array = NDArray[np.floating]
 
-SIMILARITY = 0.85  # cosine of two snippets' features above which they show the same footage
-FEWEST = 8  # snippets left of a training video below which it is dropped
+SIMILARITY = 0.9  # cosine of two snippets' centred features above which they show the same footage
+FEWEST = 8  # snippets left of a video below which it is dropped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,27 +89,37 @@ def hashed_folds(videos: Sequence[Footage], folds: int) -> list[Fold]:
     ]
 
 
-def without_shared_footage(fold: Fold) -> Fold:
-    """Remove from the training videos what the held-out videos show too.
+def footage_folds(videos: Sequence[Footage], folds: int) -> list[Fold]:
+    """Divide footage, not videos: each side has the rest of every video, joined.
 
-    Needed where videos are spliced from clips that occur in several of them. Snippets are
-    compared by the first stream; a video with fewer than `FEWEST` snippets left is dropped.
+    For sets spliced from clips that occur in many videos, of which folds of full videos would leave
+    next to nothing. Snippets are compared by the first stream, centred. A rest of fewer than
+    `FEWEST` snippets is dropped.
     """
-    stream = next(key for key in STREAMS if key in fold.held_out[0].rows)
-    held_out = np.concatenate([one.rows[stream] for one in fold.held_out])
-    kept = [cut_footage(one, ~similar_rows(one.rows[stream], held_out)) for one in fold.training]
-    return replace(fold, training=[one for one in kept if len(one.times) >= FEWEST])
+    stream = next(key for key in STREAMS if key in videos[0].rows)
+    mean = np.concatenate([one.rows[stream] for one in videos]).mean(axis=0)
+    centred = [(one.rows[stream] - mean).astype(np.float32) for one in videos]
+    shown = shared_footage(centred, SIMILARITY)
+    names = [one.video.video_id for one in videos]
+    parts = divide_steps(dict(zip(names, shown, strict=True)), folds)
 
+    def rests(kept: Callable[[Int64], NDArray[np.bool_]], mark: str) -> list[Footage]:
+        cut = []
+        for one in videos:
+            keep = kept(parts[one.video.video_id])
+            if keep.sum() >= FEWEST:
+                rest = cut_footage(one, keep)
+                name = one.video.video_id + mark
+                cut.append(replace(rest, video=replace(rest.video, video_id=name)))
+        return cut
 
-def similar_rows(rows: Array, others: Array, above: float = SIMILARITY) -> NDArray[np.bool_]:
-    """Return which of (N, C) rows have a cosine similarity > `above` with any of (M, C) others."""
-
-    def unit(values: Array) -> Array:
-        lengths = np.linalg.norm(values, axis=1, keepdims=True)
-        return values / np.where(lengths > 0, lengths, 1)
-
-    similar: NDArray[np.bool_] = (unit(rows) @ unit(others).T).max(axis=1) > above
-    return similar
+    return [
+        Fold(
+            training=rests(lambda part, out=fold: part != out, ""),
+            held_out=rests(lambda part, out=fold: part == out, f"-{fold}"),
+        )
+        for fold in range(folds)
+    ]
 
 
 def cut_footage(footage: Footage, keep: NDArray[np.bool_]) -> Footage:

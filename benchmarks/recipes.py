@@ -1,7 +1,7 @@
 r"""Cross-validated AUC of recipes (other values of config.yaml's keys) on training videos alone.
 
-    python benchmarks/recipes.py --results rooms/results fights/results --unlike fights \
-        --folds 3 fights=10
+    python benchmarks/recipes.py --results rooms/results fights/results --by-footage fights \
+        --folds 3 fights=5
 
 The training videos of each finished run are divided into folds (folds.py); transforms, network
 and evaluator are fitted on the others of a fold, and the held-out ones are scored. The runs'
@@ -9,10 +9,9 @@ validation videos are never read, so that numbers on them stay clean of the choi
 Nothing is chosen by the held-out videos either, so network and evaluator keep their last epoch;
 `--choose-epochs` lets the held-out videos choose it, as the validation subset does in a run.
 
-`--unlike SET` is for sets spliced from clips that occur in several videos, named as the folder
-that holds `results`: it removes from the training videos what the held-out ones show too. The
-more folds, the fewer are held out and the more is left. `--spliced FILE.npz` adds a set,
-`spliced`, of feature sequences spliced from trimmed clips.
+`--by-footage SET` is for sets spliced from clips that occur in several videos, named as the folder
+that holds `results`: it divides footage, so that each side has the rest of every video.
+`--spliced FILE.npz` adds a set, `spliced`, of feature sequences spliced from trimmed clips.
 
 Prints a Markdown table a set as rows come: means over folds and seeds, and the difference to the
 first recipe with the same model, paired by fold and seed, ± its standard error (folds share
@@ -32,22 +31,23 @@ import numpy as np
 import torch
 import yaml
 
-from accuracy import ROOT, call, changed_config, flags, run_model
+from accuracy import READER, ROOT, call, changed_config, flags, run_model
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.running.pool import worker_pool
 from folds import (
     Fold,
     Footage,
+    footage_folds,
     hashed_folds,
     read_training,
     spliced_folds,
-    without_shared_footage,
     write_fold,
 )
 
 STAGES = ("features.rescale.", "features.sequences.", "temporal.training.", "proposals.")
-COLUMNS = ("AUC", "AR@1", "AR@10", "AR@100")
+SCORES = ("AUC", "AR@1", "AR@10", "AR@100")
+COLUMNS = SCORES + READER  # the reader's are empty for models without events
 Recipe = Mapping[str, Any]
 
 
@@ -125,7 +125,9 @@ def run(fold: Path, config: dict[str, Any], model: str, seed: int) -> list[float
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=fold) as out:
         record = run_model(rescaled(fold, config), config, model, seed, Path(out))
-    return [record["AUC"], *(100 * record[column] for column in COLUMNS[1:])]
+    scores = [record["AUC"], *(100 * record[column] for column in SCORES[1:])]
+    reader = (record.get(column) for column in READER)
+    return scores + [np.nan if value is None else value for value in reader]
 
 
 def held_out_subset(arguments: argparse.Namespace) -> str:
@@ -156,15 +158,14 @@ def make_sets(arguments: argparse.Namespace) -> dict[str, list[Fold]]:
     if len(set(names)) < len(names):
         raise SystemExit(f"sets of the same name: {', '.join(names)}")
     numbers = {"": 3, **dict(arguments.folds)}
-    for option, given in (("--unlike", arguments.unlike), ("--folds", numbers)):
+    for option, given in (("--by-footage", arguments.by_footage), ("--folds", numbers)):
         if unknown := set(given) - {*names, ""}:
             raise SystemExit(f"{option}: {' '.join(unknown)} is no set of {', '.join(names)}")
     sets = {}
     for results in arguments.results:
         name = set_name(results)
-        sets[name] = hashed_folds(read_training(results), numbers.get(name, numbers[""]))
-        if name in arguments.unlike:
-            sets[name] = [without_shared_footage(fold) for fold in sets[name]]
+        divide = footage_folds if name in arguments.by_footage else hashed_folds
+        sets[name] = divide(read_training(results), numbers.get(name, numbers[""]))
     if arguments.spliced:
         number = numbers.get("spliced", numbers[""])
         sets["spliced"] = spliced_folds(arguments.spliced, number)
@@ -224,9 +225,13 @@ def run_set(
     values: dict[tuple[str, str], np.ndarray] = {}
     differences = {}
     for (recipe, model), running in jobs.items():
-        values[recipe, model] = np.array([job.result() for job in running])  # (folds·seeds, 4)
-        means = values[recipe, model].mean(axis=0)
-        cells = [f"{means[0]:.1f}", "", *(f"{mean:.1f}" for mean in means[1:])]
+        values[recipe, model] = np.array(
+            [job.result() for job in running]
+        )  # (folds·seeds, columns)
+        events = ~np.isnan(values[recipe, model]).all(axis=0)
+        means = [np.nanmean(column) for column in values[recipe, model].T[events]]
+        cells = [f"{means[0]:.1f}", "", *(f"{mean:.3g}" for mean in means[1:])]
+        cells += ["–"] * int((~events).sum())
         if recipe != first:
             compared = difference(values[recipe, model][:, 0], values[first, model][:, 0])
             differences[recipe, model] = compared
@@ -254,7 +259,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--results", nargs="*", type=Path, default=[], metavar="FOLDER")
-    parser.add_argument("--unlike", nargs="*", default=[], metavar="SET")
+    parser.add_argument("--by-footage", nargs="*", default=[], metavar="SET")
     parser.add_argument("--spliced", type=Path, metavar="FILE.npz")
     parser.add_argument("--recipes", type=Path, default=ROOT / "benchmarks/recipes.yaml")
     parser.add_argument("--only", nargs="*", default=[], metavar="RECIPE")

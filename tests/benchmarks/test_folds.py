@@ -94,38 +94,30 @@ def test_cut_moves_labels_with_their_footage(folds, keep, ends):
     assert [(one.start, one.end) for one in cut.instances] == expected
 
 
-@given(
-    rows=st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=6),
-    others=st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=6),
-)
-def test_similar_rows_are_those_of_a_small_angle(folds, rows, others):
-    def cosine(a, b) -> float:
-        lengths = np.sqrt(np.dot(a, a) * np.dot(b, b))
-        return np.dot(a, b) / lengths if lengths else 0.0
-
-    similar = folds.similar_rows(np.array(rows, float), np.array(others, float), above=0.83)
-    assert similar.tolist() == [any(cosine(a, b) > 0.83 for b in others) for a in rows]
-
-
-def test_training_keeps_no_footage_of_the_held_out(folds):
+def test_no_footage_is_on_both_sides(folds):
     generator = np.random.default_rng(1)
-    clips = generator.normal(size=(6, 5, 16))  # cosines of distinct rows lie far below 0.85
-    near = clips + generator.normal(scale=0.05, size=clips.shape)
-    held_out = footage(folds, "held out", np.concatenate(near[:2]))
-    mixed = footage(folds, "mixed", np.concatenate(clips[[2, 0, 3]]), [(0, 4.5), (5, 10), (9, 15)])
-    short = footage(folds, "short", np.concatenate(clips[[1, 4]]))
-    other = footage(folds, "other", np.concatenate(clips[[4, 5]]))
-    fold = folds.Fold(training=[mixed, short, other], held_out=[held_out])
-    clean = folds.without_shared_footage(fold)
-    assert clean.held_out == [held_out]
-    assert [one.video.video_id for one in clean.training] == ["mixed", "other"]
-    assert clean.training[1] is other
-    np.testing.assert_array_equal(
-        clean.training[0].rows["rgb"], np.concatenate(clips[[2, 3]]).astype(np.float32)
-    )
-    # the second instance goes with its clip; the third loses its first second, which lay there
-    left = [(one.start, one.end) for one in clean.training[0].instances]
-    assert left == [(0, 4.5), (5, 10)]
+    clips = generator.normal(size=(12, 16))  # cosines of two of them lie far below 0.9
+    videos = []
+    for number in range(8):
+        chosen = generator.choice(12, 6, replace=False)
+        rows = np.repeat(clips[chosen], 9, axis=0) + generator.normal(scale=0.02, size=(54, 16))
+        videos.append(footage(folds, f"v{number}", rows, [(9.0, 27.0)]))
+    made = folds.footage_folds(videos, 3)
+
+    def clips_of(sides) -> set[int]:
+        rows = np.concatenate([one.rows["rgb"] for one in sides])
+        return set(np.argmin(np.square(rows[:, None] - clips).sum(axis=2), axis=1).tolist())
+
+    for fold in made:
+        assert fold.held_out
+        assert not clips_of(fold.training) & clips_of(fold.held_out)
+        names = [one.video.video_id for one in fold.training + fold.held_out]
+        assert len(set(names)) == len(names)
+    out = [clips_of(fold.held_out) for fold in made]
+    assert set.union(*out) == set(range(12))
+    assert sum(map(len, out)) == 12
+    snippets = [sum(len(one.times) for one in fold.held_out) for fold in made]
+    assert sum(snippets) == 8 * 54
 
 
 def test_each_video_is_held_out_once(folds):

@@ -7,9 +7,9 @@ import pytest
 from actionspan.cli import main
 from actionspan.features.collect import collect
 from actionspan.features.settings import RescaleSettings, SequenceSettings
-from actionspan.features.store import open_features, read_transform
+from actionspan.features.store import UNSHARED, open_features, read_transform
 from actionspan.features.transform import Transform, transform_features
-from actionspan.features.windows import cut_windows, window_starts
+from actionspan.features.windows import cut_windows, merge_windows, window_starts
 
 SUBSETS = {"a": "validation", "b": "testing", "c": "training", "d": "training"}
 LENGTHS = {"a": 17, "b": 90, "c": 40, "d": 1}  # snippets
@@ -41,7 +41,7 @@ def files(raw, write_shard, write_tables):
 @pytest.fixture
 def path(files, tmp_path):
     out = tmp_path / "sequences.h5"
-    collect(*files, out, SETTINGS.rescaling(), with_cues=True)
+    collect(*files, out, SETTINGS.rescaling(), with_cues=True, same_footage=0.9)
     return out
 
 
@@ -95,7 +95,9 @@ def test_shards_without_motion_have_the_cues_of_their_streams(
 ):
     shard = write_shard("x", raw, motion=False)
     out = tmp_path / "sequences.h5"
-    collect([shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True)
+    collect(
+        [shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True, same_footage=0.9
+    )
     assert open_features(out).array.shape[2] == WIDTH - 2
 
 
@@ -116,3 +118,52 @@ def test_windows_must_meet(files, tmp_path, capsys):
     words = ["features", "sequences", "--shards", "x.h5", "--videos", "v", "--annotations", "a"]
     assert main([*words, "--out", "o", "--window=8"]) == 2
     assert "window_stride 256: at most window, 8" in capsys.readouterr().err
+
+
+def test_what_training_videos_share_is_written(raw, write_shard, write_tables, tmp_path, capsys):
+    """The single snippet of d is the sixth of c; a, which has it too, is for validation."""
+    for name in "da":
+        raw[name]["rgb"][0] = raw["c"]["rgb"][5]
+    out = tmp_path / "sequences.h5"
+    found = []
+    for similarity in (0.999, 1.0):
+        shards = [write_shard("x", raw)]
+        collect(
+            shards,
+            *write_tables(SUBSETS),
+            out,
+            SETTINGS.rescaling(),
+            with_cues=True,
+            same_footage=similarity,
+        )
+        features = open_features(out)
+        shown = {
+            features.video_id[rows.start]: merge_windows(
+                features.footage[rows],
+                features.first_step[rows],
+                LENGTHS[features.video_id[rows.start]],
+            )
+            for rows in features.videos()
+        }
+        assert set(shown["a"]) == set(shown["b"]) == {UNSHARED}
+        found.append((shown["c"][5] != UNSHARED, shown["c"][5] == shown["d"][0]))
+    assert found == [(True, True), (False, True)]
+
+
+def test_many_steps_are_not_compared_and_a_line_says_so(
+    raw, write_shard, write_tables, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("actionspan.features.collect.MOST_STEPS", 40)
+    collect(
+        [write_shard("x", raw)],
+        *write_tables(SUBSETS),
+        tmp_path / "sequences.h5",
+        SETTINGS.rescaling(),
+        with_cues=True,
+        same_footage=0.5,
+    )
+    assert (
+        "sequences.h5: 41 training steps are too many to compare (up to 40)"
+        in capsys.readouterr().err
+    )
+    assert (open_features(tmp_path / "sequences.h5").footage == UNSHARED).all()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from actionspan.files.torch_files import write_torch
 from actionspan.proposals.density_training import (
     FORMAT,
     Footage,
+    cut_instances,
     fit_density,
     instance_shares,
     load_density,
@@ -31,11 +33,10 @@ from actionspan.proposals.lattice import Lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
 from actionspan.temporal.probabilities import Prediction, write_probabilities
-from actionspan.temporal.targets import divide
 
 STEPS = 60
 # without dropout, whose noise draws the mean of an exponential down
-SETTINGS = DensitySettings(members=3, epochs=30, hidden=24, training_cells=250, dropout=0.0)
+SETTINGS = DensitySettings(epochs=30, hidden=24, training_cells=250, dropout=0.0)
 GRID = LatticeSettings(ratio=1.25, stride=0.2)
 
 
@@ -188,7 +189,10 @@ def files(tmp_path):
         [len(curves) / 2 for curves, _ in videos],
         subsets,
         [len(curves) for curves, _ in videos],
-        (Prediction(curves) for curves, _ in videos),
+        (
+            Prediction(curves, parts=np.full(len(curves), place % 2) if place < 6 else None)
+            for place, (curves, _) in enumerate(videos)
+        ),
     )
     known = [
         Annotation(
@@ -209,26 +213,73 @@ def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
     probabilities, annotations, known = files
     words = ["proposals", "density", "--probabilities", str(probabilities)]
     words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.pt")]
-    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3", "--members=2"]
+    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
     assert main(words) == 0
     made = load_density(tmp_path / "density.pt")
     assert len(made.members) == 2
     assert made.lattice == LatticeSettings(ratio=1.3)
     # validation videos are not looked at: neither their lengths nor their curves
-    parts = divide((one.video_id for one in known[:6]), 2)
     footage = [
         Footage(
             probabilities=easy_video(number, STEPS + number)[0],
             seconds=0.5,
             instances=easy_video(number, STEPS + number)[1],
-            part=parts[f"v{number}"],
+            part=number % 2,
         )
         for number in range(6)
     ]
-    settings = DensitySettings(epochs=2, hidden=8, training_cells=50, members=2)
+    settings = DensitySettings(epochs=2, hidden=8, training_cells=50)
     expected = fit_density(footage, settings, LatticeSettings(ratio=1.3))
     assert made.lengths == pytest.approx(expected.lengths)
     assert all(map(same_weights, made.members, expected.members))
+
+
+def test_each_part_of_a_video_is_a_video_of_its_own(tmp_path):
+    """Steps 0-3 and 8-11 of a video are of part 0, the others of part 1."""
+    curves = easy_video(1)[0][:12]
+    parts = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0])
+    write_probabilities(
+        tmp_path / "p.h5", "x", ["a"], [6.0], ["training"], [12], [Prediction(curves, parts=parts)]
+    )
+    instances = tuple(Instance(start=a / 2, end=b / 2, label="x") for a, b in ((2, 6), (9, 11)))
+    known = Annotation(video_id="a", subset="training", duration_seconds=6.0, instances=instances)
+    write_annotations(tmp_path / "a.json", [known])
+    train_density(tmp_path / "p.h5", tmp_path / "a.json", tmp_path / "d.pt", SETTINGS, GRID)
+    footage = [
+        Footage(probabilities=curves[parts == part], seconds=0.5, instances=rows, part=part)
+        for part, rows in enumerate((np.array([[2.0, 4], [5, 7]]), np.array([[0.0, 2]])))
+    ]
+    made, expected = load_density(tmp_path / "d.pt"), fit_density(footage, SETTINGS, GRID)
+    assert all(map(same_weights, made.members, expected.members))
+    assert made.calibration == expected.calibration
+
+
+@given(
+    kept=st.lists(st.booleans(), min_size=1, max_size=10),
+    ends=st.lists(st.integers(0, 80), min_size=2, max_size=8, unique=True),
+)
+def test_instances_are_cut_with_their_steps(kept, ends):
+    """Against a literal cut: eighths of a step, those of lost steps deleted."""
+    bounds = sorted(end for end in ends if end <= 8 * len(kept))
+    spans = list(zip(bounds[::2], bounds[1::2], strict=False))
+    eighths = np.repeat(kept, 8)
+    expected = []
+    for start, end in spans:
+        inside = np.zeros(len(eighths), bool)
+        inside[start:end] = True
+        left = np.flatnonzero(inside[eighths])
+        if len(left) >= 8 or len(left) == end - start:
+            expected.append((left[0] / 8, (left[-1] + 1) / 8))
+    instances = np.array(spans, float).reshape(-1, 2) / 8
+    assert list(map(tuple, cut_instances(instances, np.array(kept)))) == expected
+
+
+def test_probabilities_of_a_network_that_saw_all_videos_are_refused(files, tmp_path):
+    probabilities, annotations, _ = files
+    with h5py.File(probabilities, "r+") as file:
+        del file["parts"]
+    with pytest.raises(InputError, match=r"probabilities.h5: training video v0: no parts; only"):
+        train_density(probabilities, annotations, tmp_path / "density.pt", SETTINGS, GRID)
 
 
 def test_without_an_instance_there_is_one_line(files, tmp_path):
@@ -243,10 +294,10 @@ def test_without_an_instance_there_is_one_line(files, tmp_path):
 def test_a_member_that_would_learn_no_instance_learns_from_all_videos():
     (one,) = easy_footage(1)
     calm = replace(one, instances=np.zeros((0, 2)), part=1)
-    made = fit_density([one, calm], replace(SETTINGS, members=3, epochs=1), GRID)
+    made = fit_density([one, calm, replace(calm, part=2)], replace(SETTINGS, epochs=1), GRID)
     bases = [float(member.base) for member in made.members]
-    assert bases[0] == bases[2] > 0, "the first would have nothing, the third leaves out nothing"
-    assert bases[1] == pytest.approx(2 * bases[0], rel=1e-5), "of half as many cells"
+    assert bases[0] > 0, "the first would have nothing, and learns from all three"
+    assert bases[1:] == pytest.approx([1.5 * bases[0]] * 2, rel=1e-5), "of two thirds of the cells"
 
 
 def test_what_is_no_density_is_one_line(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.transform import StreamTransform, Transform
 from actionspan.features.windows import cut_windows, window_starts
 
 STEPS = 100
@@ -99,7 +100,22 @@ def write_toy_sequences(
     with h5py.File(path, "r+") as file:
         file["first_step"] = np.array(firsts)
         file["length"] = np.array([length_of[name] for name in names])
-        file["transform/cues"] = True
+        width = channels - 1
+        stream = StreamTransform(
+            mean=np.zeros(width, np.float32),
+            components=np.eye(width, dtype=np.float32),
+            scale=np.ones(width, np.float32),
+        )
+        transform = Transform(
+            steps=window,
+            method="nearest",
+            streams={"external": stream},
+            grid="windows",
+            stride=window // 2,
+            cues=True,
+        )
+        for key, values in transform.to_arrays().items():
+            file[f"transform/{key}"] = values
     write_annotations(folder / "annotations.json", annotations)
     return Toy(path, folder / "annotations.json", np.stack(rows), video_id)
 

@@ -9,10 +9,16 @@ import torch
 
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
+from actionspan.features.store import UNSHARED, read_transform
 from actionspan.temporal import load_model
 from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.mtn import build_model
-from actionspan.temporal.prediction import predict, predict_probabilities, predict_windows
+from actionspan.temporal.prediction import (
+    predict,
+    predict_parts,
+    predict_probabilities,
+    predict_windows,
+)
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.targets import COLUMNS, INSIDE, NO_PART, PART, divide
@@ -38,12 +44,15 @@ def train_span(toy, out, settings=SMALL):
 
 def test_samples_know_the_part_of_each_training_video(toy):
     samples = read_samples(toy.features, toy.annotations, SMALL, columns=COLUMNS, parts=3)
-    assert samples.parts == divide(toy.video_id[:8], 3)
+    parts = divide(toy.video_id[:8], 3)
+    assert {name: set(each) for name, each in samples.parts.items()} == {
+        name: {part} for name, part in parts.items()
+    }
     assert samples.labels.shape == (11, 24, COLUMNS)
     for row, name in enumerate(toy.video_id):
         inside = toy.array[row, :, 0] == 1
         np.testing.assert_array_equal(samples.labels[row, :, INSIDE], inside)
-        part = samples.parts.get(name, NO_PART)
+        part = parts.get(name, NO_PART)
         assert set(samples.labels[row, inside, PART]) == {part}
 
 
@@ -106,7 +115,10 @@ def test_a_training_video_is_seen_by_the_member_that_did_not_learn_it(tmp_path):
     model = train_span(toy, tmp_path)
     predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
     parts = divide(toy.video_id[:8], 3)
-    assert torch.load(tmp_path / "model.pt", weights_only=True)["parts"] == parts
+    learned = torch.load(tmp_path / "model.pt", weights_only=True)["parts"]
+    assert {name: set(each.tolist()) for name, each in learned.items()} == {
+        name: {part} for name, part in parts.items()
+    }
     with h5py.File(toy.features) as source, h5py.File(tmp_path / "probabilities.h5") as file:
         names, length = source["video_id"].asstr()[:], source["length"][:]
         starts, offsets = source["first_step"][:], file["offsets"][:]
@@ -139,4 +151,44 @@ def test_with_fewer_videos_than_parts_some_members_learn_all(tmp_path):
     toy = write_toy_sequences(tmp_path / "toy", training=2)
     train_span(toy, tmp_path / "out")
     parts = torch.load(tmp_path / "out/model.pt", weights_only=True)["parts"]
-    assert sorted(parts.values()) == [0, 1]
+    assert sorted(int(each[0]) for each in parts.values()) == [0, 1]
+
+
+def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path):
+    """Steps 2 to 7 of two videos of different parts show the same."""
+    toy = write_toy_sequences(tmp_path / "toy")
+    parts = divide(toy.video_id[:8], 3)
+    one, two = 0, next(row for row in range(8) if parts[toy.video_id[row]] != parts["video_000"])
+    with h5py.File(toy.features, "r+") as file:
+        footage = np.full(file["features"].shape[:2], UNSHARED)
+        footage[[one, two], 2:8] = 5
+        file["footage"] = footage
+    model = train_span(toy, tmp_path)
+    predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+    learned = torch.load(tmp_path / "model.pt", weights_only=True)["parts"]
+    transform = read_transform(toy.features)
+    for row, name in enumerate(toy.video_id[:8]):
+        sequence = toy.array[row][toy.array[row, :, 0] == 1]
+        of_step = learned[name].numpy()
+        outside = np.ones(len(sequence), bool)
+        outside[2:8] = row not in (one, two)
+        assert set(of_step[outside]) == {parts[name]}
+        with h5py.File(tmp_path / "probabilities.h5") as file:
+            after = int(file["offsets"][row + 1])
+            found = file["probabilities"][after - len(sequence) : after]
+            np.testing.assert_array_equal(file["parts"][after - len(sequence) : after], of_step)
+        for part in set(of_step):
+            # a part is seen as if nothing else were in the video
+            rest = predict_parts(
+                model,
+                sequence[of_step == part],
+                np.full((of_step == part).sum(), part),
+                transform,
+            )
+            np.testing.assert_array_equal(found[of_step == part], rest.probabilities)
+    shared = {
+        name: set(learned[name][2:8].tolist()) for name in (toy.video_id[one], toy.video_id[two])
+    }
+    (first,), (second,) = shared.values()
+    assert first == second
+    assert first in {parts[name] for name in shared}

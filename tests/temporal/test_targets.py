@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.features.store import UNSHARED
 from actionspan.temporal.targets import (
     AFTER,
     BEFORE,
@@ -14,6 +15,7 @@ from actionspan.temporal.targets import (
     NO_PART,
     PART,
     divide,
+    divide_steps,
     video_targets,
 )
 
@@ -65,3 +67,40 @@ def test_parts_stay_what_they_are():
     found = divide((f"video_{number:03d}" for number in range(7)), 3)
     assert list(found.values()) == [0, 1, 2, 0, 1, 2, 0]
     assert "".join(name[-1] for name in found) == "3152406"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefgh"),
+        st.lists(st.sampled_from([UNSHARED, 0, 1, 2, 7]), min_size=1, max_size=20).map(np.array),
+        min_size=1,
+    ),
+    st.integers(2, 5),
+)
+def test_shared_footage_is_of_one_part_and_other_steps_of_their_videos(footage, parts):
+    own, divided = divide(footage, parts), divide_steps(footage, parts)
+    steps = sum(map(len, footage.values()))
+    for shown in (0, 1, 2, 7):
+        places = {name: each == shown for name, each in footage.items() if (each == shown).any()}
+        found = {int(part) for name, where in places.items() for part in divided[name][where]}
+        small = sum(where.sum() for where in places.values()) < steps / parts
+        theirs = {own[name] for name in places}
+        assert found <= theirs
+        assert len(found) <= 1 if small else found == theirs
+    for name, each in footage.items():
+        assert divided[name].shape == each.shape
+        assert set(divided[name][each == UNSHARED]) <= {own[name]}
+    again = divide_steps(dict(reversed(footage.items())), parts)
+    assert all(np.array_equal(again[name], divided[name]) for name in footage)
+
+
+def test_footage_goes_where_the_fewest_steps_are():
+    names = [f"video_{number:03d}" for number in range(4)]
+    own = divide(names, 4)
+    lengths = dict(zip(names, (40, 10, 20, 30), strict=True))
+    footage = {name: np.full(lengths[name], UNSHARED) for name in names}
+    for name in names[2:]:
+        footage[name][:5] = 3
+    divided = divide_steps(footage, 4)
+    for name in names[2:]:
+        assert set(divided[name][:5]) == {own["video_002"]}, "15 steps are left there, and 25"

@@ -14,10 +14,12 @@ from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES
+from actionspan.features.footage import MOST_STEPS, shared_footage
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
+from actionspan.features.store import UNSHARED
 from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
-from actionspan.features.windows import cut_windows
+from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 
@@ -44,6 +46,7 @@ def collect(
     settings: RescaleSettings,
     *,
     with_cues: bool = False,
+    same_footage: float = 1.0,
     all_needed: bool = False,
 ) -> None:
     """Make features.h5, or sequences.h5.
@@ -58,6 +61,7 @@ def collect(
         out: features.h5.
         settings: Steps, components and standardisation.
         with_cues: Whether rows have cues of change, and say what is inside the video.
+        same_footage: The similarity from which training videos show the same, looked for with cues.
         all_needed: Whether a video without features is an error, not a line on standard error.
 
     Raises:
@@ -69,11 +73,13 @@ def collect(
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
     with closing(_Shards(where)) as opened:
         transform = replace(_fit(chosen, opened, settings), cues=with_cues)
-        with create_h5(out, digest(settings, "features.h5", with_cues)) as file:
+        with create_h5(out, digest(settings, "features.h5", with_cues, same_footage)) as file:
             for key, unsaid in ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
             file.attrs["data"] = read_name(annotations)
             _write(file, chosen, opened, transform)
+            if with_cues:
+                _write_footage(out, file, transform, same_footage)
 
 
 def _find_features(
@@ -237,3 +243,39 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         for key, curve in curves.items():
             values = rescale(raw.motion[key], raw.times, duration, len(sequence), transform.method)
             curve[rows] = cut_windows(values, firsts, transform.steps)
+
+
+def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity: float) -> None:
+    """Write (N, steps) what footage each step of a training video shares with others.
+
+    Videos are compared by their first stream, which shows the scene.
+    """
+    written = file["features"]
+    footage = np.full(written.shape[:2], UNSHARED, np.int32)
+    rows_of: dict[str, list[int]] = {}
+    for row, (name, subset) in enumerate(
+        zip(file["video_id"].asstr()[:], file["subset"].asstr()[:], strict=True)
+    ):
+        if subset == "training":
+            rows_of.setdefault(name, []).append(row)
+    starts, lengths = file["first_step"][:], file["length"][:]
+    width = next(iter(transform.streams.values())).features
+    if similarity < 1 and rows_of:
+        steps = int(sum(lengths[rows[0]] for rows in rows_of.values()))
+        if steps > MOST_STEPS:
+            print(
+                f"{path}: {steps} training steps are too many to compare (up to {MOST_STEPS}); "
+                "footage that videos share was not looked for",
+                file=sys.stderr,
+            )
+        else:
+            found = shared_footage(
+                [
+                    merge_windows(written[rows, :, 1 : 1 + width], starts[rows], lengths[rows[0]])
+                    for rows in rows_of.values()
+                ],
+                similarity,
+            )
+            for rows, shown in zip(rows_of.values(), found, strict=True):
+                footage[rows] = cut_windows(shown, starts[rows], transform.steps)
+    file["footage"] = footage

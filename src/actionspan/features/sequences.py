@@ -34,5 +34,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.out,
         settings.rescaling(),
         with_cues=True,
+        same_footage=settings.same_footage,
         all_needed=arguments.on_bad_input == "fail",
     )

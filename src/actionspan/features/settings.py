@@ -176,6 +176,13 @@ class SequenceSettings(Checked):
     components: int = option(
         128, "principal components kept of each stream; 0: all features as they are", least=0
     )
+    same_footage: float = option(
+        0.9,
+        "cosine of the first stream's features above which training videos share footage, of which "
+        "span's members learn all or none; 1: not looked for",
+        above=0,
+        most=1,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,6 +15,8 @@ from actionspan.features.transform import Transform
 from actionspan.features.windows import merge_windows
 from actionspan.files.storage import open_h5
 
+UNSHARED = -1
+"""The footage of a step that no other video shows."""
 _FOREIGN = "not made by actionspan features rescale"
 
 
@@ -25,7 +27,8 @@ class Features:
     `array` is (N, steps, C) and stays on disk: rows are read when they are used. A row is a video,
     or a window of it: then the rows of a video follow each other. `first_step` (N,) says where in
     its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
-    `flow_magnitude` are (N, steps), or None for external features.
+    `flow_magnitude` are (N, steps), or None for external features. `footage` (N, steps) has equal
+    numbers where training videos share footage, and `UNSHARED` elsewhere.
     """
 
     array: Float32
@@ -35,6 +38,7 @@ class Features:
     first_step: Int64
     length: Int64
     inside: bool
+    footage: Int64
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
 
@@ -69,6 +73,7 @@ def open_features(path: Path) -> Features:
             first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             inside="transform/cues" in file,
+            footage=_read_footage(file, (rows, steps)),
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[str(name) for name in file["subset"].asstr()[:]],
@@ -82,6 +87,11 @@ def _map_dataset(path: Path, dataset: h5py.Dataset) -> Float32:
     if dataset.dtype != np.dtype("<f4") or offset is None:
         raise InputError(f"{path}: features are not a contiguous float32 dataset: {_FOREIGN}")
     return np.memmap(path, dtype="<f4", mode="r", offset=offset, shape=dataset.shape)
+
+
+def _read_footage(file: h5py.File, shape: tuple[int, int]) -> Int64:
+    found: Int64 = np.full(shape, UNSHARED, np.int64)
+    return file["footage"][:].astype(np.int64) if "footage" in file else found
 
 
 def _read_optional(file: h5py.File, key: str) -> Float32 | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
@@ -31,7 +32,6 @@ from actionspan.proposals.selection import recall_reached
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities
-from actionspan.temporal.targets import divide
 
 FORMAT = "actionspan density 1"
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
@@ -43,7 +43,10 @@ _DENSITY_WEIGHT = 0.2  # of the density's likelihood in the loss
 
 @dataclass(frozen=True, kw_only=True)
 class Footage:
-    """A training video: (T, 3) probabilities, seconds a step, and (G, 2) instances in steps."""
+    """What a training video has of a part: (T, 3) probabilities, seconds a step, instances (G, 2).
+
+    Instances are in steps.
+    """
 
     probabilities: Float32
     seconds: float
@@ -72,9 +75,9 @@ def train_density(
     """Train the density on the training videos' probabilities and write density.pt.
 
     Raises:
-        InputError: A file cannot be used, or no training video has an instance.
+        InputError: A file cannot be used, it has no parts, or no training video has an instance.
     """
-    videos, source = _read(probabilities, annotations, settings.members)
+    videos, source = _read(probabilities, annotations)
     with deterministic(threads=1):
         model = fit_density(videos, settings, grid)
     content = {
@@ -98,8 +101,8 @@ def load_density(path: Path) -> DensityModel:
     return density_from_state(content["density"])
 
 
-def _read(probabilities: Path, annotations: Path, parts: int) -> tuple[list[Footage], str]:
-    """Return the annotated training videos, and the digest of their probabilities."""
+def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], str]:
+    """Return the annotated training videos by parts, and the digest of their probabilities."""
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
         table = read_probabilities(file, probabilities)
@@ -108,21 +111,27 @@ def _read(probabilities: Path, annotations: Path, parts: int) -> tuple[list[Foot
             for index, name in enumerate(table.video_id)
             if table.subset[index] == "training" and name in truth
         ]
-        part_of = divide((table.video_id[index] for index in chosen), parts)
         videos = []
         for index in chosen:
-            values = table.video(index)
+            values, parts = table.video(index), table.video_parts(index)
+            if parts is None:
+                raise InputError(
+                    f"{probabilities}: training video {table.video_id[index]}: no parts; only the "
+                    "model that was trained on it can say what it says of new videos"
+                )
             seconds = float(table.duration_seconds[index]) / len(values)
             rows = [(one.start, one.end) for one in truth[table.video_id[index]].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
-            videos.append(
-                Footage(
-                    probabilities=values,
-                    seconds=seconds,
-                    instances=np.clip(instances, 0, len(values)),
-                    part=part_of[table.video_id[index]],
+            for part in np.unique(parts).tolist():
+                kept = parts == part
+                videos.append(
+                    Footage(
+                        probabilities=values[kept],
+                        seconds=seconds,
+                        instances=cut_instances(instances, kept),
+                        part=part,
+                    )
                 )
-            )
         if not any(len(video.instances) for video in videos):
             raise InputError(f"{annotations}: no training video with features has an instance")
         return videos, table.digest
@@ -132,6 +141,7 @@ def fit_density(
     videos: list[Footage], settings: DensitySettings, grid: LatticeSettings
 ) -> DensityModel:
     """Fit the members, each without a part of the videos, and calibrate events by all of them."""
+    members = 1 + max(video.part for video in videos)
     spans = [video.seconds * (video.instances[:, 1] - video.instances[:, 0]) for video in videos]
     lengths = usual_lengths(np.concatenate(spans))
     generator = np.random.default_rng(settings.seed)
@@ -140,7 +150,7 @@ def fit_density(
         **{name: np.concatenate([getattr(one, name) for one in drawn]) for name in vars(drawn[0])}
     )
     model = DensityModel(
-        members=[_fit_member(cells, part, settings) for part in range(settings.members)],
+        members=[_fit_member(cells, part, members, settings) for part in range(members)],
         lengths=lengths,
         lattice=grid,
         calibration=Calibration(),
@@ -161,6 +171,18 @@ def fit_density(
         file=sys.stderr,
     )
     return DensityModel(**{**vars(model), "calibration": calibration})
+
+
+def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
+    """Return what remains of instances (G, 2) where only the steps `kept` (T,) are joined.
+
+    What lost something goes where less than a step of it is left.
+    """
+    left = np.concatenate([[0.0], np.cumsum(kept)])
+    whole = np.clip(instances, 0, len(kept))
+    rest: Float64 = np.interp(whole, np.arange(len(kept) + 1), left)
+    length, before = np.diff(rest)[:, 0], np.diff(whole)[:, 0]
+    return rest[(length >= 1) | ((length > before - 1e-9) & (length > 0))]
 
 
 def instance_shares(overlaps: Float64) -> Float64:
@@ -204,12 +226,12 @@ def _draw(
     )
 
 
-def _fit_member(cells: Cells, part: int, settings: DensitySettings) -> Intensity:
+def _fit_member(cells: Cells, part: int, members: int, settings: DensitySettings) -> Intensity:
     """Train a member on the cells that are not of a part; on all where that leaves nothing."""
     kept = np.flatnonzero(cells.part != part)
     if not cells.instances[kept].any():
         kept = np.arange(len(cells.part))
-    torch.manual_seed(settings.seed * settings.members + part)
+    torch.manual_seed(settings.seed * members + part)
     member = Intensity(settings.hidden, settings.dropout)
     features = cells.features[kept]
     member.centre.copy_(torch.from_numpy(features.mean(axis=0)))

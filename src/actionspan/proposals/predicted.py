@@ -30,7 +30,7 @@ def chosen_segments(
 
 def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
     """Return how many candidates `candidates_of` makes."""
-    probabilities, segments, scores = prediction
+    probabilities, segments, scores, _ = prediction
     if segments is None or scores is None:
         return count_candidates(probabilities, settings)
     return len(chosen_segments(segments, scores, len(probabilities), settings))
@@ -41,7 +41,7 @@ def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candid
 
     A network's own segments come with its score in place of both p_start and p_end.
     """
-    probabilities, segments, scores = prediction
+    probabilities, segments, scores, _ = prediction
     if segments is None or scores is None:
         return video_candidates(probabilities, settings)
     best = chosen_segments(segments, scores, len(probabilities), settings)

@@ -105,9 +105,6 @@ class LatticeSettings(Checked):
 class DensitySettings(Checked):
     """How the density of instances over the lattice is learned (model span)."""
 
-    members: int = option(
-        5, "networks, each trained without one of so many parts of the videos", least=2
-    )
     training_cells: int = option(
         600,
         "cells of a video to learn from, of each of near, middle and far from the truth",

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from actionspan import __version__
+from actionspan.arrays import Int64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch
 from actionspan.temporal.mtn import build_model
@@ -23,11 +25,11 @@ def model_content(
     settings: TemporalSettings,
     weights: Mapping[str, Tensor],
     training_digest: str,
-    parts: Mapping[str, int] | None = None,
+    parts: Mapping[str, Int64] | None = None,
 ) -> dict[str, Any]:
     """Return what model.pt holds: everything needed to build the network again.
 
-    `parts` says which part of the training videos each of them was in, if they were divided.
+    `parts` says which part each step (T,) of each training video was in, if they were divided.
     """
     return {
         "format": FORMAT,
@@ -37,7 +39,7 @@ def model_content(
         "settings": dataclasses.asdict(settings),
         "state_dict": dict(weights),
         "digest": training_digest,
-        "parts": dict(parts or {}),
+        "parts": {name: torch.from_numpy(each) for name, each in (parts or {}).items()},
     }
 
 

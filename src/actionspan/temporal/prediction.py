@@ -9,12 +9,14 @@ from torch import Tensor
 
 from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
-from actionspan.features.store import open_features
-from actionspan.features.windows import merge_windows
+from actionspan.features.store import open_features, read_transform
+from actionspan.features.transform import Transform
+from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import digest
 from actionspan.files.torch_files import read_torch
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
+from actionspan.temporal.labels import KINDS
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.probabilities import Prediction, write_probabilities
@@ -87,6 +89,30 @@ def predict_windows(
     return Prediction(merged, *(predict_segments(model, windows, starts, length) or ()))
 
 
+def predict_parts(
+    model: TemporalNetwork, sequence: Float32, parts: Int64, transform: Transform
+) -> Prediction:
+    """Return the probabilities (T, 3) of a training video (T, C) by members that did not learn it.
+
+    The steps of a part are joined and seen by the member that left it out: round none of them is
+    anything that it has learned.
+
+    Args:
+        model: A cross-fitted network.
+        sequence: (T, C) features.
+        parts: (T,) of its steps.
+        transform: How long its windows are.
+    """
+    probabilities = np.zeros((len(sequence), KINDS), np.float32)
+    for part in np.unique(parts).tolist():
+        rest = sequence[parts == part]
+        starts = transform.starts(len(rest))
+        windows = cut_windows(rest, starts, transform.steps)
+        found = predict_windows(model, windows, starts, len(rest), part)
+        probabilities[parts == part] = found.probabilities
+    return Prediction(probabilities, parts=parts)
+
+
 def predict(model_path: Path, features_path: Path, out: Path) -> None:
     """Write probabilities.h5: the probabilities of every video of features.h5.
 
@@ -95,7 +121,8 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     """
     content = read_torch(model_path)
     model, made_by = load_model(model_path), content["digest"]
-    learned = content.get("parts", {})
+    learned = {name: parts.numpy() for name, parts in content.get("parts", {}).items()}
+    transform = read_transform(features_path) if learned else None
     features = open_features(features_path)
     if (channels := features.array.shape[2]) != model.channels:
         raise InputError(
@@ -110,9 +137,10 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
             starts, length = features.first_step[video], int(features.length[video.start])
             name = features.video_id[video.start]
             try:
-                yield predict_windows(
-                    model, features.array[video], starts, length, learned.get(name)
-                )
+                if transform is not None and name in learned:
+                    yield predict_parts(model, features.sequence(video), learned[name], transform)
+                else:
+                    yield predict_windows(model, features.array[video], starts, length)
             except ValueError as error:
                 raise InputError(f"{features_path}: video {name}: {error}") from None
 

@@ -3,6 +3,9 @@
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) says where each video's steps begin.
 
+Of a cross-fitted network there is also `parts` (ΣT): the part of the training footage that a step
+is of. Its probabilities are by the member that did not learn it. Of other videos it is −1.
+
 Of a network that finds segments itself there are also `segments` (ΣM, 2) in 0…1 of each video,
 `segment_scores` (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
@@ -24,24 +27,27 @@ NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
 SEGMENTS = ("segments", "segment_scores", "segment_offsets")
 _BLOCK = 64  # videos read at once
 _CHUNK = 1 << 13  # segments
+_NO_PART = -1
 
 
 class Prediction(NamedTuple):
     """Of one video: probabilities (T, 3), and the segments (M, 2) in 0…1 with scores (M,) in 0…1.
 
-    The segments are None where the network finds none itself.
+    The segments are None where the network finds none itself; `parts` (T,) are those of a training
+    video and a cross-fitted network.
     """
 
     probabilities: Float32
     segments: Float32 | None = None
     scores: Float32 | None = None
+    parts: Int64 | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `segments` has those datasets of `SEGMENTS`, and is None in a file without.
+    `segments` has those datasets of `SEGMENTS`, and is None in a file without; so is `parts` (ΣT).
     """
 
     digest: str
@@ -51,6 +57,15 @@ class Probabilities:
     steps: Int64
     dataset: Any
     segments: tuple[Any, Any, Int64] | None = None
+    parts: Int64 | None = None
+
+    def video_parts(self, index: int) -> Int64 | None:
+        """Return the parts (T,) of a video's steps; None where it was not learned by members."""
+        if self.parts is None:
+            return None
+        after = int(self.steps[: index + 1].sum())
+        own: Int64 = self.parts[after - int(self.steps[index]) : after]
+        return own if own.min() >= 0 else None
 
     def video(self, index: int) -> Float32:
         """Return (T, 3) start, actionness and end of one video."""
@@ -99,12 +114,17 @@ def write_probabilities(
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
         segments = [0]  # where each video's begin
+        parts = np.full(int(offsets[-1]), _NO_PART, np.int64)
         for index, video in enumerate(values):
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
+            if video.parts is not None:
+                parts[offsets[index] : offsets[index + 1]] = video.parts
             if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
                 _append(file, "segments", video.segments, segments[-1])
                 _append(file, "segment_scores", video.scores, segments[-1])
+        if (parts != _NO_PART).any():
+            file["parts"] = parts
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
         if not uniform:
@@ -157,6 +177,9 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
             raise InputError(
                 f"{path}: segment_offsets do not fit {videos} videos; make the file again"
             )
+    parts = file["parts"][:].astype(np.int64) if "parts" in file else None
+    if parts is not None and parts.shape != (steps.sum(),):
+        raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")
     return Probabilities(
         digest=str(file.attrs.get("digest", "")),
         video_id=list(file["video_id"].asstr()[:]),
@@ -165,6 +188,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         steps=steps,
         dataset=dataset,
         segments=segments,
+        parts=parts,
     )
 
 

@@ -17,10 +17,10 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import Features, open_features
-from actionspan.features.windows import cut_windows
+from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.temporal.labels import KINDS, boundary_labels, boundary_overlaps
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.targets import NO_PART, divide, video_targets
+from actionspan.temporal.targets import NO_PART, divide_steps, video_targets
 
 Labels = NDArray[Any]  # bool, or float32 where they are soft
 _USED = ("training", "validation")  # subsets
@@ -34,7 +34,8 @@ class Samples:
     A row is a video, or a window of a video. `features` (N, T, C) stays on disk: a batch copies its
     own rows into memory and nothing else. `labels` are (N, T, 3), or `targets.COLUMNS` wide where
     the network takes all that is known; `training` and `validation` are the numbers of those
-    subsets' rows. `parts` has the part of each training video, if the network divides them.
+    subsets' rows. `parts` has the parts (T,) of each training video's steps, if the network divides
+    them.
     """
 
     features: Float32
@@ -42,7 +43,7 @@ class Samples:
     training: Int64
     validation: Int64
     fingerprint: str
-    parts: dict[str, int]
+    parts: dict[str, Int64]
 
 
 def _make_labels(
@@ -51,7 +52,7 @@ def _make_labels(
     features: Features,
     settings: TemporalSettings,
     columns: int,
-    parts: dict[str, int],
+    parts: dict[str, Int64],
 ) -> tuple[Labels, NDArray[np.bool_]]:
     """Return labels (N, T, columns), and a mask (N,) of the rows for training and validation.
 
@@ -106,6 +107,17 @@ def _make_labels(
     return labels, used
 
 
+def _footage(features: Features) -> dict[str, Int64]:
+    """Return what the steps (T,) of each training video show."""
+    return {
+        features.video_id[rows.start]: merge_windows(
+            features.footage[rows], features.first_step[rows], int(features.length[rows.start])
+        )
+        for rows in features.videos()
+        if features.subset[rows.start] == "training"
+    }
+
+
 def window_coverage(segments: Float64, starts: Int64, steps: int) -> Float64:
     """Return (N,) the largest part of a segment that each window of `steps` steps holds.
 
@@ -154,7 +166,7 @@ def read_samples(
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Labels have so many `columns`; the training videos are divided into `parts`, if any.
+    Labels have so many `columns`; the training footage is divided into `parts`, if any.
 
     Annotated videos that have no features are left out, with a line that says so. Without `check`
     (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
@@ -190,8 +202,7 @@ def read_samples(
             file=sys.stderr,
         )
     # label them
-    learned = {features.video_id[row] for row in training}
-    divided = divide(learned, parts) if parts else {}
+    divided = divide_steps(_footage(features), parts) if parts else {}
     labels, used = _make_labels(annotations_path, annotations, features, settings, columns, divided)
     if not used[training].any():
         raise InputError(

@@ -1,9 +1,9 @@
 """The span network: small dilated convolutions over snippets, cross-fitted on the training videos.
 
-It is an ensemble. Each of its members is trained without one part of the training videos, so that
-every training video has probabilities of a member that never saw it: what is fitted on them later
-(the density of instances, the calibration of scores) meets what it will meet on new videos. A new
-video gets the mean of all members.
+It is an ensemble. Each of its members is trained without one part of the training videos and what
+others share with it, so that every step of a training video has probabilities of a member that
+never saw it: what is fitted on them later (the density of instances, the calibration of scores)
+meets what it will meet on new videos. A new video gets the mean of all members.
 
 A member has two paths of the same form, as MTN has two: one sees the features as they are, which
 tell what happens; the other their difference to the mean of the video, which tells what is unlike

@@ -1,0 +1,67 @@
+"""Which steps of different videos show the same footage.
+
+Sets are spliced from clips that several videos share, and channels repeat their openings. Who
+judges a network on videos that it left out has to know: it may have learned their twins.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from actionspan.arrays import Float32, Int64
+from actionspan.features.store import UNSHARED
+
+MOST_STEPS = 100_000  # compared with one another; that takes a minute on two cores
+_BLOCK = 1024  # steps
+
+
+def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int64]:
+    """Return of each video the footage that its steps show: a number of it, or `UNSHARED`.
+
+    Steps are linked where their features have a cosine above `similarity`: neighbours, and each
+    with the nearest of the videos before its own and of those after. What is linked, directly or by
+    others, shows the same footage; it is shared if it is in more than one video.
+
+    Args:
+        sequences: (T, C) features of each video; C is the same.
+        similarity: From 1, nothing is shared.
+
+    Raises:
+        ValueError: The videos have more than `MOST_STEPS` steps together.
+    """
+    lengths = [len(rows) for rows in sequences]
+    steps = sum(lengths)
+    if steps > MOST_STEPS:
+        raise ValueError(f"{steps} steps are too many to compare: {MOST_STEPS} at most")
+    ends = np.cumsum(lengths)
+    video = np.repeat(np.arange(len(lengths)), lengths)  # (N,) of each step
+    links = _links(np.concatenate(sequences), ends, similarity)
+    graph = coo_matrix((np.ones(len(links)), links.T), shape=(steps, steps))
+    count, footage = connected_components(graph, directed=False)
+    first, last = np.full(count, len(lengths)), np.full(count, -1)
+    np.minimum.at(first, footage, video)
+    np.maximum.at(last, footage, video)
+    found = np.where(first < last, np.arange(count), UNSHARED)[footage]
+    return np.split(found.astype(np.int64), ends[:-1])
+
+
+def _links(features: Float32, ends: Int64, similarity: float) -> Int64:
+    """Return (L, 2) the steps that are linked, of the features (N, C) of all videos."""
+    rows = torch.nn.functional.normalize(torch.from_numpy(features), dim=1)
+    links: list[NDArray[np.int64]] = []
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        for first in range(begin, end, _BLOCK):
+            block = torch.arange(first, min(first + _BLOCK, end))
+            for others in (slice(0, begin), slice(end, None)):
+                if len(rows[others]):
+                    nearest, place = (rows[block] @ rows[others].T).max(dim=1)
+                    pairs = torch.stack([block, place + (others.start or 0)], dim=1)
+                    links.append(pairs[nearest > similarity].numpy())
+        alike = (rows[begin : end - 1] * rows[begin + 1 : end]).sum(dim=1) > similarity
+        before = begin + alike.nonzero().numpy()  # (n, 1)
+        links.append(np.concatenate([before, before + 1], axis=1))
+    return np.concatenate(links)
