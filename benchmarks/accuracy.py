@@ -67,7 +67,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
     else:
         evaluate(out, annotations, proposals, seed)
     record = score(out / "proposals.json", annotations, config, out / "record.json")
-    return {**record, **(read(out, annotations, config) if on_sequences else {})}
+    return {**record, "reader": read(out, annotations, config) if on_sequences else {}}
 
 
 def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, float | None]:
@@ -157,7 +157,7 @@ def row(name: str, records: list[dict]) -> str:
     cells = [spread([100 * record[key] for record in records]) for key in COLUMNS]
     low, high = np.mean([record["AUC_interval"] for record in records], axis=0)
     cells += [spread([record["AUC"] for record in records]), f"{low:.1f}–{high:.1f}"]
-    cells += [lowest_highest([record.get(key) for record in records]) for key in READER]
+    cells += [lowest_highest([record.get("reader", {}).get(key) for record in records]) for key in READER]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 

@@ -126,7 +126,7 @@ def run(fold: Path, config: dict[str, Any], model: str, seed: int) -> list[float
     with tempfile.TemporaryDirectory(dir=fold) as out:
         record = run_model(rescaled(fold, config), config, model, seed, Path(out))
     scores = [record["AUC"], *(100 * record[column] for column in SCORES[1:])]
-    reader = (record.get(column) for column in READER)
+    reader = (record["reader"].get(column) for column in READER)
     return scores + [np.nan if value is None else value for value in reader]
 
 

@@ -29,8 +29,9 @@ from actionspan.proposals.intensity import (
     density_from_state,
     density_state,
 )
-from actionspan.proposals.lattice import Lengths
+from actionspan.proposals.lattice import Lengths, lattice
 from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.peaks import peak_pairs
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
@@ -109,7 +110,11 @@ def test_cells_are_in_seconds_and_a_part_is_one_members(model):
     cells, density = model.density(video.probabilities, 30.0)
     assert cells.shape == (len(density), 2)
     assert cells.max() == pytest.approx(30)
-    np.testing.assert_allclose(model.cells(STEPS, 0.5) * 0.5, cells)
+    regular = lattice(STEPS, *(length / 0.5 for length in model.lengths), GRID) * 0.5
+    np.testing.assert_allclose(cells[: len(regular)], regular)
+    pairs = peak_pairs(video.probabilities, *(length / 0.5 for length in model.lengths), 500) * 0.5
+    np.testing.assert_allclose(cells[len(regular) :], pairs)
+    assert len(pairs)
     each = [model.density(video.probabilities, 30.0, part)[1] for part in range(3)]
     np.testing.assert_array_equal(np.mean(each, axis=0), density)
     assert not np.array_equal(each[0], each[1])
@@ -163,14 +168,14 @@ def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
 
 
 def test_an_untrained_member_expects_its_mean_at_every_cell():
-    member = Intensity(hidden=4, features=111).eval()
+    member = Intensity(hidden=4, features=112).eval()
     member.base.fill_(0.25)
     last = member.layers[-1]
     assert isinstance(last, torch.nn.Linear)
     with torch.no_grad():
         last.weight.zero_()
         last.bias.zero_()
-        features = np.random.default_rng(0).random((20000, 111)).astype(np.float32)
+        features = np.random.default_rng(0).random((20000, 112)).astype(np.float32)
         np.testing.assert_allclose(member.density(features), 0.25)
         last.bias[2] = 99.0
         assert member.density(features[:1])[0] == pytest.approx(0.25 * np.exp(12), rel=1e-5)

@@ -17,16 +17,16 @@ from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.files.torch_files import read_torch, write_torch
-from actionspan.proposals.cells import cell_features
 from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     LOG_RANGE,
     DensityModel,
     Intensity,
+    cells_of,
     density_from_state,
     density_state,
 )
-from actionspan.proposals.lattice import lattice, usual_lengths
+from actionspan.proposals.lattice import Lengths, usual_lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.selection import recall_reached
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
@@ -144,8 +144,10 @@ def fit_density(
     members = 1 + max(video.part for video in videos)
     spans = [video.seconds * (video.instances[:, 1] - video.instances[:, 0]) for video in videos]
     lengths = usual_lengths(np.concatenate(spans))
-    generator = np.random.default_rng(settings.seed)
-    drawn = [_draw(video, lengths, settings, grid, generator) for video in videos]
+    drawn = [
+        _draw(video, lengths, settings, grid, np.random.default_rng([settings.seed, place]))
+        for place, video in enumerate(videos)
+    ]
     cells = Cells(
         **{name: np.concatenate([getattr(one, name) for one in drawn]) for name in vars(drawn[0])}
     )
@@ -205,8 +207,7 @@ def _draw(
     generator: np.random.Generator,
 ) -> Cells:
     """Return cells near and far from the truth and between, up to as many of each."""
-    shortest, longest = (length / video.seconds for length in lengths)
-    cells = lattice(len(video.probabilities), shortest, longest, grid)
+    cells, features = cells_of(video.probabilities, video.seconds, Lengths(*lengths), grid)
     overlaps = temporal_iou(cells, video.instances)
     best = overlaps.max(axis=1, initial=0)
     rows, weights = [], []
@@ -218,7 +219,7 @@ def _draw(
     chosen = np.concatenate(rows)
     shares = instance_shares(overlaps) if len(video.instances) else np.zeros(len(cells))
     return Cells(
-        features=cell_features(video.probabilities, cells[chosen], video.seconds),
+        features=features[chosen],
         tiou=best[chosen].astype(np.float32),
         instances=shares[chosen].astype(np.float32),
         weight=np.concatenate(weights).astype(np.float32),

@@ -6,7 +6,7 @@ of a cell along the way: its best tIoU with an instance and the recall that it r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.proposals.cells import FEATURES, cell_features
 from actionspan.proposals.events import Calibration
 from actionspan.proposals.lattice import Lengths, lattice
+from actionspan.proposals.peaks import peak_pairs
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.running.determinism import deterministic
 
@@ -35,7 +36,9 @@ class Intensity(nn.Module):
     scale: Tensor
     base: Tensor
 
-    def __init__(self, hidden: int = 64, dropout: float = 0.0, features: int = FEATURES) -> None:
+    def __init__(
+        self, hidden: int = 64, dropout: float = 0.0, features: int = FEATURES + 1
+    ) -> None:
         super().__init__()
         self.register_buffer("centre", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
@@ -66,6 +69,19 @@ class Intensity(nn.Module):
         return np.concatenate(found).astype(np.float64)
 
 
+def cells_of(
+    probabilities: Float32, seconds: float, lengths: Lengths, settings: LatticeSettings
+) -> tuple[Float64, Float32]:
+    """Return the cells (N, 2) of a video in steps and their features (N, F): lattice and pairs."""
+    shortest, longest = (length / seconds for length in lengths)
+    regular = lattice(len(probabilities), shortest, longest, settings)
+    pairs = peak_pairs(probabilities, shortest, longest, settings.pairs)
+    cells = np.concatenate([regular, pairs])
+    paired = np.arange(len(cells)) >= len(regular)
+    features = cell_features(probabilities, cells, seconds)
+    return cells, np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DensityModel:
     """Members that each left out a part of the training videos, and what goes with them."""
@@ -74,11 +90,6 @@ class DensityModel:
     lengths: Lengths
     lattice: LatticeSettings
     calibration: Calibration
-
-    def cells(self, steps: int, seconds: float) -> Float64:
-        """Return the lattice (N, 2), in steps, of a video of so many steps of so many seconds."""
-        shortest, longest = (length / seconds for length in self.lengths)
-        return lattice(steps, shortest, longest, self.lattice)
 
     def density(
         self, probabilities: Float32, duration: float, part: int | None = None
@@ -93,8 +104,7 @@ class DensityModel:
             part: That of a training video.
         """
         seconds = duration / len(probabilities)
-        cells = self.cells(len(probabilities), seconds)
-        features = cell_features(probabilities, cells, seconds)
+        cells, features = cells_of(probabilities, seconds, self.lengths, self.lattice)
         asked = self.members if part is None else [self.members[part]]
         density: Float64 = np.mean([member.density(features) for member in asked], axis=0)
         return cells * seconds, density
@@ -105,7 +115,7 @@ def density_state(model: DensityModel) -> dict[str, Any]:
     return {
         "members": [member.state_dict() for member in model.members],
         "lengths": list(model.lengths),
-        "lattice": {"ratio": model.lattice.ratio, "stride": model.lattice.stride},
+        "lattice": asdict(model.lattice),
         "calibration": list(model.calibration),
     }
 

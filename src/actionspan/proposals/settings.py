@@ -99,6 +99,9 @@ class LatticeSettings(Checked):
     stride: float = option(
         0.125, "distance of two segments of a length, as a share of it", least=0.02, most=1
     )
+    pairs: int = option(
+        500, "segments from a peak of the start curve to one of the end curve, beside them", least=0
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,39 @@
+"""Segments from a peak of the start curve to a peak of the end curve, finer than the lattice."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from actionspan.arrays import Float64
+
+START, END = 0, 2  # columns of the curves
+
+
+def peaks(curve: Float64) -> tuple[Float64, Float64]:
+    """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,).
+
+    A place is the mean of the maximum and its neighbours, weighted by the curve: a boundary lies
+    inside a step.
+    """
+    padded = np.pad(curve, 1)
+    before, here, after = padded[:-2], padded[1:-1], padded[2:]
+    top = np.flatnonzero((here > before) & (here >= after) & (here > 0))
+    around = np.stack([before, here, after])[:, top]
+    places = top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)
+    return places, here[top]
+
+
+def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) -> Float64:
+    """Return (N, 2) the pairs of highest product of both peaks, in steps.
+
+    Args:
+        curves: (T, 3) start, actionness and end.
+        shortest: Of a pair, in steps.
+        longest: Of a pair, in steps.
+        most: How many.
+    """
+    values = np.asarray(curves, np.float64)
+    (starts, first), (ends, second) = peaks(values[:, START]), peaks(values[:, END])
+    length = ends - starts[:, None]
+    rows, columns = np.nonzero((length >= shortest) & (length <= longest))
+    best = np.argsort(-first[rows] * second[columns], kind="stable")[:most]
+    return np.stack([starts[rows[best]], ends[columns[best]]], axis=1)
