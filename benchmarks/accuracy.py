@@ -157,7 +157,8 @@ def row(name: str, records: list[dict]) -> str:
     cells = [spread([100 * record[key] for record in records]) for key in COLUMNS]
     low, high = np.mean([record["AUC_interval"] for record in records], axis=0)
     cells += [spread([record["AUC"] for record in records]), f"{low:.1f}–{high:.1f}"]
-    cells += [lowest_highest([record.get("reader", {}).get(key) for record in records]) for key in READER]
+    readers = [record.get("reader", {}) for record in records]
+    cells += [lowest_highest([reader.get(key) for reader in readers]) for key in READER]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 

@@ -178,8 +178,8 @@ class SequenceSettings(Checked):
     )
     same_footage: float = option(
         0.9,
-        "cosine of the first stream's features above which training videos share footage, of which "
-        "span's members learn all or none; 1: not looked for",
+        "cosine of the first stream's features above which training videos show the same footage, "
+        "which each member of span learns wholly or not at all; 1: not looked for",
         above=0,
         most=1,
     )
