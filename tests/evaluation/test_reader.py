@@ -179,11 +179,15 @@ def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
     assert shown["precision"] == pytest.approx(2 / 3)
     assert chapters["precision"] == 1
     assert shown["calibration_error"] == pytest.approx((0.25 + 0.5 + 0.75) / 3)
+    # a chance p that is exact is off by 2 p (1 - p) on average where an event is a bin of its own
+    luck = (0.375 + 0.5 + 0.375) / 3
+    assert shown["calibration_error_of_exact_scores"] == pytest.approx(luck, abs=0.02)
     assert shown["reliability"][0] == {
         **{"lowest": 0.25, "highest": 0.25, "events": 1, "mean_score": 0.25, "right": 1.0}
     }
     page = (tmp_path / "out.md").read_text()
     assert "off by **0.500**" in page
+    assert "so few events would be off by 0.4" in page
     assert "| 0.75 – 0.75 | 1 | 0.75 | 100.0 % |" in page
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import rankdata
+from scipy.stats import binom, rankdata
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
@@ -20,7 +20,9 @@ from actionspan.evaluation.reliability_report import (
     table_rows,
 )
 from actionspan.evaluation.score_quality import (
+    ScoredProposals,
     calibration_errors,
+    least_error,
     rank_correlation,
     score_bins,
     scored_proposals,
@@ -285,3 +287,18 @@ def test_bad_input_is_one_line(folder, capsys):
     assert run(folder) == 2
     assert "proposals.json: not a result file" in capsys.readouterr().err
     assert not (folder / "out").exists()
+
+
+def test_luck_alone_makes_an_error_that_falls_with_the_number_of_proposals():
+    """The mean of |X − n/2| / n of a binomial X of n and 1/2: about √(1 / 2πn)."""
+    for count in (4, 400):
+        scored = ScoredProposals(
+            scores=np.full(count, 0.5),
+            best_tiou=np.zeros(count),
+            first=np.zeros((count, 2), bool),
+            videos=1,
+        )
+        exact = float(binom(count, 0.5).expect(lambda right, n=count: abs(right / n - 0.5)))
+        found = least_error(scored, score_bins(scored, 1))
+        assert found == pytest.approx(exact, rel=0.1)
+    assert least_error(scored, []) is None

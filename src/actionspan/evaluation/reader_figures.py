@@ -18,6 +18,7 @@ from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposal
 from actionspan.evaluation.score_quality import (
     ScoreBin,
     first_error,
+    least_error,
     score_bins,
     scored_proposals,
 )
@@ -68,6 +69,8 @@ class ReaderFigures:
     error: float | None
     """Expected calibration error of the score as the chance to be right; None where a score lies
     outside 0…1, or where there is no event."""
+    least_error: float | None
+    """What it would be on average if each score were exactly the chance to be right."""
 
     @property
     def per_video(self) -> float:
@@ -111,6 +114,7 @@ def reader_figures(
         repeats=float(repeated.mean()) if len(repeated) else None,
         bins=bins,
         error=first_error(scored, bins),
+        least_error=least_error(scored, bins),
     )
 
 

@@ -25,6 +25,7 @@ from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposal
 
 SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
 BINS = 10
+_DRAWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +147,25 @@ def first_error(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | No
         return None
     errors = [abs(row.mean_score - row.first[0]) for row in bins]
     return float(np.average(errors, weights=[row.proposals for row in bins]))
+
+
+def least_error(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
+    """Return the mean ECE of `first_error` if each score were exactly the chance to be right.
+
+    So few proposals are right more or less often than they should by luck alone. From 1,000 draws;
+    None as there.
+    """
+    if not bins or not scored.is_share:
+        return None
+    generator = np.random.default_rng(0)
+    scores = np.sort(scored.scores)
+    right = generator.random((_DRAWS, len(scores))) < scores
+    ends = np.cumsum([row.proposals for row in bins])[:-1]
+    differences = [
+        abs((one - chance).sum(axis=1))
+        for one, chance in zip(np.split(right, ends, axis=1), np.split(scores, ends), strict=True)
+    ]
+    return float(np.sum(differences, axis=0).mean() / len(scores))
 
 
 def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
