@@ -137,7 +137,7 @@ class EventSettings(Checked):
 
     events: int = option(10, "at most this many events a video", least=1)
     overlap: float = option(
-        0.3, "most that two events share, of the shorter of both", least=0, below=1
+        0.5, "most that two events share, of the shorter of both", least=0, below=1
     )
     bar: float | None = option(
         None,
