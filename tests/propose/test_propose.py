@@ -121,7 +121,7 @@ def train(folder: Path, frames: dict, encoders: dict) -> Trained:
     stage("temporal predict --model @span/model.pt --features @sequences.h5 --out @span.h5")
     stage(
         f"proposals density --probabilities @span.h5 {known} --out @density.pt "
-        "--members 2 --epochs 1 --hidden 8"
+        "--epochs 1 --hidden 8"
     )
     stage(
         "proposals select --probabilities @span.h5 --density @density.pt "
