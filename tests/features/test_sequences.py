@@ -120,13 +120,16 @@ def test_windows_must_meet(files, tmp_path, capsys):
     assert "window_stride 256: at most window, 8" in capsys.readouterr().err
 
 
-def test_what_training_videos_share_is_written(raw, write_shard, write_tables, tmp_path, capsys):
+def test_what_training_videos_share_is_written(
+    raw, write_shard, write_tables, tmp_path, monkeypatch
+):
     """The single snippet of d is the sixth of c; a, which has it too, is for validation."""
     for name in "da":
         raw[name]["rgb"][0] = raw["c"]["rgb"][5]
     out = tmp_path / "sequences.h5"
     found = []
-    for similarity in (0.999, 1.0):
+    for similarity, fewest in ((0.999, 3), (1.0, 3), (0.999, 4)):
+        monkeypatch.setattr("actionspan.features.collect.FEWEST_FEATURES", fewest)
         shards = [write_shard("x", raw)]
         collect(
             shards,
@@ -147,13 +150,14 @@ def test_what_training_videos_share_is_written(raw, write_shard, write_tables, t
         }
         assert set(shown["a"]) == set(shown["b"]) == {UNSHARED}
         found.append((shown["c"][5] != UNSHARED, shown["c"][5] == shown["d"][0]))
-    assert found == [(True, True), (False, True)]
+    assert found == [(True, True), (False, True), (False, True)]
 
 
 def test_many_steps_are_not_compared_and_a_line_says_so(
     raw, write_shard, write_tables, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr("actionspan.features.collect.MOST_STEPS", 40)
+    monkeypatch.setattr("actionspan.features.collect.FEWEST_FEATURES", 3)
     collect(
         [write_shard("x", raw)],
         *write_tables(SUBSETS),

@@ -14,7 +14,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES
-from actionspan.features.footage import MOST_STEPS, shared_footage
+from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_footage
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.features.store import UNSHARED
@@ -248,7 +248,7 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
 def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity: float) -> None:
     """Write (N, steps) what footage each step of a training video shares with others.
 
-    Videos are compared by their first stream, which shows the scene.
+    Videos are compared by their first stream, which shows the scene, if it has enough features.
     """
     written = file["features"]
     footage = np.full(written.shape[:2], UNSHARED, np.int32)
@@ -260,7 +260,7 @@ def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity
             rows_of.setdefault(name, []).append(row)
     starts, lengths = file["first_step"][:], file["length"][:]
     width = next(iter(transform.streams.values())).features
-    if similarity < 1 and rows_of:
+    if similarity < 1 and rows_of and width >= FEWEST_FEATURES:
         steps = int(sum(lengths[rows[0]] for rows in rows_of.values()))
         if steps > MOST_STEPS:
             print(
