@@ -228,10 +228,9 @@ def run_set(
         values[recipe, model] = np.array(
             [job.result() for job in running]
         )  # (folds·seeds, columns)
-        events = ~np.isnan(values[recipe, model]).all(axis=0)
-        means = [np.nanmean(column) for column in values[recipe, model].T[events]]
-        cells = [f"{means[0]:.1f}", "", *(f"{mean:.3g}" for mean in means[1:])]
-        cells += ["–"] * int((~events).sum())
+        known = [column[~np.isnan(column)] for column in values[recipe, model].T]
+        means = [f"{column.mean():.3g}" if len(column) else "–" for column in known]
+        cells = [means[0], "", *means[1:]]
         if recipe != first:
             compared = difference(values[recipe, model][:, 0], values[first, model][:, 0])
             differences[recipe, model] = compared

@@ -22,7 +22,7 @@ from actionspan.evaluation.reliability_report import (
 from actionspan.evaluation.score_quality import (
     ScoredProposals,
     calibration_errors,
-    least_error,
+    error_by_luck,
     rank_correlation,
     score_bins,
     scored_proposals,
@@ -299,6 +299,6 @@ def test_luck_alone_makes_an_error_that_falls_with_the_number_of_proposals():
             videos=1,
         )
         exact = float(binom(count, 0.5).expect(lambda right, n=count: abs(right / n - 0.5)))
-        found = least_error(scored, score_bins(scored, 1))
+        found = error_by_luck(scored, score_bins(scored, 1))
         assert found == pytest.approx(exact, rel=0.1)
-    assert least_error(scored, []) is None
+    assert error_by_luck(scored, []) is None

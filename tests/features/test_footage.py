@@ -28,6 +28,18 @@ def test_clips_that_videos_share_are_found():
     assert numbers[1] != numbers[2]
 
 
+def test_a_clip_that_moves_is_one_footage():
+    """No two of its steps are alike, but the next step is the next step of the twin."""
+    random = np.random.default_rng(3)
+    clip, others = random.normal(size=(6, 32)), random.normal(size=(3, 4, 32))
+    videos = [np.concatenate([other[:2], clip, other[2:]]) for other in others]
+    found = shared_footage([video.astype(np.float32) for video in videos], 0.9)
+    number = found[0][2]
+    assert number != UNSHARED
+    for each in found:
+        assert each.tolist() == [UNSHARED] * 2 + [number] * 6 + [UNSHARED] * 2
+
+
 @given(st.integers(0, 2**31), st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
 def test_what_has_a_twin_is_shared_with_it(seed, lengths, data):
     """Of every step with a twin in another video, the nearest before or after has its number."""

@@ -121,7 +121,7 @@ def test_windows_must_meet(files, tmp_path, capsys):
 
 
 def test_what_training_videos_share_is_written(
-    raw, write_shard, write_tables, tmp_path, monkeypatch
+    raw, write_shard, write_tables, tmp_path, capsys, monkeypatch
 ):
     """The single snippet of d is the sixth of c; a, which has it too, is for validation."""
     for name in "da":
@@ -151,6 +151,8 @@ def test_what_training_videos_share_is_written(
         assert set(shown["a"]) == set(shown["b"]) == {UNSHARED}
         found.append((shown["c"][5] != UNSHARED, shown["c"][5] == shown["d"][0]))
     assert found == [(True, True), (False, True), (False, True)]
+    line = "sequences.h5: 3 features of the first stream are too few (from 4); footage that videos"
+    assert line in capsys.readouterr().err
 
 
 def test_many_steps_are_not_compared_and_a_line_says_so(

@@ -13,11 +13,11 @@ from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
 from actionspan.files.torch_files import write_torch
+from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
     FORMAT,
     Footage,
     cut_instances,
-    fit_density,
     instance_shares,
     load_density,
     train_density,
@@ -29,7 +29,7 @@ from actionspan.proposals.intensity import (
     density_from_state,
     density_state,
 )
-from actionspan.proposals.lattice import Lengths, lattice
+from actionspan.proposals.lattice import Lengths, lattice, usual_lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.peaks import peak_pairs
 from actionspan.proposals.settings import DensitySettings, LatticeSettings
@@ -61,6 +61,12 @@ def easy_footage(count, first=0, parts=3):
         Footage(probabilities=curves, seconds=0.5, instances=instances, part=place % parts)
         for place, (curves, instances) in enumerate(map(easy_video, range(first, first + count)))
     ]
+
+
+def fit_density(videos, settings, grid):
+    spans = [video.seconds * np.diff(video.instances)[:, 0] for video in videos]
+    lengths = usual_lengths(np.concatenate(spans))
+    return density_training.fit_density(videos, lengths, settings, grid)
 
 
 @pytest.fixture(scope="module")
@@ -240,21 +246,25 @@ def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
 
 
 def test_each_part_of_a_video_is_a_video_of_its_own(tmp_path):
-    """Steps 0-3 and 8-11 of a video are of part 0, the others of part 1."""
-    curves = easy_video(1)[0][:12]
-    parts = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0])
+    """Its last three steps are too few for one."""
+    curves = easy_video(1)[0][:23]
+    parts = np.repeat([0, 1, 0, 1], [4, 8, 8, 3])
+    parts[20:] = 2
     write_probabilities(
-        tmp_path / "p.h5", "x", ["a"], [6.0], ["training"], [12], [Prediction(curves, parts=parts)]
+        tmp_path / "p.h5", "x", ["a"], [11.5], ["training"], [23], [Prediction(curves, parts=parts)]
     )
-    instances = tuple(Instance(start=a / 2, end=b / 2, label="x") for a, b in ((2, 6), (9, 11)))
-    known = Annotation(video_id="a", subset="training", duration_seconds=6.0, instances=instances)
+    instances = tuple(Instance(start=a / 2, end=b / 2, label="x") for a, b in ((2, 14), (17, 19)))
+    known = Annotation(video_id="a", subset="training", duration_seconds=11.5, instances=instances)
     write_annotations(tmp_path / "a.json", [known])
     train_density(tmp_path / "p.h5", tmp_path / "a.json", tmp_path / "d.pt", SETTINGS, GRID)
     footage = [
         Footage(probabilities=curves[parts == part], seconds=0.5, instances=rows, part=part)
-        for part, rows in enumerate((np.array([[2.0, 4], [5, 7]]), np.array([[0.0, 2]])))
+        for part, rows in enumerate((np.array([[2.0, 6], [9, 11]]), np.array([[0.0, 8]])))
     ]
-    made, expected = load_density(tmp_path / "d.pt"), fit_density(footage, SETTINGS, GRID)
+    lengths = usual_lengths([6.0, 1.0])  # of the instances as they are, not of what is left
+    made = load_density(tmp_path / "d.pt")
+    expected = density_training.fit_density(footage, lengths, SETTINGS, GRID)
+    assert made.lengths == pytest.approx(lengths)
     assert all(map(same_weights, made.members, expected.members))
     assert made.calibration == expected.calibration
 

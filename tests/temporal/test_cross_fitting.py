@@ -134,6 +134,14 @@ def test_a_training_video_is_seen_by_the_member_that_did_not_learn_it(tmp_path):
             assert np.array_equal(found, by_all) == (name not in parts)
 
 
+def test_a_video_of_another_length_is_one_line(toy, tmp_path):
+    train_span(toy, tmp_path)
+    with h5py.File(toy.features, "r+") as file:
+        file["length"][0] -= 1
+    with pytest.raises(InputError, match=r"video video_000: \d+ steps, but the model learned \d+"):
+        predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+
+
 def test_a_part_is_nothing_to_a_network_without_members(toy):
     mtn = build_model("mtn", 6, SMALL).eval()
     with pytest.raises(ValueError, match="not cross-fitted"):
@@ -160,7 +168,7 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path)
     parts = divide(toy.video_id[:8], 3)
     one, two = 0, next(row for row in range(8) if parts[toy.video_id[row]] != parts["video_000"])
     with h5py.File(toy.features, "r+") as file:
-        footage = np.full(file["features"].shape[:2], UNSHARED)
+        footage = np.full(file["features"].shape[:2], UNSHARED, np.int32)
         footage[[one, two], 2:8] = 5
         file["footage"] = footage
     model = train_span(toy, tmp_path)

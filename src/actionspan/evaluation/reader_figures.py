@@ -17,8 +17,8 @@ from actionspan.evaluation.outcomes import segments_of
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.evaluation.score_quality import (
     ScoreBin,
+    error_by_luck,
     first_error,
-    least_error,
     score_bins,
     scored_proposals,
 )
@@ -69,7 +69,7 @@ class ReaderFigures:
     error: float | None
     """Expected calibration error of the score as the chance to be right; None where a score lies
     outside 0…1, or where there is no event."""
-    least_error: float | None
+    error_by_luck: float | None
     """What it would be on average if each score were exactly the chance to be right."""
 
     @property
@@ -114,7 +114,7 @@ def reader_figures(
         repeats=float(repeated.mean()) if len(repeated) else None,
         bins=bins,
         error=first_error(scored, bins),
-        least_error=least_error(scored, bins),
+        error_by_luck=error_by_luck(scored, bins),
     )
 
 

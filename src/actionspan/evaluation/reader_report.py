@@ -31,7 +31,7 @@ def reader_record(
             "first": {str(number): judged.scores() for number, judged in each.first.items()},
             "repeats": each.repeats,
             "calibration_error": each.error,
-            "calibration_error_of_exact_scores": each.least_error,
+            "calibration_error_of_exact_scores": each.error_by_luck,
             "reliability": [
                 {
                     "lowest": row.lowest,
@@ -89,7 +89,7 @@ def reader_markdown(heading: Mapping[str, str], figures: Mapping[str, ReaderFigu
         lines.append(
             "Read as the chance to be right, the score is off by "
             f"**{shown.error:.3f}** on average over the bins (expected calibration error). If it "
-            f"were exactly that chance, so few events would be off by {shown.least_error:.3f}."
+            f"were exactly that chance, so few events would be off by {shown.error_by_luck:.3f}."
         )
     table = [
         [

@@ -52,7 +52,8 @@ def collect(
     """Make features.h5, or sequences.h5.
 
     The training subset is read once for its moments and all videos once for their rows: memory
-    holds a single video and a covariance for each stream.
+    holds a single video and a covariance for each stream; to find shared footage, the first stream
+    of all training videos.
 
     Args:
         shards: Feature shards of `features extract` or `features external`.
@@ -250,32 +251,34 @@ def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity
 
     Videos are compared by their first stream, which shows the scene, if it has enough features.
     """
-    written = file["features"]
-    footage = np.full(written.shape[:2], UNSHARED, np.int32)
-    rows_of: dict[str, list[int]] = {}
-    for row, (name, subset) in enumerate(
-        zip(file["video_id"].asstr()[:], file["subset"].asstr()[:], strict=True)
-    ):
-        if subset == "training":
-            rows_of.setdefault(name, []).append(row)
+    names, subsets = file["video_id"].asstr()[:], file["subset"].asstr()[:]
     starts, lengths = file["first_step"][:], file["length"][:]
+    rows_of: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows_of.setdefault(name, []).append(row)
+    training = [name for name, rows in rows_of.items() if subsets[rows[0]] == "training"]
+    # compare the videos
+    steps = sum(int(lengths[rows_of[name][0]]) for name in training)
     width = next(iter(transform.streams.values())).features
-    if similarity < 1 and rows_of and width >= FEWEST_FEATURES:
-        steps = int(sum(lengths[rows[0]] for rows in rows_of.values()))
-        if steps > MOST_STEPS:
-            print(
-                f"{path}: {steps} training steps are too many to compare (up to {MOST_STEPS}); "
-                "footage that videos share was not looked for",
-                file=sys.stderr,
-            )
-        else:
-            found = shared_footage(
-                [
-                    merge_windows(written[rows, :, 1 : 1 + width], starts[rows], lengths[rows[0]])
-                    for rows in rows_of.values()
-                ],
-                similarity,
-            )
-            for rows, shown in zip(rows_of.values(), found, strict=True):
-                footage[rows] = cut_windows(shown, starts[rows], transform.steps)
-    file["footage"] = footage
+    why_not = ""
+    if steps > MOST_STEPS:
+        why_not = f"{steps} training steps are too many to compare (up to {MOST_STEPS})"
+    elif width < FEWEST_FEATURES:
+        why_not = f"{width} features of the first stream are too few (from {FEWEST_FEATURES})"
+    found = {}
+    if similarity < 1 and training and not why_not:
+        sequences = []
+        for name in training:
+            rows = rows_of[name]
+            windows = file["features"][rows, :, 1 : 1 + width]
+            sequences.append(merge_windows(windows, starts[rows], lengths[rows[0]]))
+        found = dict(zip(training, shared_footage(sequences, similarity), strict=True))
+    elif similarity < 1 and training:
+        line = f"{why_not}; footage that videos share was not looked for"
+        print(f"{path}: {line}", file=sys.stderr)
+    # write what they share
+    footage = file.create_dataset("footage", (len(names), transform.steps), np.int32)
+    for name, rows in rows_of.items():
+        shown = found.get(name, np.full(lengths[rows[0]], UNSHARED)) - UNSHARED
+        # windows are 0 beyond the end
+        footage[rows] = cut_windows(shown, starts[rows], transform.steps) + UNSHARED

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.store import UNSHARED
+from actionspan.running.determinism import deterministic
 
 MOST_STEPS = 100_000  # compared with one another; that takes a minute on two cores
 FEWEST_FEATURES = 32  # with fewer, such as class scores, a high cosine says what happens, not where
@@ -24,8 +25,9 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
     """Return of each video the footage that its steps show: a number of it, or `UNSHARED`.
 
     Steps are linked where their features have a cosine above `similarity`: neighbours, and each
-    with the nearest of the videos before its own and of those after. What is linked, directly or by
-    others, shows the same footage; it is shared if it is in more than one video.
+    with the nearest of the videos before its own and of those after. Neighbours are linked too
+    where their nearest are neighbours in the same order: the footage goes on. What is linked,
+    directly or by others, is the same footage; it is shared if it is in more than one video.
 
     Args:
         sequences: (T, C) features of each video; C is the same.
@@ -40,7 +42,8 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
         raise ValueError(f"{steps} steps are too many to compare: {MOST_STEPS} at most")
     ends = np.cumsum(lengths)
     video = np.repeat(np.arange(len(lengths)), lengths)  # (N,) of each step
-    links = _links(np.concatenate(sequences), ends, similarity)
+    with deterministic(threads=1):
+        links = _links(np.concatenate(sequences), ends, similarity)
     graph = coo_matrix((np.ones(len(links)), links.T), shape=(steps, steps))
     count, footage = connected_components(graph, directed=False)
     first, last = np.full(count, len(lengths)), np.full(count, -1)
@@ -55,14 +58,18 @@ def _links(features: Float32, ends: Int64, similarity: float) -> Int64:
     rows = torch.nn.functional.normalize(torch.from_numpy(features), dim=1)
     links: list[NDArray[np.int64]] = []
     for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-        for first in range(begin, end, _BLOCK):
-            block = torch.arange(first, min(first + _BLOCK, end))
-            for others in (slice(0, begin), slice(end, None)):
-                if len(rows[others]):
-                    nearest, place = (rows[block] @ rows[others].T).max(dim=1)
-                    pairs = torch.stack([block, place + (others.start or 0)], dim=1)
-                    links.append(pairs[nearest > similarity].numpy())
-        alike = (rows[begin : end - 1] * rows[begin + 1 : end]).sum(dim=1) > similarity
-        before = begin + alike.nonzero().numpy()  # (n, 1)
+        going_on = (rows[begin : end - 1] * rows[begin + 1 : end]).sum(dim=1) > similarity
+        for others in (slice(0, begin), slice(end, None)):
+            if len(rows[others]):
+                found = [
+                    (rows[first : min(first + _BLOCK, end)] @ rows[others].T).max(dim=1)
+                    for first in range(begin, end, _BLOCK)
+                ]
+                alike = torch.cat([nearest for nearest, _ in found]) > similarity
+                twins = torch.cat([place for _, place in found]) + (others.start or 0)
+                pairs = torch.stack([torch.arange(begin, end), twins], dim=1)
+                links.append(pairs[alike].numpy())
+                going_on |= alike[:-1] & alike[1:] & (twins[1:] == twins[:-1] + 1)
+        before = begin + going_on.nonzero().numpy()  # (n, 1)
         links.append(np.concatenate([before, before + 1], axis=1))
     return np.concatenate(links)

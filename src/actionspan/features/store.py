@@ -8,6 +8,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
@@ -28,7 +29,7 @@ class Features:
     or a window of it: then the rows of a video follow each other. `first_step` (N,) says where in
     its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
     `flow_magnitude` are (N, steps), or None for external features. `footage` (N, steps) has equal
-    numbers where training videos share footage, and `UNSHARED` elsewhere.
+    numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
     """
 
     array: Float32
@@ -38,7 +39,7 @@ class Features:
     first_step: Int64
     length: Int64
     inside: bool
-    footage: Int64
+    footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
 
@@ -69,11 +70,11 @@ def open_features(path: Path) -> Features:
         rows, steps = file["features"].shape[:2]
         windows = "first_step" in file
         return Features(
-            array=_map_dataset(path, file["features"]),
+            array=_map_dataset(path, file["features"], "<f4"),
             first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             inside="transform/cues" in file,
-            footage=_read_footage(file, (rows, steps)),
+            footage=_map_dataset(path, file["footage"], "<i4") if "footage" in file else None,
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[str(name) for name in file["subset"].asstr()[:]],
@@ -82,16 +83,12 @@ def open_features(path: Path) -> Features:
         )
 
 
-def _map_dataset(path: Path, dataset: h5py.Dataset) -> Float32:
-    offset = dataset.id.get_offset()
-    if dataset.dtype != np.dtype("<f4") or offset is None:
-        raise InputError(f"{path}: features are not a contiguous float32 dataset: {_FOREIGN}")
-    return np.memmap(path, dtype="<f4", mode="r", offset=offset, shape=dataset.shape)
-
-
-def _read_footage(file: h5py.File, shape: tuple[int, int]) -> Int64:
-    found: Int64 = np.full(shape, UNSHARED, np.int64)
-    return file["footage"][:].astype(np.int64) if "footage" in file else found
+def _map_dataset(path: Path, dataset: h5py.Dataset, kind: str) -> Any:
+    offset, wanted = dataset.id.get_offset(), np.dtype(kind)
+    if dataset.dtype != wanted or offset is None:
+        name = dataset.name.lstrip("/")
+        raise InputError(f"{path}: {name} are not a contiguous {wanted.name} dataset: {_FOREIGN}")
+    return np.memmap(path, dtype=wanted, mode="r", offset=offset, shape=dataset.shape)
 
 
 def _read_optional(file: h5py.File, key: str) -> Float32 | None:

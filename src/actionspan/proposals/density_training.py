@@ -33,7 +33,8 @@ from actionspan.proposals.settings import DensitySettings, LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities
 
-FORMAT = "actionspan density 1"
+FORMAT = "actionspan density 2"
+_FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
@@ -77,9 +78,9 @@ def train_density(
     Raises:
         InputError: A file cannot be used, it has no parts, or no training video has an instance.
     """
-    videos, source = _read(probabilities, annotations)
+    videos, lengths, source = _read(probabilities, annotations)
     with deterministic(threads=1):
-        model = fit_density(videos, settings, grid)
+        model = fit_density(videos, lengths, settings, grid)
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
@@ -101,8 +102,11 @@ def load_density(path: Path) -> DensityModel:
     return density_from_state(content["density"])
 
 
-def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], str]:
-    """Return the annotated training videos by parts, and the digest of their probabilities."""
+def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, str]:
+    """Return the annotated training videos by parts, how long their instances are, and a digest.
+
+    Of a video of several parts those of a few steps are left out: a glimpse is no video.
+    """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
         table = read_probabilities(file, probabilities)
@@ -111,7 +115,7 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], str]:
             for index, name in enumerate(table.video_id)
             if table.subset[index] == "training" and name in truth
         ]
-        videos = []
+        videos, spans = [], [np.zeros(0)]
         for index in chosen:
             values, parts = table.video(index), table.video_parts(index)
             if parts is None:
@@ -122,8 +126,11 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], str]:
             seconds = float(table.duration_seconds[index]) / len(values)
             rows = [(one.start, one.end) for one in truth[table.video_id[index]].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
+            spans.append(seconds * np.diff(np.clip(instances, 0, len(values)))[:, 0])
             for part in np.unique(parts).tolist():
                 kept = parts == part
+                if not kept.all() and kept.sum() < _FEWEST:
+                    continue
                 videos.append(
                     Footage(
                         probabilities=values[kept],
@@ -134,16 +141,14 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], str]:
                 )
         if not any(len(video.instances) for video in videos):
             raise InputError(f"{annotations}: no training video with features has an instance")
-        return videos, table.digest
+        return videos, usual_lengths(np.concatenate(spans)), table.digest
 
 
 def fit_density(
-    videos: list[Footage], settings: DensitySettings, grid: LatticeSettings
+    videos: list[Footage], lengths: Lengths, settings: DensitySettings, grid: LatticeSettings
 ) -> DensityModel:
     """Fit the members, each without a part of the videos, and calibrate events by all of them."""
     members = 1 + max(video.part for video in videos)
-    spans = [video.seconds * (video.instances[:, 1] - video.instances[:, 0]) for video in videos]
-    lengths = usual_lengths(np.concatenate(spans))
     drawn = [
         _draw(video, lengths, settings, grid, np.random.default_rng([settings.seed, place]))
         for place, video in enumerate(videos)
@@ -168,10 +173,7 @@ def fit_density(
         right.append(right_events(segments, video.instances * video.seconds))
     instances = sum(len(video.instances) for video in videos)
     calibration = calibrate(np.concatenate(gains), np.concatenate(right), instances)
-    print(
-        f"events of {len(videos)} training videos: {calibration.bar:.2f} is the least chance shown",
-        file=sys.stderr,
-    )
+    print(f"{calibration.bar:.2f} is the least chance of an event that is shown", file=sys.stderr)
     return DensityModel(**{**vars(model), "calibration": calibration})
 
 
@@ -201,13 +203,13 @@ def instance_shares(overlaps: Float64) -> Float64:
 
 def _draw(
     video: Footage,
-    lengths: tuple[float, float],
+    lengths: Lengths,
     settings: DensitySettings,
     grid: LatticeSettings,
     generator: np.random.Generator,
 ) -> Cells:
     """Return cells near and far from the truth and between, up to as many of each."""
-    cells, features = cells_of(video.probabilities, video.seconds, Lengths(*lengths), grid)
+    cells, features = cells_of(video.probabilities, video.seconds, lengths, grid)
     overlaps = temporal_iou(cells, video.instances)
     best = overlaps.max(axis=1, initial=0)
     rows, weights = [], []

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from actionspan.arrays import Float64
 
 START, END = 0, 2  # columns of the curves
+_BLOCK = 256  # starts paired at once
 
 
 def peaks(curve: Float64) -> tuple[Float64, Float64]:
@@ -33,7 +34,17 @@ def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) ->
     """
     values = np.asarray(curves, np.float64)
     (starts, first), (ends, second) = peaks(values[:, START]), peaks(values[:, END])
-    length = ends - starts[:, None]
-    rows, columns = np.nonzero((length >= shortest) & (length <= longest))
-    best = np.argsort(-first[rows] * second[columns], kind="stable")[:most]
-    return np.stack([starts[rows[best]], ends[columns[best]]], axis=1)
+    best, scores = np.zeros((0, 2)), np.zeros(0)
+    lowest = np.searchsorted(ends, starts + shortest)  # the ends that each start may have
+    counts = np.maximum(np.searchsorted(ends, starts + longest, side="right") - lowest, 0)
+    for begin in range(0, len(starts), _BLOCK):
+        number = counts[begin : begin + _BLOCK]
+        rows = begin + np.repeat(np.arange(len(number)), number)
+        columns = (
+            lowest[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
+        )
+        scores = np.concatenate([scores, first[rows] * second[columns]])
+        pairs = np.concatenate([best, np.stack([starts[rows], ends[columns]], axis=1)])
+        kept = np.argsort(-scores, kind="stable")[:most]
+        best, scores = pairs[kept], scores[kept]
+    return best

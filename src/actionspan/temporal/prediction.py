@@ -94,15 +94,22 @@ def predict_parts(
 ) -> Prediction:
     """Return the probabilities (T, 3) of a training video (T, C) by members that did not learn it.
 
-    The steps of a part are joined and seen by the member that left it out: round none of them is
-    anything that it has learned.
+    The steps of a part are joined and seen by the member that left them out of its loss, with no
+    others beside them. Their cues of change are still those of the full video.
 
     Args:
         model: A cross-fitted network.
         sequence: (T, C) features.
         parts: (T,) of its steps.
         transform: How long its windows are.
+
+    Raises:
+        ValueError: The model learned the video with another number of steps; or as there.
     """
+    if len(sequence) != len(parts):
+        raise ValueError(
+            f"{len(sequence)} steps, but the model learned {len(parts)}; train it again"
+        )
     probabilities = np.zeros((len(sequence), KINDS), np.float32)
     for part in np.unique(parts).tolist():
         rest = sequence[parts == part]

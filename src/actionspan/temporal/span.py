@@ -1,8 +1,8 @@
 """The span network: small dilated convolutions over snippets, cross-fitted on the training videos.
 
-It is an ensemble. Each of its members is trained without one part of the training videos and what
-others share with it, so that every step of a training video has probabilities of a member that
-never saw it: what is fitted on them later (the density of instances, the calibration of scores)
+It is an ensemble. Each of its members leaves one part of the training videos out of its loss, and
+what others share with it, so that every step of a training video has probabilities of a member that
+did not learn it: what is fitted on them later (the density of instances, the calibration of scores)
 meets what it will meet on new videos. A new video gets the mean of all members.
 
 A member has two paths of the same form, as MTN has two: one sees the features as they are, which
