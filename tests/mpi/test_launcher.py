@@ -6,7 +6,8 @@ import pytest
 
 from mpi.conftest import MARK, job_processes
 
-SLEEP = f"import os, time; print(os.environ['{MARK}'], flush=True); time.sleep(600)"
+# in a single write, which no other rank's comes into
+SLEEP = f"import os, time; os.write(1, os.environb[b'{MARK}'] + b'\\n'); time.sleep(600)"
 
 
 def wait_for_none(job):
