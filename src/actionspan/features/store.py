@@ -56,6 +56,14 @@ class Features:
         """Return the steps (T, C) of a video, given its rows; windows are merged."""
         return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
 
+    def shown(self, rows: slice) -> Int64:
+        """Return the footage (T,) of a video's steps, given its rows."""
+        length = int(self.length[rows.start])
+        if self.footage is None:
+            return np.full(length, UNSHARED, np.int64)
+        found = self.footage[rows].astype(np.int64)
+        return merge_windows(found, self.first_step[rows], length)
+
 
 def open_features(path: Path) -> Features:
     """Open features.h5.

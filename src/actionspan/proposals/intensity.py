@@ -29,7 +29,8 @@ _BLOCK = 16384  # cells at once
 class Intensity(nn.Module):
     """Two hidden layers; features are standardised by `centre` and `scale` (F,) first.
 
-    `base` is the mean density of a cell.
+    The features are those of `cells_of`: of a cell, and whether it is a pair of peaks. `base` is
+    the mean density of a cell.
     """
 
     centre: Tensor

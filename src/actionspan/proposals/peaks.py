@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
+from actionspan.proposals.pgm import END, START
 
-START, END = 0, 2  # columns of the curves
 _BLOCK = 256  # starts paired at once
 
 

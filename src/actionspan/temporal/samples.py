@@ -16,8 +16,8 @@ from torch import Tensor
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
-from actionspan.features.store import UNSHARED, Features, open_features
-from actionspan.features.windows import cut_windows, merge_windows
+from actionspan.features.store import Features, open_features
+from actionspan.features.windows import cut_windows
 from actionspan.temporal.labels import KINDS, boundary_labels, boundary_overlaps
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.targets import NO_PART, divide_steps, video_targets
@@ -110,13 +110,7 @@ def _make_labels(
 def _footage(features: Features) -> dict[str, Int64]:
     """Return what the steps (T,) of each training video show."""
     return {
-        features.video_id[rows.start]: np.full(features.length[rows.start], UNSHARED)
-        if features.footage is None
-        else merge_windows(
-            np.asarray(features.footage[rows], np.int64),
-            features.first_step[rows],
-            int(features.length[rows.start]),
-        )
+        features.video_id[rows.start]: features.shown(rows)
         for rows in features.videos()
         if features.subset[rows.start] == "training"
     }
