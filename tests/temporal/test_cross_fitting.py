@@ -171,6 +171,7 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path)
         footage = np.full(file["features"].shape[:2], UNSHARED, np.int32)
         footage[[one, two], 2:8] = 5
         file["footage"] = footage
+    samples = read_samples(toy.features, toy.annotations, SMALL, columns=COLUMNS, parts=3)
     model = train_span(toy, tmp_path)
     predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
     learned = torch.load(tmp_path / "model.pt", weights_only=True)["parts"]
@@ -181,6 +182,7 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path)
         outside = np.ones(len(sequence), bool)
         outside[2:8] = row not in (one, two)
         assert set(of_step[outside]) == {parts[name]}
+        np.testing.assert_array_equal(samples.labels[row, : len(sequence), PART], of_step)
         with h5py.File(tmp_path / "probabilities.h5") as file:
             after = int(file["offsets"][row + 1])
             found = file["probabilities"][after - len(sequence) : after]
