@@ -13,10 +13,10 @@ def worker_pool(processes: int) -> ProcessPoolExecutor:
     next start of the job.
     """
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     def wait() -> None:
         parent = multiprocessing.parent_process()
         if parent is not None:

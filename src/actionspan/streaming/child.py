@@ -1,0 +1,177 @@
+"""The process of one stage, and how a module comes into it: its tensors stay where they are."""
+
+import io
+import pickle
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.running.pool import end_with_parent
+from actionspan.streaming.errors import LinkClosedError
+from actionspan.streaming.learning import Learning
+from actionspan.streaming.messages import Message, Reply
+from actionspan.streaming.shared import SharedBlock, module_tensors, offsets
+from actionspan.streaming.sockets import SocketInlet, SocketOutlet
+from actionspan.streaming.stage import Options, Part, Place, Stage
+from actionspan.streaming.worker import Worker
+
+NEIGHBOUR_GONE = 3  # exit status
+
+
+class Form(NamedTuple):
+    """Of one tensor of a module, in the order of `module_tensors`."""
+
+    place: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    parameter: bool
+    learns: bool
+
+
+class Job(NamedTuple):
+    """All that the process of a stage gets."""
+
+    place: Place
+    packed: bytes  # `pack` made it of the module and its learning
+    block: SharedBlock  # the module's tensors
+    forms: list[Form]
+    beats: SharedBlock
+    ends: dict[str, socket.socket]  # left, right, back, signals, targets: those that it has
+    commands: Connection
+    options: Options
+    torch: tuple[torch.dtype, bool]  # default type; whether only deterministic algorithms
+
+
+def forms_of(tensors: list[Tensor]) -> list[Form]:
+    """Return how the tensors of a module lie in its block."""
+    places, _ = offsets(tensors)
+    return [
+        Form(place, t.dtype, tuple(t.shape), isinstance(t, nn.Parameter), t.requires_grad)
+        for place, t in zip(places, tensors, strict=True)
+    ]
+
+
+def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) -> bytes:
+    """Return a module and how it learns as bytes, without its parameters and buffers.
+
+    Raises:
+        ValueError: Something in it cannot be sent to another process.
+    """
+    packed = io.BytesIO()
+    try:
+        _Pickler(packed, module_tensors(module)).dump((module, learning))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{stage} cannot be sent to a process: {error}; define classes and functions at the "
+            'top of a module, or use executor "thread" or "sequential"'
+        ) from None
+    return packed.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, tensors: list[Tensor]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
+
+    def persistent_id(self, value: Any) -> int | None:
+        return self._numbers.get(id(value)) if isinstance(value, Tensor) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, packed: bytes, tensors: list[Tensor]) -> None:
+        super().__init__(io.BytesIO(packed))
+        self._tensors = tensors
+
+    def persistent_load(self, number: Any) -> Tensor:
+        tensor: Tensor = self._tensors[number]
+        return tensor
+
+
+class _Commands:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def next(self) -> tuple[str, Any]:
+        try:
+            command: tuple[str, Any] = self._connection.recv()
+        except (EOFError, OSError):
+            raise LinkClosedError from None
+        return command
+
+    def reply(self, value: Any) -> None:
+        try:
+            self._connection.send(("done", value))
+        except OSError:
+            raise LinkClosedError from None
+
+
+def serve(job: Job) -> None:
+    """Run the stage until told to stop, or until a neighbour or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    end_with_parent()
+    stage: Stage | None = None
+    try:
+        stage = _stage(job)
+        worker = _worker(job, stage)
+        job.commands.send(("done", None))
+        worker.run(_Commands(job.commands))
+    except LinkClosedError:
+        raise SystemExit(NEIGHBOUR_GONE) from None
+    except BaseException as error:
+        what = f"{type(error).__name__}: {error}"
+        sample = stage.sample if stage else -1
+        job.commands.send(("failed", (sample, what, traceback.format_exc())))
+        raise SystemExit(1) from None
+
+
+def _stage(job: Job) -> Stage:
+    torch.set_num_threads(job.options.threads)
+    dtype, deterministic = job.torch
+    torch.set_default_dtype(dtype)
+    torch.use_deterministic_algorithms(deterministic)
+    tensors: list[Tensor] = []
+    for form in job.forms:
+        tensor = job.block.tensor(form.place, form.dtype, form.shape)
+        tensors.append(nn.Parameter(tensor, form.learns) if form.parameter else tensor)
+    module, learning = _Unpickler(job.packed, tensors).load()
+    stage = Stage(Part(module, job.place, learning), job.options, random="process")
+    torch.set_rng_state(stage.random)
+    return stage
+
+
+def _worker(job: Job, stage: Stage) -> Worker:
+    ends = job.ends
+    beats = job.beats.tensor(0, torch.int64, (job.place.stages,))
+    right = SocketOutlet(ends["right"])
+
+    def beat() -> None:
+        beats[job.place.index] += 1
+
+    def answer(reply: Reply | None) -> None:
+        if reply is None:
+            right.send(None)
+            return
+        loss = () if reply.loss is None else (reply.loss,)
+        # what is not there must keep its place: the form of a message is that of the first
+        unknown = torch.full((), torch.nan, dtype=torch.float64)
+        told = torch.tensor([reply.output.alone, bool(loss)])
+        tensors = (*reply.output.tensors, *(loss or (unknown,)), told)
+        right.send(Message(reply.output.sample, tensors, False))
+
+    return Worker(
+        stage,
+        left=SocketInlet(ends["left"]),
+        right=right,
+        back=SocketOutlet(ends["back"]) if "back" in ends else None,
+        signals=SocketInlet(ends["signals"]) if "signals" in ends else None,
+        targets=SocketInlet(ends["targets"]) if "targets" in ends else None,
+        answer=answer if job.place.last else None,
+        beat=beat,
+    )

@@ -1,0 +1,89 @@
+"""The ways to run stages, behind one interface, and the checks that hold for all of them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, get_args
+
+import torch
+
+from actionspan.streaming.learning import Learning
+from actionspan.streaming.messages import Message, Reply
+from actionspan.streaming.shared import module_tensors
+from actionspan.streaming.stage import Module, Options, Part, Place, trainable
+
+Executor = Literal["sequential", "thread", "process"]
+
+
+class Runs(Protocol):
+    """What runs the stages: the same messages, whoever does."""
+
+    def feed(self, arriving: Message | None, target: Message | None) -> None:
+        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
+
+    def reply(self) -> Reply | None:
+        """Return the answer of the oldest step that was not asked for; None: it had none."""
+
+    def ready(self, timeout: float | None) -> bool:
+        """Return whether the oldest step has its answer, after waiting at most so many seconds."""
+
+    def train(self, stage: int, training: bool) -> None:
+        """Set the mode of a stage."""
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return the state of each stage, with the messages on their way to it."""
+
+    def load(self, states: list[dict[str, Any]]) -> None:
+        """Go on from `states`."""
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what each stage has done."""
+
+    def close(self, *, failed: bool = False) -> None:
+        """End what runs; `failed`: at once, without doing what was begun."""
+
+
+def parts_of_pipeline(stages: Sequence[Module], learning: Sequence[Learning | None]) -> list[Part]:
+    """Return the stages with their places.
+
+    Raises:
+        ValueError: There is no stage, two share a parameter, or one that learns has no optimiser.
+    """
+    if not stages:
+        raise ValueError("a pipeline needs at least one stage")
+    owners: dict[int, int] = {}
+    parts, before = [], False
+    for index, (module, how) in enumerate(zip(stages, learning, strict=True)):
+        tensors = module_tensors(module)
+        for tensor in tensors:
+            if owners.setdefault(id(tensor), index) != index:
+                raise ValueError(
+                    f"stages {owners[id(tensor)] + 1} and {index + 1} share a parameter or a "
+                    "buffer; each stage learns on its own, so put both into one stage"
+                )
+        learns = how is not None and bool(trainable(module))
+        if learns and how is not None and how.optimiser is None:
+            raise ValueError(f"stage {index + 1} of {len(stages)} learns and needs an optimiser")
+        parts.append(Part(module, Place(index, len(stages), before or learns, before), how))
+        before = before or learns
+    return parts
+
+
+def start(
+    name: str,
+    parts: list[Part],
+    options: Options,
+    devices: Sequence[torch.device | str] | None,
+) -> Runs:
+    """Return the executor of a name, with all its threads or processes running."""
+    if name == "sequential":
+        from actionspan.streaming.sequential import SequentialExecutor
+
+        return SequentialExecutor(parts, options)
+    if name == "thread":
+        from actionspan.streaming.threads import ThreadExecutor
+
+        return ThreadExecutor(parts, options)
+    if name == "process":
+        from actionspan.streaming.processes import ProcessExecutor
+
+        return ProcessExecutor(parts, options)
+    raise ValueError(f"executor {name!r}: one of {', '.join(get_args(Executor))}")

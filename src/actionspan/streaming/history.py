@@ -1,0 +1,125 @@
+"""What a stage keeps of past inputs until their gradients come (modes `inputs` and `stash`)."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from actionspan.streaming.messages import Message, Value, cloned
+
+Tensors = dict[str, Tensor]
+
+
+class Kept(NamedTuple):
+    """An input, and what else its forward pass depended on."""
+
+    step: int
+    message: Message
+    random: Tensor | None  # torch's random state before it; None: it drew nothing
+    buffers: Tensors  # as they were before it
+    weights: Tensors | None  # those that saw it; None: those of now are used
+
+
+class History:
+    """The inputs of the last `delay` steps of a stage, at most.
+
+    A second forward pass on a kept input repeats the first: it draws the same random numbers and
+    sees the same buffers, and it leaves the buffers of the module as they are, so that batch norm
+    counts each sample once.
+
+    Args:
+        module: The stage's.
+        delay: Steps from an input to its gradient.
+        weights: Whether to keep the weights that saw an input too.
+        random: Whether to repeat random numbers; threads share one generator and draw none.
+    """
+
+    def __init__(
+        self, module: Callable[[Any], Value], delay: int, *, weights: bool, random: bool
+    ) -> None:
+        self._call, self._delay = module, delay
+        self._with_weights, self._random = weights, random
+        self._module = module if isinstance(module, nn.Module) else nn.Module()
+        self._kept: deque[Kept] = deque()
+        self._version: Tensors | None = None  # of the weights of now; shared until they change
+        self._used: Tensors = {}
+
+    def due(self, step: int) -> Kept | None:
+        """Take out the input whose gradient comes at a step."""
+        if self._kept and self._kept[0].step == step - self._delay:
+            return self._kept.popleft()
+        return None
+
+    @contextmanager
+    def keeping(self, step: int, message: Message) -> Iterator[None]:
+        """Keep the input of the forward pass inside."""
+        buffers = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
+        before = torch.get_rng_state() if self._random else None
+        kept = cloned(message)
+        yield
+        drew = before is not None and not torch.equal(before, torch.get_rng_state())
+        weights = self._weights() if self._with_weights else None
+        self._kept.append(Kept(step, kept, before if drew else None, buffers, weights))
+
+    def again(self, kept: Kept, inputs: Value) -> Value:
+        """Return what the module makes of a kept input."""
+        now = torch.get_rng_state() if kept.random is not None else None
+        if kept.random is not None:
+            torch.set_rng_state(kept.random)
+        try:
+            if not isinstance(self._call, nn.Module):
+                return self._call(inputs)
+            given = {name: buffer.clone() for name, buffer in kept.buffers.items()}
+            self._used = {}
+            if kept.weights is not None:
+                learned = {name: weight.requires_grad for name, weight in self._named()}
+                self._used = {
+                    name: weight.detach().requires_grad_(learned[name])
+                    for name, weight in kept.weights.items()
+                }
+            output: Value = functional_call(self._call, {**given, **self._used}, (inputs,))
+            return output
+        finally:
+            if now is not None:
+                torch.set_rng_state(now)
+
+    def deliver(self) -> None:
+        """Give the gradients of stashed weights to the parameters of now."""
+        if self._used:
+            for name, parameter in self._named():
+                parameter.grad = self._used[name].grad
+            self._used = {}
+
+    def changed(self) -> None:
+        """Say that the weights of now are others than before."""
+        self._version = None
+
+    def state(self) -> dict[str, Any]:
+        """Return all that is kept; versions of weights that are one stay one."""
+        return {"kept": list(self._kept), "version": self._version}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._kept = deque(Kept(*kept) for kept in state["kept"])
+        self._version = state["version"]
+
+    def tensors(self) -> list[Tensor]:
+        """Return every tensor that is kept, each once, for counting bytes."""
+        found: dict[int, Tensor] = {}
+        for kept in self._kept:
+            held = [*kept.message.tensors, *kept.buffers.values(), *(kept.weights or {}).values()]
+            held += [kept.random] if kept.random is not None else []
+            found |= {id(tensor): tensor for tensor in held}
+        return list(found.values())
+
+    def _weights(self) -> Tensors:
+        if self._version is None:
+            self._version = {name: weight.detach().clone() for name, weight in self._named()}
+        return self._version
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        return self._module.named_parameters()

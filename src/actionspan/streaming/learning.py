@@ -1,0 +1,91 @@
+"""How the stages of a pipeline learn: loss, optimisers, schedules, clipping and gradient mode."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from actionspan.streaming.messages import Value
+
+Gradients = Literal["paper", "inputs", "stash"]
+"""Where the Jacobian of a stage is taken when a gradient reaches it.
+
+`paper`: at the input that the stage holds now; `inputs`: at the input which the gradient belongs
+to, with the weights of now; `stash`: at that input with the weights that saw it (PipeDream's).
+"""
+Loss = Callable[[Value, Value], Tensor]
+MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
+MakeSchedule = Callable[[Optimizer], LRScheduler]
+Clip = float | Callable[[Iterable[nn.Parameter]], object]
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How one stage learns; `loss` is asked of the last stage alone."""
+
+    loss: Loss
+    optimiser: MakeOptimiser | None
+    schedule: MakeSchedule | None
+    clip: Clip | None
+    gradients: Gradients
+
+
+def learning_of_stages(
+    stages: int,
+    loss: Loss,
+    optimiser: MakeOptimiser | Sequence[MakeOptimiser | None] | None,
+    schedule: MakeSchedule | Sequence[MakeSchedule | None] | None,
+    clip: Clip | Sequence[Clip | None] | None,
+    gradients: str,
+) -> list[Learning]:
+    """Return how each stage learns; what is not a sequence holds for all stages.
+
+    Raises:
+        ValueError: A sequence has another length, or there is no such gradient mode.
+    """
+    modes: tuple[Gradients, ...] = get_args(Gradients)
+    if gradients not in modes:
+        raise ValueError(f"gradients {gradients!r}: one of {', '.join(modes)}")
+    mode = modes[modes.index(gradients)]
+    makers, rates = _each("optimiser", optimiser, stages), _each("schedule", schedule, stages)
+    limits: Sequence[Clip | None] = _each("clip", clip, stages)
+    return [
+        Learning(loss=loss, optimiser=makers[h], schedule=rates[h], clip=limits[h], gradients=mode)
+        for h in range(stages)
+    ]
+
+
+class Updater:
+    """The optimiser of a stage's parameters, with its schedule and clipping."""
+
+    def __init__(self, parameters: list[nn.Parameter], learning: Learning) -> None:
+        assert learning.optimiser is not None
+        self.parameters, self._clip = parameters, learning.clip
+        self.optimiser = learning.optimiser(parameters)
+        self.schedule = learning.schedule(self.optimiser) if learning.schedule else None
+
+    def update(self) -> None:
+        """Change the parameters by their gradients, and forget these."""
+        if callable(self._clip):
+            self._clip(self.parameters)
+        elif self._clip is not None:
+            clip_grad_norm_(self.parameters, self._clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        if self.schedule is not None:
+            self.schedule.step()
+
+
+def _each(
+    name: str, given: Each | Sequence[Each | None] | None, stages: int
+) -> Sequence[Each | None]:
+    if not isinstance(given, Sequence):
+        return [given] * stages
+    if len(given) != stages:
+        raise ValueError(f"{name}: {len(given)} given for {stages} stages")
+    return given

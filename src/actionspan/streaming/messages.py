@@ -1,0 +1,80 @@
+"""What goes from stage to stage in one step: the tensors of one sample."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+Value = Tensor | tuple[Tensor, ...]
+Layout = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+
+
+class Message(NamedTuple):
+    """One sample on its way.
+
+    `alone` tells a bare tensor from a tuple of one. In messages to the left the tensors are
+    gradients, one for each floating tensor of the message that they answer.
+    """
+
+    sample: int
+    tensors: tuple[Tensor, ...]
+    alone: bool
+
+    @property
+    def value(self) -> Value:
+        """What a module takes."""
+        return self.tensors[0] if self.alone else self.tensors
+
+
+class Reply(NamedTuple):
+    """What the last stage made of a step: its output, and the loss from before the update."""
+
+    output: Message
+    loss: Tensor | None
+
+
+def message_of(sample: int, value: object, what: str) -> Message:
+    """Return a message that shares the memory of a tensor or a tuple of tensors.
+
+    Raises:
+        TypeError: The value is something else; `what` names it.
+    """
+    alone = isinstance(value, Tensor)
+    tensors = (value,) if alone else value
+    if not isinstance(tensors, tuple | list) or not tensors:
+        raise TypeError(f"{what}: a tensor or a tuple of tensors, not {type(value).__name__}")
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{what}: a tuple of tensors, not of {type(tensor).__name__}")
+    return Message(sample, tuple(tensor.detach() for tensor in tensors), alone)
+
+
+def layout_of(tensors: tuple[Tensor, ...]) -> Layout:
+    """Return the type and the shape of each tensor."""
+    return tuple((tensor.dtype, tuple(tensor.shape)) for tensor in tensors)
+
+
+def check_layout(first: Layout, tensors: tuple[Tensor, ...], what: str) -> None:
+    """Check that tensors are formed as the first of a stream.
+
+    Raises:
+        ValueError: They are not; `what` names them.
+    """
+    found = layout_of(tensors)
+    if found != first:
+        raise ValueError(f"{what}: {_shown(found)}; the stream began with {_shown(first)}")
+
+
+def cloned(message: Message) -> Message:
+    """Return a message with memory of its own."""
+    return message._replace(tensors=tuple(tensor.clone() for tensor in message.tensors))
+
+
+def bytes_of(tensors: tuple[Tensor, ...]) -> int:
+    """Return how many bytes the tensors have."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _shown(layout: Layout) -> str:
+    parts = (f"{str(dtype).removeprefix('torch.')} {list(shape)}" for dtype, shape in layout)
+    return " and ".join(parts)

@@ -1,0 +1,318 @@
+"""A network in stages that work on successive samples at once and learn at every one (PARTIME).
+
+time ->      0    1    2    3    4
+stage 1     x0   x1   x2   x3   x4
+stage 2          x0   x1   x2   x3      forward: one stage a step
+stage 3               x0   x1   x2      its loss at step 2 ...
+gradient of x0        3    2    1       ... reaches stage 1 at step 4, which holds x4
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from actionspan.streaming.errors import StageError
+from actionspan.streaming.executors import parts_of_pipeline, start
+from actionspan.streaming.learning import (
+    Clip,
+    Learning,
+    Loss,
+    MakeOptimiser,
+    MakeSchedule,
+    learning_of_stages,
+)
+from actionspan.streaming.messages import (
+    Layout,
+    Message,
+    Reply,
+    Value,
+    check_layout,
+    layout_of,
+    message_of,
+)
+from actionspan.streaming.stage import Module, Options
+
+FORMAT = "actionspan pipeline 1"
+
+
+class Answer:
+    """The last stage's answer to a sample, in memory of its own.
+
+    `index` is the sample's, counted from 0; `output` a tensor or a tuple of tensors.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self.index, self.output = reply.output.sample, reply.output.value
+        self._loss = reply.loss
+
+    @property
+    def loss(self) -> float | None:
+        """The loss from before the sample was learned; None: it had no target."""
+        return None if self._loss is None else float(self._loss)
+
+
+class Pipeline:
+    """Stages that work on successive samples at the same time.
+
+    Without `loss` it infers, and a sample goes on as soon as a stage has done it. With `loss` it
+    learns: at step t stage h of D (from 0) holds sample t - h, and all stages update their weights
+    at every step. On CPU every executor gives the same bits. The modules given are the ones that
+    learn; read or change them only between steps, after `wait`.
+
+    Args:
+        stages: Modules, or callables on tensors, in order; each takes what the one before returns,
+            a tensor or a tuple of tensors.
+        executor: `sequential`, `thread` or `process` on CPU; `stream` or `graph` on CUDA.
+        loss: Takes the last output and the target and returns a scalar.
+        optimiser: Makes an optimiser of a list of parameters; or one such for each stage.
+        schedule: Makes a schedule of an optimiser, stepped after each update; or one for each.
+        clip: Largest norm of a stage's gradient, or a function of its parameters; or one for each.
+        gradients: Where Jacobians are taken; see `learning.Gradients`.
+        seed: Of the random numbers of stage 0; stage h has `seed + h`.
+        threads: Of torch in each stage.
+        credits: Samples that may wait before the first stage when nothing is learned.
+        stall_seconds: A stage that gives no sign of life for so long is an error.
+        record: Whether to note when each stage worked on what, for `report`.
+        devices: Of each stage (CUDA executors).
+
+    Raises:
+        ValueError: No stage, parameters shared by two stages, an unknown executor, …
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Module],
+        executor: str = "sequential",
+        *,
+        loss: Loss | None = None,
+        optimiser: MakeOptimiser | Sequence[MakeOptimiser | None] | None = None,
+        schedule: MakeSchedule | Sequence[MakeSchedule | None] | None = None,
+        clip: Clip | Sequence[Clip | None] | None = None,
+        gradients: str = "paper",
+        seed: int = 0,
+        threads: int = 1,
+        credits: int = 2,
+        stall_seconds: float = 60.0,
+        record: bool = False,
+        devices: Sequence[torch.device | str] | None = None,
+    ) -> None:
+        count = self._count = len(stages)
+        self._credits, self._learning = credits, loss is not None
+        learning: Sequence[Learning | None] = [None] * count
+        if loss is not None:
+            learning = learning_of_stages(count, loss, optimiser, schedule, clip, gradients)
+        parts = parts_of_pipeline(stages, learning)
+        options = Options(seed, threads, stall_seconds, record)
+        self._drain_steps = 0
+        if self._learning:
+            self._drain_steps = (count - 1) * (1 if gradients == "paper" else 2)
+        self._executor = start(executor, parts, options, devices)
+        self._samples = self._steps = 0  # put in; a step may have no sample
+        self._asked = 0  # steps whose reply was taken
+        self._targets: deque[tuple[int, Message | None]] = deque()  # of the last D samples fed
+        self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller
+        self._forms: dict[str, Layout] = {}
+        self._closed = False
+
+    # ---- in
+    def submit(self, x: Value, y: Value | None = None) -> int:
+        """Put in a sample and return its index; wait while `credits` samples wait already.
+
+        Raises:
+            ValueError: It is formed otherwise than the first of the stream.
+            StageError: A stage failed.
+        """
+        index = self._samples
+        message = self._checked("sample", index, x)
+        target = None if y is None else self._checked("target of sample", index, y)
+        self._targets.append((index, target))
+        self._samples += 1
+        self._feed(message)
+        return index
+
+    def target(self, index: int, y: Value) -> None:
+        """Give the target of a sample that is still on its way: up to D - 1 steps late.
+
+        Raises:
+            ValueError: The sample has passed the last stage, or was never put in.
+        """
+        message = self._checked("target of sample", index, y)
+        for place, (sample, _) in enumerate(self._targets):
+            if sample == index:
+                self._targets[place] = (index, message)
+                return
+        raise ValueError(
+            f"target of sample {index}: too late, or no such sample; the last stage sees a sample "
+            f"{self._count - 1} steps after it is put in"
+        )
+
+    # ---- out
+    def answer(self, timeout: float | None = None) -> Answer | None:
+        """Return the oldest answer not yet returned; None: none came before the timeout [s].
+
+        Without a timeout it waits as long as samples are on their way that need no further step.
+        """
+        while not self._answers and self._asked < self._steps:
+            if timeout is not None and not self._guarded(lambda: self._executor.ready(timeout)):
+                return None
+            self._take()
+        return self._answers.popleft() if self._answers else None
+
+    def step(self, x: Value, y: Value | None = None) -> Answer | None:
+        """Do one step with a sample; return the answer to the sample of D - 1 steps ago."""
+        index = self.submit(x, y)
+        if index < self._count - 1:
+            return None
+        return self.answer()
+
+    def drain(self) -> list[Answer]:
+        """Return all answers to samples on their way, and let all gradients arrive."""
+        for _ in range(self._drain_steps if self._samples else 0):
+            self._targets.append((-1, None))
+            self._feed(None)
+        self.wait()
+        answers = list(self._answers)
+        self._answers.clear()
+        return answers
+
+    def run(self, samples: Iterable[Any]) -> Iterator[Answer]:
+        """Yield the answer to every sample, in order; at the end the pipeline is drained.
+
+        Args:
+            samples: Each `x`, or when learning also `(x, y)`, where x itself is not a tuple: give
+                `(x, None)` for a tuple without a target.
+        """
+        ahead = self._count + 1 if self._learning else self._count + self._credits - 1
+        for sample in samples:
+            pair = self._learning and isinstance(sample, tuple)
+            x, y = sample if pair else (sample, None)
+            self.submit(x, y)
+            while self._steps - self._asked > ahead:
+                self._take()
+            while self._answers:
+                yield self._answers.popleft()
+        yield from self.drain()
+
+    def wait(self) -> None:
+        """Wait until every step put in is done."""
+        while self._asked < self._steps:
+            self._take()
+        if self._learning and self._count > 1 and not self._closed:
+            self._guarded(self._executor.reports)  # earlier stages may still be in the last step
+
+    # ---- state
+    def train(self, stage: int | None = None) -> None:
+        """Set stages to train mode, all or one."""
+        self._set_mode(stage, True)
+
+    def eval(self, stage: int | None = None) -> None:
+        """Set stages to eval mode: batch norm uses its statistics and dropout is off."""
+        self._set_mode(stage, False)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that goes on depends on: weights, optimisers, messages, random states.
+
+        `samples` says how many samples were put in; answers on their way or not yet taken are in
+        it too. Any executor can go on from it, bitwise.
+        """
+        self.wait()
+        return {
+            "format": FORMAT,
+            "samples": self._samples,
+            "steps": self._steps,
+            "targets": list(self._targets),
+            "answers": [(answer.index, answer.output, answer._loss) for answer in self._answers],
+            "forms": dict(self._forms),
+            "stages": self._guarded(self._executor.states),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`, of a pipeline of the same stages.
+
+        Raises:
+            ValueError: It is not the state of a pipeline of so many stages.
+        """
+        if state.get("format") != FORMAT or len(state["stages"]) != self._count:
+            raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")
+        self.wait()
+        self._guarded(lambda: self._executor.load(state["stages"]))
+        self._samples, self._steps = state["samples"], state["steps"]
+        self._asked = self._steps
+        self._targets = deque(tuple(pair) for pair in state["targets"])
+        self._forms = dict(state["forms"])
+        self._answers.clear()
+        for index, output, loss in state["answers"]:
+            self._answers.append(Answer(Reply(message_of(index, output, "the answer"), loss)))
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return for each stage its steps, samples, updates, busy and CPU seconds, and events."""
+        reports: list[dict[str, Any]] = self._guarded(self._executor.reports)
+        return reports
+
+    # ---- end
+    def close(self) -> None:
+        """End all threads or processes. Weights stay; nothing can be put in any more."""
+        if not self._closed:
+            self.wait()
+            self._closed = True
+            self._executor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and not self._closed:
+            self._closed = True
+            self._executor.close(failed=True)
+        self.close()
+
+    # ---- inside
+    def _feed(self, message: Message | None) -> None:
+        if self._closed:
+            raise ValueError("the pipeline is closed")
+        target = None
+        if self._learning:
+            if len(self._targets) >= self._count:
+                _, target = self._targets.popleft()
+        else:
+            self._targets.clear()
+            while self._steps - self._asked >= self._count + self._credits:
+                self._take()
+        self._steps += 1
+        self._guarded(lambda: self._executor.feed(message, target))
+
+    def _take(self) -> None:
+        reply = self._guarded(self._executor.reply)
+        self._asked += 1
+        if reply is not None:
+            self._answers.append(Answer(reply))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        """Do what may show that a stage failed; then all others end before it is said."""
+        try:
+            return work()
+        except StageError:
+            if not self._closed:
+                self._closed = True
+                self._executor.close(failed=True)
+            raise
+
+    def _set_mode(self, stage: int | None, training: bool) -> None:
+        self.wait()
+        for index in range(self._count) if stage is None else [stage]:
+            self._guarded(partial(self._executor.train, index, training))
+
+    def _checked(self, what: str, index: int, value: object) -> Message:
+        message = message_of(index, value, f"{what} {index}")
+        first = self._forms.setdefault(what, layout_of(message.tensors))
+        check_layout(first, message.tensors, f"{what} {index}")
+        return message

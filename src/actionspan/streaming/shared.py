@@ -1,0 +1,95 @@
+"""Memory that processes share and that has no name: it is gone with the last of them."""
+
+import mmap
+import os
+import tempfile
+from multiprocessing import reduction
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_ALIGNED = 64  # bytes; kernels may give other low bits elsewhere
+
+
+class SharedBlock:
+    """A block of bytes that other processes map too: send it as an argument of a new process.
+
+    Nothing appears under /dev/shm, so nothing stays behind whoever is killed.
+    """
+
+    def __init__(self, size: int) -> None:
+        descriptor = _anonymous_file()
+        os.ftruncate(descriptor, max(1, size))
+        self._map(descriptor)
+
+    def _map(self, descriptor: int) -> None:
+        size = os.fstat(descriptor).st_size
+        memory = mmap.mmap(descriptor, size)
+        self.descriptor, self.bytes = descriptor, torch.frombuffer(memory, dtype=torch.uint8)
+
+    def tensor(self, offset: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+        """Return a tensor inside the block."""
+        count = int(torch.Size(shape).numel())
+        part = self.bytes[offset : offset + count * dtype.itemsize]
+        return part.view(dtype).view(shape)
+
+    def __getstate__(self) -> Any:
+        return reduction.DupFd(self.descriptor)
+
+    def __setstate__(self, handle: Any) -> None:
+        self._map(handle.detach())
+
+    @classmethod
+    def of(cls, descriptor: int) -> "SharedBlock":
+        """Return the block behind a descriptor that another process sent."""
+        block = cls.__new__(cls)
+        block._map(descriptor)
+        return block
+
+    def close(self) -> None:
+        """Close the descriptor; tensors inside stay valid."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def offsets(tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple[list[int], int]:
+    """Return where each tensor goes in a block, and the size of the block."""
+    places, end = [], 0
+    for tensor in tensors:
+        places.append(end)
+        size = tensor.numel() * tensor.element_size()
+        end += -(-size // _ALIGNED) * _ALIGNED
+    return places, end
+
+
+def module_tensors(module: Any) -> list[Tensor]:
+    """Return the parameters and buffers of a module, each once."""
+    if not isinstance(module, nn.Module):
+        return []
+    return [*module.parameters(), *module.buffers()]
+
+
+def share(tensors: list[Tensor]) -> SharedBlock:
+    """Move tensors into a block of shared memory; they stay the objects that they are."""
+    places, size = offsets(tensors)
+    block = SharedBlock(size)
+    for tensor, place in zip(tensors, places, strict=True):
+        view = block.tensor(place, tensor.dtype, tuple(tensor.shape))
+        view.copy_(tensor.detach())
+        tensor.data = view
+    return block
+
+
+def unshare(tensors: list[Tensor]) -> None:
+    """Move tensors back into memory of this process."""
+    for tensor in tensors:
+        tensor.data = tensor.detach().clone()
+
+
+def _anonymous_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("actionspan", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

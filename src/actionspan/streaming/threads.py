@@ -1,0 +1,216 @@
+"""A thread for each stage: for stages whose work releases the interpreter for 10 ms or more."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import torch
+
+from actionspan.streaming.errors import LinkClosedError, StageError, StallError
+from actionspan.streaming.messages import Message, Reply, cloned
+from actionspan.streaming.stage import Options, Part, Stage, parts_of
+from actionspan.streaming.worker import Worker
+
+_CLOSED: Any = object()
+_JOIN_SECONDS = 1.5
+
+
+class _Queue:
+    """A link inside a process: messages go as they are, for no stage writes into its input."""
+
+    def __init__(self) -> None:
+        self.items: SimpleQueue[Any] = SimpleQueue()
+
+    def send(self, message: Message | None) -> None:
+        self.items.put(message)
+
+    def receive(self) -> Message | None:
+        item: Message | None = self.items.get()
+        if item is _CLOSED:
+            raise LinkClosedError
+        return item
+
+    def release(self) -> None: ...
+
+
+class _Commands:
+    def __init__(self, reply: Callable[[Any], None]) -> None:
+        self.asked: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self.reply = reply
+
+    def next(self) -> tuple[str, Any]:
+        return self.asked.get()
+
+
+class ThreadExecutor:
+    """Runs each stage in a thread of its own.
+
+    Raises:
+        ValueError: A stage has active dropout: threads share torch's generator, so its numbers
+            would depend on who comes first.
+    """
+
+    def __init__(self, parts: Sequence[Part], options: Options) -> None:
+        stages = [Stage(part, options, random="none") for part in parts]
+        for stage in stages:
+            _refuse_random(stage)
+        self.stages, self._stall_seconds = stages, options.stall_seconds
+        self._done: SimpleQueue[Any] = SimpleQueue()  # replies of the last stage, and failures
+        self._ready: deque[Any] = deque()  # those taken out already
+        count = len(stages)
+        learning = stages[0].learning is not None
+        right = [_Queue() for _ in range(count)]  # to stage h
+        back = [_Queue() for _ in range(count - 1)]  # from stage h + 1 to stage h
+        self._samples, self._targets = right[0], _Queue()
+        self._links = [*right, *back, self._targets]
+        self._commands = []
+        self._beats = [0] * count
+        self._threads = []
+        for index, stage in enumerate(stages):
+            last = index == count - 1
+
+            def beat(index: int = index) -> None:
+                self._beats[index] += 1
+
+            worker = Worker(
+                stage,
+                left=right[index],
+                right=_Queue() if last else right[index + 1],
+                back=back[index - 1] if learning and index else None,
+                signals=back[index] if learning and not last else None,
+                targets=self._targets if learning and last else None,
+                answer=self._answered if last else None,
+                beat=beat,
+            )
+            replies: SimpleQueue[Any] = SimpleQueue()
+            commands = _Commands(replies.put)
+            self._commands.append((commands, replies))
+            self._threads.append(
+                threading.Thread(
+                    target=self._serve,
+                    args=(worker, commands, options.threads),
+                    name=f"stage {index + 1} of {count}",
+                    daemon=True,
+                )
+            )
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self, worker: Worker, commands: _Commands, threads: int) -> None:
+        torch.set_num_threads(threads)
+        try:
+            worker.run(commands)
+        except LinkClosedError:
+            pass
+        except BaseException as error:
+            stage, what = worker.stage, f"{type(error).__name__}: {error}"
+            failure = StageError(stage.place.index, stage.place.stages, stage.sample, what)
+            failure.__cause__ = error
+            self._done.put(failure)
+            for _, replies in self._commands:
+                replies.put(failure)
+
+    def _answered(self, reply: Reply | None) -> None:
+        self._done.put(reply and reply._replace(output=cloned(reply.output)))
+
+    def feed(self, arriving: Message | None, target: Message | None) -> None:
+        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
+        # The caller may write into its tensors again before the stage has read them.
+        self._samples.send(arriving and cloned(arriving))
+        if self.stages[0].learning is not None:
+            self._targets.send(target and cloned(target))
+        for commands, _ in self._commands:
+            commands.asked.put(("step", None))
+
+    def reply(self) -> Reply | None:
+        """Wait for the answer of the oldest step that was not asked for; None: it had none.
+
+        Raises:
+            StageError: A stage failed, or gave no sign of life for `stall_seconds`.
+        """
+        item = self._ready.popleft() if self._ready else self._wait(self._done)
+        reply: Reply | None = self._taken(item)
+        return reply
+
+    def ready(self, timeout: float | None) -> bool:
+        """Wait until the oldest step has its answer; False: it has none yet."""
+        if not self._ready:
+            try:
+                self._ready.append(self._done.get(block=bool(timeout), timeout=timeout or None))
+            except Empty:
+                return False
+        return True
+
+    def train(self, stage: int, training: bool) -> None:
+        """Set the mode of a stage."""
+        self._ask(stage, "train", training)
+        _refuse_random(self.stages[stage])
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return the state of each stage, with the messages on their way to it."""
+        return self._ask_all("state")
+
+    def load(self, states: list[dict[str, Any]]) -> None:
+        """Go on from `states`."""
+        for index, state in enumerate(states):
+            self._ask(index, "load", state)
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what each stage has done."""
+        return self._ask_all("report")
+
+    def close(self, *, failed: bool = False) -> None:
+        """End all threads; one that hangs is left to end with the process."""
+        for commands, _ in self._commands:
+            commands.asked.put(("stop", None))
+        if failed:
+            for link in self._links:
+                link.items.put(_CLOSED)
+        until = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _ask(self, stage: int, command: str, given: Any = None) -> Any:
+        commands, replies = self._commands[stage]
+        commands.asked.put((command, given))
+        return self._taken(self._wait(replies))
+
+    def _ask_all(self, command: str) -> list[Any]:
+        for commands, _ in self._commands:
+            commands.asked.put((command, None))
+        return [self._taken(self._wait(replies)) for _, replies in self._commands]
+
+    def _wait(self, queue: "SimpleQueue[Any]") -> Any:
+        """Wait for an item as long as stages are alive."""
+        beats, since = list(self._beats), time.monotonic()
+        while True:
+            left = self._stall_seconds - (time.monotonic() - since)
+            try:
+                return queue.get(timeout=max(0.001, left))
+            except Empty:
+                pass
+            if beats != self._beats:
+                beats, since = list(self._beats), time.monotonic()
+            else:
+                stage = beats.index(min(beats))
+                what = f"no sign of life for {self._stall_seconds:g} s"
+                raise StallError(stage, len(beats), self.stages[stage].sample, what)
+
+    @staticmethod
+    def _taken(item: Any) -> Any:
+        if isinstance(item, StageError):
+            raise item
+        return item
+
+
+def _refuse_random(stage: Stage) -> None:
+    for part in parts_of(stage.module):
+        if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
+            raise ValueError(
+                f"stage {stage.place.index + 1} of {stage.place.stages} has active dropout: "
+                "threads share one random generator and would not repeat; use executor "
+                '"process" or "sequential", or eval()'
+            )

@@ -1,0 +1,143 @@
+"""What the thread or the process of one stage does: steps and questions, in the order asked.
+
+A stage needs only the messages that its two neighbours sent a step ago, so no barrier is needed:
+with first-in first-out links every order in which stages run gives the same messages.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from actionspan.streaming.messages import Message, Reply, cloned
+from actionspan.streaming.stage import Stage
+
+
+class Inlet(Protocol):
+    """The receiving end of a link."""
+
+    def receive(self) -> Message | None:
+        """Wait for the next message; None is a step without a sample.
+
+        Raises:
+            LinkClosedError: There will be none.
+        """
+
+    def release(self) -> None:
+        """Give the memory of the messages received so far back to the sender."""
+
+
+class Outlet(Protocol):
+    """The sending end of a link."""
+
+    def send(self, message: Message | None) -> None:
+        """Send a message; what it holds may change once this returns."""
+
+
+class Commands(Protocol):
+    """What the pipeline asks of a worker."""
+
+    def next(self) -> tuple[str, Any]:
+        """Wait for the next command and what goes with it."""
+
+    def reply(self, value: Any) -> None:
+        """Answer a question."""
+
+
+class Worker:
+    """A stage with its links.
+
+    Learning stages hold sample t - h at step t: the links between them begin with an empty message.
+    Stages that only infer take a sample on as soon as it is there.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        left: Inlet,
+        right: Outlet,
+        back: Outlet | None = None,
+        signals: Inlet | None = None,
+        targets: Inlet | None = None,
+        answer: Callable[[Reply | None], None] | None = None,
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.stage = stage
+        self._left, self._right, self._back = left, right, back
+        self._signals, self._targets, self._answer, self._beat = signals, targets, answer, beat
+        learning, first = stage.learning is not None, stage.place.index == 0
+        self._arrived: deque[Message | None] = deque([None] if learning and not first else [])
+        self._signalled: deque[Message | None] = deque([None] if signals is not None else [])
+
+    def run(self, commands: Commands) -> None:
+        """Serve until told to stop."""
+        while True:
+            command, given = commands.next()
+            if command == "step":
+                self._step()
+            elif command == "state":
+                commands.reply(self._state())
+            elif command == "load":
+                self._load(given)
+                commands.reply(None)
+            elif command == "train":
+                self.stage.train(given)
+                commands.reply(None)
+            elif command == "report":
+                commands.reply(report_of(self.stage))
+            else:
+                return
+
+    def _step(self) -> None:
+        arriving = self._arrived.popleft() if self._arrived else self._left.receive()
+        self.stage.sample = arriving.sample if arriving else -1
+        signal = target = None
+        if self._signals is not None:
+            signal = self._signalled.popleft() if self._signalled else self._signals.receive()
+        if self._targets is not None:
+            target = self._targets.receive()
+        self.stage.step(arriving, signal, target, self)
+        for inlet in (self._left, self._signals, self._targets):
+            if inlet is not None:
+                inlet.release()
+        self._beat()
+
+    def output(self, message: Message | None, loss: Tensor | None) -> None:
+        """Send the output to the right, or answer with it."""
+        if self._answer is None:
+            self._right.send(message)
+        else:
+            self._answer(None if message is None else Reply(message, loss))
+
+    def gradient(self, message: Message | None) -> None:
+        """Send the gradient to the left."""
+        if self._back is not None:
+            self._back.send(message)
+
+    def _state(self) -> dict[str, Any]:
+        """Return the stage's state with the messages on their way to it."""
+        if self.stage.learning is not None and self.stage.place.index and not self._arrived:
+            self._arrived.append(self._left.receive())
+        if self._signals is not None and not self._signalled:
+            self._signalled.append(self._signals.receive())
+        held = {"arrived": self._arrived, "signalled": self._signalled}
+        copies = {name: [m and cloned(m) for m in queue] for name, queue in held.items()}
+        return self.stage.state_dict() | copies
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.stage.load_state_dict(state)
+        self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
+
+
+def report_of(stage: Stage) -> dict[str, Any]:
+    """Return what a stage has done, and what it took."""
+    return {
+        "steps": stage.steps,
+        "samples": stage.samples,
+        "updates": stage.updates,
+        "busy_seconds": stage.busy_seconds,
+        "cpu_seconds": stage.cpu_seconds,
+        "events": list(stage.events or []),
+    }
