@@ -34,8 +34,11 @@ class Runs(Protocol):
     def load(self, states: list[dict[str, Any]]) -> None:
         """Go on from `states`."""
 
+    def settle(self) -> None:
+        """Wait until all stages have done the steps begun."""
+
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done."""
+        """Return what each stage has done so far; it waits for none but to collect events."""
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""

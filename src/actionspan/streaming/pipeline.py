@@ -118,6 +118,7 @@ class Pipeline:
         self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller
         self._forms: dict[str, Layout] = {}
         self._closed = False
+        self._reports: list[dict[str, Any]] = []
 
     # ---- in
     def submit(self, x: Value, y: Value | None = None) -> int:
@@ -203,7 +204,7 @@ class Pipeline:
         while self._asked < self._steps:
             self._take()
         if self._learning and self._count > 1 and not self._closed:
-            self._guarded(self._executor.reports)  # earlier stages may still be in the last step
+            self._guarded(self._executor.settle)  # earlier stages may still be in the last step
 
     # ---- state
     def train(self, stage: int | None = None) -> None:
@@ -251,6 +252,8 @@ class Pipeline:
 
     def report(self) -> list[dict[str, Any]]:
         """Return for each stage its steps, samples, updates, busy and CPU seconds, and events."""
+        if self._closed:
+            return self._reports
         reports: list[dict[str, Any]] = self._guarded(self._executor.reports)
         return reports
 
@@ -263,6 +266,7 @@ class Pipeline:
         """End all threads or processes. Weights stay; nothing can be put in any more."""
         if not self._closed:
             self.wait()
+            self._reports = self.report()
             self._closed = True
             self._executor.close()
 
