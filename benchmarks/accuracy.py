@@ -25,7 +25,7 @@ import yaml
 
 from actionspan.cli import main as actionspan
 from actionspan.plan.flags import flags as config_flags
-from actionspan.temporal.settings import ON_SEQUENCES
+from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
@@ -50,7 +50,7 @@ def call(*words: str | Path) -> None:
 def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out: Path) -> dict:
     """Train and score one model with one seed."""
     on_sequences = model in ON_SEQUENCES
-    features = results / f"features/{'sequences' if on_sequences else 'features'}.h5"
+    features = results / f"features/{SEQUENCES.get(model, 'features')}.h5"
     annotations = results / "dataset/annotations.json"
     temporal, proposals = config["temporal"], config["proposals"]
     call(

@@ -7,7 +7,7 @@ from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import method_of, of_fold
-from actionspan.temporal.settings import MODELS, ON_SEQUENCES
+from actionspan.temporal.settings import MODELS, ON_SEQUENCES, SEQUENCES
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -48,7 +48,7 @@ class OutcomesPlan:
 
     def network_features(self, wildcards: Any) -> str:
         """Return the features that a model's network learns from."""
-        name = "sequences" if _on_sequences(wildcards) else "features"
+        name = SEQUENCES.get(split_seed(method_of(wildcards))[0], "features")
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def scorer(self, wildcards: Any) -> str:

@@ -9,6 +9,7 @@ from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.settings import (
+    CausalSettings,
     EncoderSettings,
     ExternalSettings,
     RescaleSettings,
@@ -82,6 +83,7 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "features.rescale": Section((RescaleSettings,)),
     "features.sequences": Section((SequenceSettings,), "what the model span learns from"),
+    "features.causal": Section((CausalSettings,), "what is new in it, for the model stream"),
     "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
     "temporal.training": Section((TemporalSettings,)),
