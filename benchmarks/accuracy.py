@@ -63,7 +63,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         *("--out", out / "probabilities.h5"),
     )
     if on_sequences:
-        choose(out, annotations, proposals, seed)
+        choose(out, annotations, proposals, seed, model == "stream")
     else:
         evaluate(out, annotations, proposals, seed)
     record = score(out / "proposals.json", annotations, config, out / "record.json")
@@ -85,11 +85,14 @@ def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, floa
     return dict(zip(READER, values, strict=True))
 
 
-def choose(out: Path, annotations: Path, proposals: dict[str, Any], seed: int) -> None:
+def choose(
+    out: Path, annotations: Path, proposals: dict[str, Any], seed: int, streams: bool
+) -> None:
     """Make proposals and events by a density of instances."""
+    ahead = ("--ahead", str(proposals["online"]["ahead"])) if streams else ()
     call(
         *("proposals", "density", "--probabilities", out / "probabilities.h5"),
-        *("--annotations", annotations, "--out", out / "density.pt"),
+        *("--annotations", annotations, "--out", out / "density.pt", *ahead),
         *flags(proposals["density"], seed=seed),
     )
     call(

@@ -61,9 +61,7 @@ class RunningMoments:
         return centred
 
 
-def past_rows(
-    streams: Mapping[str, Float32], motion: Mapping[str, Float32], past: Past
-) -> Float32:
+def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], past: Past) -> Float32:
     """Return the rows (T, 1 + 2 (D + Q)) of a video.
 
     Args:
@@ -109,17 +107,19 @@ class PastStream:
         """
         new = {key: values[None].astype(np.float32) for key, values in streams.items()}
         curves = {key: np.array([value], np.float32) for key, value in motion.items()}
-        for held, given in ((self._streams, new), (self._motion, curves)):
-            for key, values in given.items():
-                if key in held:
-                    values = np.concatenate([held[key], values])[-self._kept :]
-                held[key] = values
+        self._keep(self._streams, new)
+        self._keep(self._motion, curves)
         self._waiting += 1
         return self._rows(self._waiting - self.past.ahead)
 
     def finish(self) -> Float32:
         """Return the rows (N, C) of the last snippets: no other follows."""
         return self._rows(self._waiting)
+
+    def _keep(self, held: dict[str, Float32], given: Mapping[str, Float32]) -> None:
+        for key, values in given.items():
+            both = [held[key], values] if key in held else [values]
+            held[key] = np.concatenate(both)[-self._kept :]
 
     def _rows(self, count: int) -> Float32:
         """Return the rows of the first `count` of the snippets that wait."""

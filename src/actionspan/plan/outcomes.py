@@ -56,11 +56,19 @@ class OutcomesPlan:
         name = "density" if _on_sequences(wildcards) else "pem"
         return f"results/proposals/{wildcards.model}/{name}.pt"
 
+    def density_flags(self, wildcards: Any) -> str:
+        """Return the settings of a density; that of stream sees a segment soon after its end."""
+        kept = seeded_flags(self._config["proposals"]["density"], wildcards.model)
+        ahead = self._config["proposals"]["online"]["ahead"]
+        return f"{kept} --ahead {ahead}" if _streams(wildcards) else kept
+
     def bundle_flags(self, wildcards: Any) -> str:
         """Return what scores proposals, and the settings that `actionspan propose` needs of it."""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
+        if _streams(wildcards):
+            names = [*names, "online"]
         kept = " ".join(flags(self._config["proposals"][name]) for name in names)
         return f"--{flag} {self.scorer(wildcards)} {kept}"
 
@@ -112,3 +120,7 @@ class OutcomesPlan:
 
 def _on_sequences(wildcards: Any) -> bool:
     return split_seed(method_of(wildcards))[0] in ON_SEQUENCES
+
+
+def _streams(wildcards: Any) -> bool:
+    return split_seed(method_of(wildcards))[0] == "stream"

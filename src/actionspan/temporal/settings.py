@@ -24,10 +24,10 @@ ModelName = Literal[
     "pyramid",
 ]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
-SEQUENCES: Mapping[ModelName, str] = {"span": "sequences", "stream": "causal"}
+SEQUENCES: Mapping[str, str] = {"span": "sequences", "stream": "causal"}
 """The features, sequences.h5 or causal.h5, of models of snippets as they are."""
-ON_SEQUENCES: tuple[ModelName, ...] = tuple(SEQUENCES)
-"""These models; their proposals are chosen by a density of instances."""
+ON_SEQUENCES: tuple[ModelName, ...] = ("span", "stream")
+"""Those models; their proposals are chosen by a density of instances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class TemporalSettings(Checked):
         least=2,
     )
     look_ahead: int = option(
-        2,
+        1,
         "snippets behind its own that stream's convolutions see; those of its cues come on top",
         unit="snippets",
         least=0,
