@@ -5,123 +5,23 @@ on the device, by an event; the host waits for answers, and for pinned memory wh
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.device import (
-    Backend,
-    Event,
-    Lane,
-    cuda_backend,
-    draw_from,
-    drawing,
-    drawn_state,
-    lanes_of,
-)
+from actionspan.streaming.device import Backend, Event, Lane, cuda_backend, lanes_of
+from actionspan.streaming.device_stage import DeviceStage, on_host
 from actionspan.streaming.errors import StageError, StallError
-from actionspan.streaming.history import Kept
 from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.stage import Event as Worked
-from actionspan.streaming.stage import Options, Part, Stage
+from actionspan.streaming.stage import Options, Part
 from actionspan.streaming.transfer import Answers, Link, Pinned
 from actionspan.streaming.worker import report_of
 
 _AHEAD = 4  # samples, and targets, that may wait in pinned memory for their copy
 _SPIN_SECONDS = 0.002  # before the host sleeps between two looks at an event
 _SLEEP_SECONDS = 0.0001
-
-
-class DeviceStage(Stage):
-    """A stage whose module is on a device: it draws from the device's generator too.
-
-    Its seconds in `report` are those of the host, which gives the work; its events are those of the
-    device.
-    """
-
-    def __init__(self, part: Part, options: Options, backend: Backend, lane: Lane) -> None:
-        if isinstance(part.module, nn.Module):
-            backend.place(part.module, lane.device)
-        super().__init__(part, options)
-        self._backend, self._lane = backend, lane
-        seed = options.seed + part.place.index
-        self.random = torch.cat([self.random, backend.seeded(lane.device, seed)])
-        self._marks: list[tuple[int, int, str, Event, Event]] = []
-        if self.events is not None:
-            backend.synchronize()
-            self._zero, self._zero_time = backend.mark(lane.compute), time.perf_counter()
-        if self.history is not None:
-            self.history.get_random = lambda: drawn_state(backend, lane.device)
-            self.history.set_random = lambda state: draw_from(backend, lane.device, state)
-
-    @contextmanager
-    def _random(self) -> Iterator[None]:
-        with drawing(self._backend, self._lane.device, self.random) as after:
-            yield
-        self.random = after[0]
-
-    @contextmanager
-    def _noted(self, work: str, sample: int) -> Iterator[None]:
-        if self.events is None:
-            yield
-            return
-        begin = self._backend.mark(self._lane.compute)
-        yield
-        end = self._backend.mark(self._lane.compute)
-        self._marks.append((self.steps, sample, work, begin, end))
-
-    def read_clock(self) -> None:
-        """Turn what was noted on the device into events; all work is done."""
-        for step, sample, work, *marks in self._marks:
-            begin, end = (
-                self._zero_time + self._backend.seconds(self._zero, mark) for mark in marks
-            )
-            assert self.events is not None
-            self.events.append(Worked(step, sample, work, begin, end))
-        self._marks.clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return a state on the host that stages of other executors can go on from too."""
-        size = len(torch.get_rng_state())
-        parts = {"random": self.random[:size], "device_random": self.random[size:]}
-        state: dict[str, Any] = _on_host(super().state_dict() | parts)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; a stage on CPU has no random state of a device."""
-        size = len(torch.get_rng_state())
-        drawn = state.get("device_random", self.random[size:])
-        super().load_state_dict({**state, "history": self._moved(state["history"])})
-        self.random = torch.cat([self.random, drawn])
-
-    def _moved(self, history: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return what a history keeps on the device; random states stay on the host."""
-        if history is None:
-            return None
-        known: dict[int, Tensor] = {}  # a version of the weights is kept once
-
-        def move(tensor: Tensor) -> Tensor:
-            if id(tensor) not in known:
-                known[id(tensor)] = self._backend.empty(tensor, self._lane.device)
-                self._backend.copy(known[id(tensor)], tensor)
-            return known[id(tensor)]
-
-        def move_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return {name: move(tensor) for name, tensor in tensors.items()}
-
-        kept = [
-            each._replace(
-                message=each.message._replace(tensors=tuple(map(move, each.message.tensors))),
-                buffers=move_all(each.buffers),
-                weights=each.weights and move_all(each.weights),
-            )
-            for each in (Kept(*fields) for fields in history["kept"])
-        ]
-        version = history["version"]
-        return {"kept": kept, "version": version and move_all(version)}
 
 
 class Ends(NamedTuple):
@@ -296,7 +196,7 @@ class StreamExecutor:
                 "arrived": ends.left.held() if self._learning and index else [],
                 "signalled": ends.signals.held() if ends.signals else [],
             }
-            states.append(stage.state_dict() | _on_host(held))
+            states.append(stage.state_dict() | on_host(held))
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:
@@ -349,19 +249,3 @@ class Sending:
         """Send the gradient to the left."""
         if self._ends.back is not None:
             self._ends.back.send(message)
-
-
-def _on_host(state: Any, known: dict[int, Tensor] | None = None) -> Any:
-    """Return a state with copies of its tensors in ordinary memory; what is one stays one."""
-    known = {} if known is None else known
-    if isinstance(state, Tensor):
-        if id(state) not in known:
-            known[id(state)] = state.detach().to("cpu", copy=True)
-        return known[id(state)]
-    if isinstance(state, Mapping):
-        return {key: _on_host(value, known) for key, value in state.items()}
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(_on_host(value, known) for value in state))
-    if isinstance(state, list | tuple):
-        return type(state)(_on_host(value, known) for value in state)
-    return state

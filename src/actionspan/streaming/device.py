@@ -4,8 +4,8 @@ The interface is small so that tests can put a recorder in its place, which runs
 checks who waited for whom.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 Stream = Any
 Event = Any
 Graph = Any
+_cuda: Any = torch.cuda  # annotated in part
 
 
 class Backend(Protocol):
@@ -141,37 +142,37 @@ class CudaBackend:
 
     def devices(self) -> list[torch.device]:
         """Return all that torch sees."""
-        return [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+        return [torch.device("cuda", index) for index in range(_cuda.device_count())]
 
     def place(self, module: nn.Module, device: torch.device) -> None:
         """Move a module in place."""
         module.to(device)
 
-    def stream(self, device: torch.device) -> torch.cuda.Stream:
+    def stream(self, device: torch.device) -> Stream:
         """Return a stream that does not wait for the default one."""
-        return torch.cuda.Stream(device)
+        return _cuda.Stream(device)
 
-    def on(self, stream: torch.cuda.Stream) -> AbstractContextManager[Any]:
+    def on(self, stream: Stream) -> AbstractContextManager[Any]:
         """Make a stream and its device the current ones."""
-        context: AbstractContextManager[Any] = torch.cuda.stream(stream)
+        context: AbstractContextManager[Any] = _cuda.stream(stream)
         return context
 
-    def record(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+    def record(self, stream: Stream) -> Event:
         """Record a new event, without a time, which would cost more."""
-        return stream.record_event(torch.cuda.Event())
+        return stream.record_event(_cuda.Event())
 
-    def wait(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
+    def wait(self, stream: Stream, event: Event) -> None:
         """Let a stream wait; an event recorded again later does not change this."""
         stream.wait_event(event)
 
-    def done(self, event: torch.cuda.Event) -> bool:
+    def done(self, event: Event) -> bool:
         """Ask without waiting."""
-        return event.query()
+        return bool(event.query())
 
     def synchronize(self) -> None:
         """Block until every device is idle."""
         for device in self.devices():
-            torch.cuda.synchronize(device)
+            _cuda.synchronize(device)
 
     def empty(self, like: Tensor, device: torch.device) -> Tensor:
         """Return memory with the shape, type and strides of a tensor."""
@@ -180,7 +181,7 @@ class CudaBackend:
     def static(self, like: Tensor, device: torch.device) -> Tensor:
         """Return such memory that no kernel uses any more."""
         tensor = torch.empty_like(like, device=device)
-        torch.cuda.synchronize(device)
+        _cuda.synchronize(device)
         return tensor
 
     def pinned(self, like: Tensor) -> Tensor:
@@ -195,55 +196,54 @@ class CudaBackend:
         self,
         target: Tensor,
         source: Tensor,
-        send: torch.cuda.Stream,
-        receive: torch.cuda.Stream,
+        send: Stream,
+        receive: Stream,
     ) -> None:
         """Copy; torch runs it on the source's current stream and lets both streams meet."""
-        with torch.cuda.stream(receive), torch.cuda.stream(send):
+        with _cuda.stream(receive), _cuda.stream(send):
             target.copy_(source, non_blocking=True)
 
-    def hold(self, tensor: Tensor, stream: torch.cuda.Stream) -> None:
+    def hold(self, tensor: Tensor, stream: Stream) -> None:
         """Tell the allocator of the second stream."""
         tensor.record_stream(stream)
 
     def random(self, device: torch.device) -> Tensor:
         """Return seed and offset, which the host knows."""
-        return torch.cuda.get_rng_state(device)
+        state: Tensor = _cuda.get_rng_state(device)
+        return state
 
     def set_random(self, device: torch.device, state: Tensor) -> None:
         """Set seed and offset."""
-        torch.cuda.set_rng_state(state, device)
+        _cuda.set_rng_state(state, device)
 
     def seeded(self, device: torch.device, seed: int) -> Tensor:
         """Return the state of a new generator."""
         return torch.Generator(device).manual_seed(seed).get_state()
 
-    def mark(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+    def mark(self, stream: Stream) -> Event:
         """Record a new event with a time."""
-        return stream.record_event(torch.cuda.Event(enable_timing=True))
+        return stream.record_event(_cuda.Event(enable_timing=True))
 
-    def seconds(self, begin: torch.cuda.Event, end: torch.cuda.Event) -> float:
+    def seconds(self, begin: Event, end: Event) -> float:
         """Convert from milliseconds."""
-        return begin.elapsed_time(end) / 1e3
+        return float(begin.elapsed_time(end)) / 1e3
 
-    def capture(
-        self, stream: torch.cuda.Stream, works: Sequence[Callable[[], None]]
-    ) -> list[torch.cuda.CUDAGraph]:
+    def capture(self, stream: Stream, works: Sequence[Callable[[], None]]) -> list[Graph]:
         """Capture all into one pool of memory."""
         # What other threads do (whoever reads samples and pins memory, autograd for another
         # device) must not break a capture that has nothing to do with them.
         mode = "thread_local"
-        pool, graphs = torch.cuda.graph_pool_handle(), []
+        pool, graphs = _cuda.graph_pool_handle(), []
         self.synchronize()
-        with torch.cuda.device(stream.device):
+        with _cuda.device(stream.device):
             for work in works:
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode):
+                graph = _cuda.CUDAGraph()
+                with _cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode):
                     work()
                 graphs.append(graph)
         return graphs
 
-    def replay(self, graph: torch.cuda.CUDAGraph) -> None:
+    def replay(self, graph: Graph) -> None:
         """Launch in the current stream."""
         graph.replay()
 
@@ -260,28 +260,3 @@ def cuda_backend(executor: str) -> Backend:
             'use "thread" or "process" on CPU'
         )
     return CudaBackend()
-
-
-@contextmanager
-def drawing(backend: Backend, device: torch.device, state: Tensor) -> Iterator[list[Tensor]]:
-    """Draw random numbers from a state of `drawn_state`; put the one of after in the list."""
-    outside, after = drawn_state(backend, device), [state]
-    draw_from(backend, device, state)
-    try:
-        yield after
-    finally:
-        after[0] = drawn_state(backend, device)
-        draw_from(backend, device, outside)
-
-
-def drawn_state(backend: Backend, device: torch.device) -> Tensor:
-    """Return the states of the host's and of a device's generator, one after the other."""
-    return torch.cat([torch.get_rng_state(), backend.random(device)])
-
-
-def draw_from(backend: Backend, device: torch.device, state: Tensor) -> None:
-    """Set the states of `drawn_state`; of the host's alone if that is all there is."""
-    size = len(torch.get_rng_state())
-    torch.set_rng_state(state[:size].clone())
-    if len(state) > size:
-        backend.set_random(device, state[size:].clone())

@@ -85,7 +85,9 @@ def start(
         ValueError: There is no such executor, or it cannot run these stages here.
     """
     if devices is not None and name not in ("stream", "graph"):
-        raise ValueError(f'devices: executor {name!r} runs on CPU; "stream" or "graph" take devices')
+        raise ValueError(
+            f'devices: executor {name!r} runs on CPU; "stream" or "graph" take devices'
+        )
     if name == "sequential":
         from actionspan.streaming.sequential import SequentialExecutor
 
