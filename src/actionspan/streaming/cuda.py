@@ -196,7 +196,8 @@ class StreamExecutor:
                 "arrived": ends.left.held() if self._learning and index else [],
                 "signalled": ends.signals.held() if ends.signals else [],
             }
-            states.append(stage.state_dict() | on_host(held))
+            with self._backend.on(self.lanes[index].compute):
+                states.append(stage.state_dict() | on_host(held))
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:

@@ -108,23 +108,36 @@ class DeviceStage(Stage):
         self._marks.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a state on the host that stages of other executors can go on from too."""
+        """Return a state on the host that stages of other executors can go on from too.
+
+        What only a device knows has keys of its own: the states of its random generator.
+        """
         size = len(torch.get_rng_state())
-        parts = {"random": self.random[:size], "device_random": self.random[size:]}
-        state: dict[str, Any] = on_host(super().state_dict() | parts)
-        return state
+        state = super().state_dict()
+        parts: dict[str, Any] = {"random": self.random[:size], "device_random": self.random[size:]}
+        if state["history"] is not None:
+            kept = state["history"]["kept"]
+            parts["kept_random"] = [each.random[size:] for each in kept if each.random is not None]
+            state["history"]["kept"] = [
+                each._replace(random=each.random if each.random is None else each.random[:size])
+                for each in kept
+            ]
+        whole: dict[str, Any] = on_host(state | parts)
+        return whole
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; a stage on CPU has no random state of a device."""
+        """Go on from `state_dict`; a stage on CPU has no random states of a device."""
         size = len(torch.get_rng_state())
         drawn = state.get("device_random", self.random[size:])
-        super().load_state_dict({**state, "history": self._moved(state["history"])})
+        super().load_state_dict({**state, "history": self._moved(state)})
         self.random = torch.cat([self.random, drawn])
 
-    def _moved(self, history: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _moved(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what a history keeps on the device; random states stay on the host."""
+        history = state["history"]
         if history is None:
             return None
+        drawn = iter(state.get("kept_random", ()))
         known: dict[int, Tensor] = {}  # a version of the weights is kept once
 
         def move(tensor: Tensor) -> Tensor:
@@ -141,6 +154,9 @@ class DeviceStage(Stage):
                 message=each.message._replace(tensors=tuple(map(move, each.message.tensors))),
                 buffers=move_all(each.buffers),
                 weights=each.weights and move_all(each.weights),
+                random=None
+                if each.random is None
+                else torch.cat([each.random, next(drawn, each.random[:0])]),
             )
             for each in (Kept(*fields) for fields in history["kept"])
         ]
