@@ -279,13 +279,12 @@ class Machine(TorchDispatchMode):
         given, made = _tensors((args, kwargs)), _tensors(result)
         if all(tensor.dtype == torch.uint8 for tensor in (*given, *made)):
             return  # states of random generators, which are the host's
-        if name not in HOST_READS and func._schema.returns and not _written(func, args, kwargs):
-            if _aliases(func):
-                return  # a view touches nothing
         written = _written(func, args, kwargs)
+        if func._schema.returns and _aliases(func) and not written:
+            return  # a view touches nothing
         inside = stream is not self.host
         homes = {self._of(tensor).home for tensor in given}
-        if homes == {"host"} and not self._copies:
+        if "host" in homes and homes <= {"host", "any"} and not self._copies:
             stream = self.host  # tensors of the host are its own work, whatever stream is current
         elif homes - {"host", "any"} and stream is self.host:
             stream = self.default
@@ -351,6 +350,8 @@ def _written(func, args, kwargs):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[place] if place < len(args) else kwargs.get(argument.name)
             found += _tensors(value)
+    if func.overloadpacket.__name__ == "native_batch_norm":
+        found += _tensors(args[3:5])  # its schema does not say that it writes the statistics
     return found
 
 

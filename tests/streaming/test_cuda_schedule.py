@@ -1,4 +1,4 @@
-"""The executor `stream` on a stand-in for GPUs: the order of its work, and the bits that come out."""
+"""The executor `stream` on a stand-in for GPUs: the order of its work, and the bits it gives."""
 
 import pytest
 import torch
@@ -196,9 +196,9 @@ def test_work_on_the_memory_of_another_device_is_found(monkeypatch):
     stages = tanh_layers(2)
     stages[1][0][0].bias = stages[0][0][0].bias  # no parameter is shared but by such a mistake
     monkeypatch.setattr("actionspan.streaming.pipeline.parts_of_pipeline", _parts_without_check)
+    machine = Machine(2)
+    machine.place = _placing_once(machine)
     with pytest.raises(AssertionError, match="touches memory of cuda:0"):
-        machine = Machine(2)
-        machine.place = _placing_once(machine)
         run(lambda: stages, "stream", [x for x, _ in samples_of(4)], machine, monkeypatch)
 
 
@@ -249,8 +249,10 @@ class Broken(nn.Module):
 def test_a_stage_that_fails_is_named(monkeypatch):
     machine = Machine()
     monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine, Pipeline([*tanh_layers(1), Broken()], "stream") as pipeline:
-        with pytest.raises(StageError, match="stage 2 of 2, sample 0: ValueError: the stage broke"):
+    message = "stage 2 of 2, sample 0: ValueError: the stage broke"
+    with machine:
+        pipeline = Pipeline([*tanh_layers(1), Broken()], "stream")
+        with pytest.raises(StageError, match=message):
             pipeline.step(torch.zeros(3, 4))
 
 
@@ -273,10 +275,11 @@ def test_a_device_that_fails_is_an_error_of_one_line(monkeypatch):
 def test_a_device_that_hangs_is_a_stall(monkeypatch):
     machine = Machine(patience=10**9)
     monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine, pytest.raises(StallError, match="stage 1 of 2, sample 0: no sign of life"):
-        with Pipeline(tanh_layers(2), "stream", stall_seconds=0.05) as pipeline:
-            pipeline.submit(torch.zeros(3, 4))
-            assert pipeline.answer(timeout=0.01) is None
+    with machine:
+        pipeline = Pipeline(tanh_layers(2), "stream", stall_seconds=0.05)
+        pipeline.submit(torch.zeros(3, 4))
+        assert pipeline.answer(timeout=0.01) is None
+        with pytest.raises(StallError, match="stage 1 of 2, sample 0: no sign of life"):
             pipeline.answer()
 
 

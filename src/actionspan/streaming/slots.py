@@ -102,8 +102,8 @@ class SlotLink(Link):
     def open(self) -> None:
         """Let the sending stage wait until the place it writes next is no longer read."""
         assert self._source is not None
-        read = self._out[self._writes].read
-        if read is not None:
+        read = self._out[self._writes].read if self._out.places else None
+        if read is not None:  # links to stages of which nothing learns never have a message
             self._backend.wait(self._source.compute, read)
 
     def fill(self, number: int, tensors: Sequence[Tensor]) -> None:
