@@ -310,6 +310,8 @@ class Machine(TorchDispatchMode):
 
     def _read(self, stream, tensor, name):
         memory = self._of(tensor)
+        if memory.home == "host" and tensor.dim() == 0 and not self._copies:
+            stream = self.host  # a number: the host gives its value to the kernel
         self._placed(stream, memory, tensor, name)
         self._after(stream, memory.written, f"{name} on {stream.name} reads too early what")
         memory.read[stream.name] = self.clocks[stream.name][stream.name]
