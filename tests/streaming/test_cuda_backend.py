@@ -41,7 +41,7 @@ def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_al
 
 
 def test_fixed_memory_is_given_out_when_the_device_is_idle(cuda, monkeypatch):
-    monkeypatch.setattr(device.torch, "empty_like", lambda like, device: (like, device))
+    monkeypatch.setattr(torch, "empty_like", lambda like, device: (like, device))
     gpu = torch.device("cuda", 1)
     assert CudaBackend().static("like", gpu) == ("like", gpu)
     cuda.synchronize.assert_called_once_with(gpu)

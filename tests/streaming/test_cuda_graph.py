@@ -334,6 +334,8 @@ class Drawing(nn.Module):
 
 
 class Replacing(nn.Module):
+    mean: torch.Tensor
+
     def __init__(self):
         super().__init__()
         self.register_buffer("mean", torch.zeros(4))

@@ -7,6 +7,7 @@ from torch import nn
 from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.cuda_networks import (
     assert_same,
+    fused_sgd,
     halving,
     momentum,
     normed,
@@ -31,9 +32,8 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("gpus", [1, 2])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize(("stages", "gpus"), [(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)])
 def test_learning_gives_the_bits_of_the_sequential_executor(monkeypatch, stages, mode, gpus):
     how = LEARNING | {"gradients": mode, "schedule": halving, "clip": 0.5}
     samples = samples_of(12)
@@ -150,6 +150,20 @@ def test_the_host_waits_for_nobody_between_stages(monkeypatch):
         for x, y in samples_of(3):
             pipeline.submit(x, y)
         assert not [entry for entry in machine.log if entry[0] == "synchronize"]
+    machine.check()
+
+
+@pytest.mark.parametrize("executor", ["stream", "graph"])
+@pytest.mark.parametrize("stages", [1, 3])
+def test_weights_may_be_read_between_steps(monkeypatch, executor, stages):
+    """The caller reads in a stream of its own: after all work so far, and before what comes."""
+    machine, network = Machine(2), tanh_layers(stages)
+    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
+    with machine, Pipeline(network, executor, loss=squared, optimiser=fused_sgd) as pipeline:
+        for x, y in samples_of(9):
+            pipeline.submit(x, y)
+            pipeline.wait()
+            weights(network)
     machine.check()
 
 

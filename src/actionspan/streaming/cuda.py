@@ -68,6 +68,7 @@ class StreamExecutor:
         if learning is not None and isinstance(learning.loss, nn.Module):
             self._backend.place(learning.loss, lanes[-1].device)
         self._finished: list[Event | None] = [None] * len(parts)  # the last step of each stage
+        self._shown = False  # whether all was done once, so that the caller may read weights
         self._samples = self._link(lanes[0], pinned=Pinned(self._backend, self._wait, _AHEAD))
         self._answers = self._answering(lanes[-1])
         self._ends = self._joined()
@@ -103,6 +104,9 @@ class StreamExecutor:
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
+        if self._shown:  # what the caller has begun to read must not change under it
+            self._backend.synchronize()
+            self._shown = False
         self._samples.put(arriving)
         if self._targets is not None:
             self._targets.put(target)
@@ -219,6 +223,7 @@ class StreamExecutor:
         for event in self._finished:
             if event is not None:
                 self._wait(event)
+        self._shown = True
         for stage in self.stages:
             stage.read_clock()
         return [report_of(stage) for stage in self.stages]
