@@ -203,8 +203,8 @@ class Pipeline:
         """Wait until every step put in is done."""
         while self._asked < self._steps:
             self._take()
-        if self._learning and self._count > 1 and not self._closed:
-            self._guarded(self._executor.settle)  # earlier stages may still be in the last step
+        if self._learning and not self._closed:
+            self._guarded(self._executor.settle)  # stages may still be in the last step
 
     # ---- state
     def train(self, stage: int | None = None) -> None:
