@@ -177,13 +177,14 @@ def _pyav_pictures(
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):
                 stamped = frame.time is not None and not np.isnan(timeline.origin)
-                yield frame.time if stamped else None, partial(_pyav_picture, frame)
+                yield frame.time if stamped else None, partial(pyav_picture, frame)
                 done += 1
     except (OSError, av.FFmpegError):
         raise _stopped(path, done, timeline) from None
 
 
-def _pyav_picture(frame: VideoFrame) -> UInt8:
+def pyav_picture(frame: VideoFrame) -> UInt8:
+    """Return a frame that PyAV decoded as an (H, W, 3) RGB picture, rotation applied."""
     upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
     return np.ascontiguousarray(upright, dtype=np.uint8)
 

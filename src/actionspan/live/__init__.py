@@ -1,0 +1,1 @@
+"""Proposals while the video plays."""

@@ -1,0 +1,158 @@
+"""The files of a stream: growing line by line, or whole at any instant."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from actionspan.errors import InputError
+from actionspan.live.handover import Gap
+from actionspan.live.proposing import OnlineProposal
+from actionspan.proposals.settings import ChapterSettings
+from actionspan.proposals.webvtt import write_chapters
+from actionspan.proposals.writing import Row, write_proposals
+
+EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
+PROPOSALS = ("proposals.json", "proposals.csv")
+_COLUMNS = ("snippet", "seconds", "start", "action", "end")
+_DIGITS = 6
+
+
+class Outputs:
+    """Writes what a stream finds. Every line is complete as soon as it is there.
+
+    Args:
+        folder: Where; it is made.
+        name: The video's in proposals.json.
+        echo: Gets the events too.
+        offsets: Bytes of the growing files at which an earlier run left off; what it wrote after
+            them is cut off. None: begin with empty files.
+
+    Raises:
+        InputError: Files of the earlier run are gone or shorter than they were.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        echo: TextIO | None = None,
+        offsets: Mapping[str, int] | None = None,
+    ) -> None:
+        self.folder, self.name, self.echo = folder, name, echo
+        self.rows: list[Row] = []  # in the order of emission
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = {file: self._open(file, offsets) for file in (EVENTS, ACTIONNESS)}
+        if offsets is None:
+            self._line(ACTIONNESS, "\t".join(_COLUMNS))
+        else:
+            self.rows = list(_emitted(folder / EVENTS))
+        self._unwritten = False
+        self._write_chapters()
+        self.write_tables()
+
+    def _open(self, file: str, offsets: Mapping[str, int] | None) -> TextIO:
+        path = self.folder / file
+        if offsets is None:
+            return path.open("w", encoding="utf-8", newline="\n")
+        wanted = offsets[file]
+        size = path.stat().st_size if path.is_file() else 0
+        if size < wanted:
+            raise InputError(
+                f"{path}: {size} bytes, had {wanted}: it was changed since; begin again without "
+                "--resume"
+            )
+        os.truncate(path, wanted)
+        return path.open("a", encoding="utf-8", newline="\n")
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Write an event: `kind` and what there is to say of it."""
+        line = json.dumps({"event": kind} | fields)
+        self._line(EVENTS, line)
+        if self.echo is not None:
+            print(line, file=self.echo, flush=True)
+
+    def actionness(
+        self,
+        snippet: int,
+        seconds: float,
+        curves: tuple[float, float, float],
+        latency_ms: Mapping[str, float],
+    ) -> None:
+        """Write start, actionness and end of a snippet."""
+        seconds, *values = (round(float(value), _DIGITS) for value in (seconds, *curves))
+        named = dict(zip(_COLUMNS[2:], values, strict=True))
+        self.event(
+            "actionness", snippet=snippet, seconds=seconds, **named, latency_ms=dict(latency_ms)
+        )
+        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in (seconds, *values))]
+        self._line(ACTIONNESS, "\t".join(cells))
+
+    def proposals(self, found: Iterable[OnlineProposal], emitted: float) -> None:
+        """Write proposals; `emitted` is how many seconds of the stream have been seen."""
+        before = len(self.rows)
+        for proposal in found:
+            fields: dict[str, Any] = {
+                "start": float(proposal.start),
+                "end": float(proposal.end),
+                "score": float(proposal.score),
+            }
+            if proposal.label is not None:
+                fields["label"] = proposal.label
+            self.event("proposal", **fields, emitted=emitted)
+            self.rows.append(_row(fields))
+        if len(self.rows) > before:
+            self._unwritten = True
+            self._write_chapters()
+
+    def gap(self, gap: Gap) -> None:
+        """Write down a stretch that nothing is known of."""
+        seconds = {"from": round(gap.start, _DIGITS), "to": round(gap.end, _DIGITS)}
+        self.event("gap", **seconds, dropped=gap.dropped, reason=gap.reason)
+
+    def write_tables(self) -> None:
+        """Write proposals.json and proposals.csv, best first; of equal scores the earliest."""
+        rows = sorted(self.rows, key=lambda row: -row["score"])
+        paths = [self.folder / file for file in PROPOSALS]
+        write_proposals([(self.name, rows)], *paths)
+        self._unwritten = False
+
+    def refresh(self) -> None:
+        """Write the tables if there is something new."""
+        if self._unwritten:
+            self.write_tables()
+
+    def offsets(self) -> dict[str, int]:
+        """Return the bytes of the growing files, which are on the disk."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Write what is left and close the files."""
+        self.refresh()
+        for file in self._files.values():
+            file.close()
+
+    def _line(self, file: str, text: str) -> None:
+        self._files[file].write(text + "\n")
+        self._files[file].flush()
+
+    def _write_chapters(self) -> None:
+        settings = ChapterSettings(chapters=max(1, len(self.rows)))
+        write_chapters(self.folder / CHAPTERS, self.rows, settings)
+
+
+def _row(fields: Mapping[str, Any]) -> Row:
+    row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
+    return row | ({"label": fields["label"]} if "label" in fields else {})
+
+
+def _emitted(path: Path) -> Iterable[Row]:
+    """Yield the proposals of a file of events."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            event = json.loads(line)
+            if event["event"] == "proposal":
+                yield _row(event)
