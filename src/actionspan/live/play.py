@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from actionspan.live.handover import HandOver
 from actionspan.live.outputs import Outputs
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
-from actionspan.live.run import Ended, Facts, Progress, Stream
+from actionspan.live.run import Ended, Facts, Place, Progress, Stream
 from actionspan.live.settings import StreamSettings
 from actionspan.live.source import Source
 from actionspan.live.state import State, read_state
@@ -165,6 +166,10 @@ def _go_on(state: State, *, live: bool) -> tuple[Begin, Progress]:
         seconds=state.seconds,
         dropped=state.dropped,
         done=state.done,
+        unanswered=deque(
+            Place(number=number, seconds=seconds, arrived=time.monotonic())
+            for number, seconds in state.unanswered
+        ),
     )
     return begin, progress
 

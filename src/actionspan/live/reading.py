@@ -151,6 +151,7 @@ class Reader:
         self.frames = 0  # read so far
         self.seconds = 0.0  # time stamp of the last
         self.reached_limit = False
+        self.lost = False  # no connection, and all that came before is handed over
         self._source, self._cutting, self._settings = frames, cutting, settings
         self._hand_over, self._begin = hand_over, begin or Begin()
         self._stopped = threading.Event()
@@ -203,7 +204,7 @@ class Reader:
                 number, before, lost = number + 1, snippet.seconds, ""
             if self._stopped.is_set() or self.reached_limit:
                 return
-            lost = "lost"
+            lost, self.lost = "lost", live
 
     def _counted(self, stretch: Iterator[Frame]) -> Iterator[Frame]:
         """Count frames, note when they came, keep their size and pace, and end when told to."""
@@ -215,6 +216,7 @@ class Reader:
                 self.reached_limit = True
                 return
             self._wait_for(frame.seconds)
+            self.lost = False
             self.frames += 1
             self.seconds = frame.seconds
             self._arrivals.append((frame.seconds, time.monotonic()))

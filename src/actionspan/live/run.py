@@ -107,6 +107,7 @@ class Stream:
         self._stopping, self._facts = stopping, facts
         self._resumed = progress.snippets > 0
         self._failure: InputError | None = None
+        self._flushed = False  # since the connection was lost
         self._saved = time.monotonic()
 
     def run(self, make_pipeline: Callable[[Message], Any]) -> Ended:
@@ -164,11 +165,21 @@ class Stream:
             arrived = None
             if len(self._at.in_flight) < room:
                 arrived = self._take(0 if self._at.in_flight else _IDLE)
-            if arrived is None and not self._at.in_flight and self._hand_over.ended:
-                break
+            if arrived is None and not self._at.in_flight:
+                if self._hand_over.ended:
+                    break
+                self._flush_if_lost()
         while self._at.in_flight:  # a signal came: what is in the pipeline is soon done
             self._answers(pipeline, _IDLE)
         self._write_status(pipeline)
+
+    def _flush_if_lost(self) -> None:
+        """Say at once what is known of the time before a lost connection; it may stay away."""
+        if not self._reader.lost:
+            self._flushed = False
+        elif not self._flushed and len(self._hand_over) == 0:
+            self._flushed = True
+            self._write(self._proposer.gap())
 
     def _take(self, timeout: float) -> Arrived | None:
         """Return a snippet; an error of the source ends the stream after what came before it."""
@@ -264,6 +275,7 @@ class Stream:
             done=self._at.done,
             dropped=self._at.dropped,
             began=self._at.began,
+            unanswered=[(place.number, place.seconds) for place in self._at.unanswered],
             offsets=self._outputs.offsets(),
             proposer={} if ended else self._proposer.state_dict(),
         )
@@ -311,5 +323,6 @@ class Stream:
     def _length(self) -> float:
         """Return how long the stream was in seconds."""
         known, limit = self._facts.duration, self._facts.limit
-        whole = self._reader.seconds if known is None else known
-        return whole if limit is None else min(whole, limit)
+        if limit is not None and self._reader.reached_limit:
+            return limit
+        return self._reader.seconds if known is None else known

@@ -27,6 +27,7 @@ class State:
     done: int  # worked on
     dropped: int
     began: float  # seconds since 1970 of the first frame of a live source
+    unanswered: list[tuple[int, float]]  # numbers and time stamps: their actionness is to come
     offsets: dict[str, int]  # bytes of each growing file
     proposer: dict[str, Any]
 

@@ -4,25 +4,13 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 FILE = "status.tsv"
 _KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
 _PARTS = ("look_ahead", "compute", "queueing")
-
-
-class StageReport(Protocol):
-    """What a pipeline says of a stage."""
-
-    @property
-    def busy_seconds(self) -> float:
-        """Seconds it worked."""
-
-    @property
-    def samples(self) -> int:
-        """How many it did."""
 
 
 class Latency(NamedTuple):
@@ -79,13 +67,13 @@ class Status:
         """Whether it is time for a row."""
         return time.monotonic() - self._last >= self._every
 
-    def write(self, counts: Counts, stages: Sequence[StageReport]) -> None:
-        """Write a row."""
+    def write(self, counts: Counts, stages: Sequence[Mapping[str, Any]]) -> None:
+        """Write a row; `stages` is what `Pipeline.report` returns."""
         now = time.monotonic()
-        passed, busy = now - self._last, [stage.busy_seconds for stage in stages]
+        passed, busy = now - self._last, [stage["busy_seconds"] for stage in stages]
         earlier = self._busy or [0.0] * len(busy)
         shares = [(b - a) / max(passed, 1e-9) for a, b in zip(earlier, busy, strict=True)]
-        entered = [counts.submitted, *(stage.samples for stage in stages)]
+        entered = [counts.submitted, *(stage["samples"] for stage in stages)]
         queues = [max(0, a - b) for a, b in zip(entered, entered[1:], strict=False)]
         row: dict[str, Any] = {
             "seconds": f"{now - self._began:.1f}",
