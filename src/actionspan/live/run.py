@@ -285,19 +285,19 @@ class Stream:
     def _end(self) -> Ended:
         """Flush the rest, write the last event, and say why the stream ended."""
         reason = self._reason()
+        early = reason in ("interrupted", "broken")
+        seconds = self._at.seconds if early else self._length()
         if self._at.snippets == 0:
             if self._failure is not None:
                 raise self._failure
-            return Ended(reason, 0.0, 0)
-        early = reason in ("interrupted", "broken")
-        if early:
-            self._save()  # before the flush, so that --resume goes on as if nothing had happened
-        seconds = self._at.seconds if early else self._length()
-        rest = self._hand_over.clear() if self._facts.live else None
-        self._write(self._proposer.finish(seconds))
-        if rest is not None:
-            self._at.dropped += rest.dropped
-            self._outputs.gap(rest)
+        else:
+            if early:
+                self._save()  # before the flush, so that --resume goes on as if it had not been
+            rest = self._hand_over.clear() if self._facts.live else None
+            self._write(self._proposer.finish(seconds))
+            if rest is not None:
+                self._at.dropped += rest.dropped
+                self._outputs.gap(rest)
         self._outputs.event(
             "end",
             reason=reason,
