@@ -46,6 +46,7 @@ class HttpCamera:
         if isinstance(video, Path):
             video = jpegs([frame.picture() for frame in read_frames(video)])
         self._pictures = video
+        self._instead = b""
         self._hangs_up = threading.Event()
         self._server: ThreadingHTTPServer | None = None
         self._port = 0
@@ -74,6 +75,10 @@ class HttpCamera:
         server.daemon_threads = True
         self._server, self._port = server, server.server_address[1]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def come_back_with(self, body: bytes) -> None:
+        """Answer with something that is no video."""
+        self._instead = body
 
     def go_away(self) -> None:
         """Hang up and refuse connections."""
@@ -104,6 +109,11 @@ class HttpCamera:
                     return
                 camera.connections += 1
                 self.send_response(200)
+                if camera._instead:
+                    self.send_header("Content-Type", "text/html")
+                    self.end_headers()
+                    self.wfile.write(camera._instead)
+                    return
                 kind = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
                 self.send_header("Content-Type", kind)
                 self.end_headers()

@@ -1,5 +1,6 @@
 """An open camera or address: its frames, each with the source's own time stamp where it has one."""
 
+import errno
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -124,13 +125,13 @@ class _Camera:
 
     def __init__(self, source: Source) -> None:
         self._shown = source.shown
-        opencv: Any = cv2
-        before = opencv.getLogLevel()
-        opencv.setLogLevel(0)  # its warnings are many, and not one line
+        log: Any = cv2.utils.logging
+        before = log.getLogLevel()
+        log.setLogLevel(log.LOG_LEVEL_SILENT)  # its warnings are many, and not one line
         try:
             self._capture = cv2.VideoCapture(int(source.place))
         finally:
-            opencv.setLogLevel(before)
+            log.setLogLevel(before)
         if not self._capture.isOpened():
             raise InputError(f"{self._shown}: there is no such camera, or another program uses it")
         self._capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # stale frames are of no use
@@ -152,4 +153,8 @@ def _rgb(picture: Any) -> UInt8:
 
 def _reason(error: Exception) -> str:
     """Return what went wrong without the address, which FFmpeg's errors name."""
+    if isinstance(error, av.InvalidDataError):
+        return "what it sends is no video that FFmpeg can read"
+    if getattr(error, "errno", None) == errno.EIO:
+        return "no such host, or it broke off"
     return getattr(error, "strerror", None) or type(error).__name__
