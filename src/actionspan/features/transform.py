@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.cues import cues
+from actionspan.features.past import Past, past_rows
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
@@ -56,7 +57,7 @@ class Transform:
 
     With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
     `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
-    the cues of change.
+    the cues of change; with `past`, it has the features and cues of `features.past`.
     """
 
     steps: int
@@ -66,6 +67,7 @@ class Transform:
     stride: int = 0
     rest: int = 0
     cues: bool = False
+    past: Past | None = None
 
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
@@ -94,6 +96,8 @@ class Transform:
             arrays["windows"] = np.array([self.stride, self.rest])
         if self.cues:
             arrays["cues"] = np.asarray(True)
+        if self.past is not None:
+            arrays |= {f"past/{part}": np.asarray(value) for part, value in vars(self.past).items()}
         for stream, fitted in self.streams.items():
             arrays |= {f"{stream}/{part}": values for part, values in vars(fitted).items()}
         return arrays
@@ -111,12 +115,21 @@ class Transform:
                 **{part: np.asarray(arrays[f"{stream}/{part}"], np.float32) for part in parts}
             )
 
+        past = None
+        if "past/horizon" in arrays:
+            past = Past(
+                horizon=int(arrays["past/horizon"]),
+                ahead=int(arrays["past/ahead"]),
+                mean=np.asarray(arrays["past/mean"], np.float32),
+                deviation=np.asarray(arrays["past/deviation"], np.float32),
+            )
         stride, rest = np.asarray(arrays.get("windows", [0, 0])).tolist()
         return cls(
             grid="windows" if "windows" in arrays else "video",
             stride=stride,
             rest=rest,
             cues="cues" in arrays,
+            past=past,
             steps=int(arrays["steps"]),
             method=text("method"),
             streams={stream: fitted(stream) for stream in text("streams").split(",")},
@@ -141,7 +154,7 @@ def transform_features(
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
-        With cues, a column of ones before them and the cues behind.
+        With cues, a column of ones before them and the cues behind; with a past, its rows.
 
     Raises:
         ValueError: The streams are not those of the transform.
@@ -157,7 +170,10 @@ def transform_features(
     parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
     if not transform.cues:
         return np.concatenate(list(parts.values()), axis=1)
-    curves = cues(parts, {key: even(values) for key, values in (motion or {}).items()})
+    moved = {key: even(values) for key, values in (motion or {}).items()}
+    if transform.past is not None:
+        return past_rows(parts, moved, transform.past)
+    curves = cues(parts, moved)
     return np.concatenate([np.ones((length, 1), np.float32), *parts.values(), curves], axis=1)
 
 

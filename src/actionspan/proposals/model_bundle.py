@@ -34,6 +34,7 @@ from actionspan.proposals.segment_classifier import (
 from actionspan.proposals.settings import (
     CandidateSettings,
     EventSettings,
+    OnlineSettings,
     RankingSettings,
     SelectionSettings,
     SuppressionSettings,
@@ -54,6 +55,7 @@ _LATER: dict[str, Any] = {
             "suppression": SuppressionSettings,
             "selection": SelectionSettings,
             "events": EventSettings,
+            "online": OnlineSettings,
         }.items()
     },
 }
@@ -71,6 +73,7 @@ class Bundle:
     suppression: SuppressionSettings
     selection: SelectionSettings
     events: EventSettings
+    online: OnlineSettings
     transform: Transform
     temporal: TemporalNetwork
     evaluator: ProposalEvaluator | None
