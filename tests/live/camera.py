@@ -5,6 +5,7 @@ and come back.
 """
 
 import base64
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -117,10 +118,8 @@ class HttpCamera:
                 kind = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
                 self.send_header("Content-Type", kind)
                 self.end_headers()
-                try:
+                with contextlib.suppress(OSError):  # the viewer has gone
                     self._send_frames()
-                except OSError:
-                    pass  # the viewer has gone
 
             def _allowed(self) -> bool:
                 if camera.password is None:

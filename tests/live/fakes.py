@@ -1,4 +1,4 @@
-"""A player without networks: brightness for features, and proposals by a rule that can be checked."""
+"""A player without networks: brightness for features, proposals by a rule that can be checked."""
 
 import sys
 import threading
@@ -35,6 +35,7 @@ class Proposal(NamedTuple):
     end: float
     score: float
     label: str | None = None
+    label_score: float | None = None
 
 
 @dataclass

@@ -195,7 +195,7 @@ def test_a_live_stream_goes_on_after_a_gap(video, tmp_path):
         ("refused", "Connection refused"),
         ("silent", "no answer within 0.5 s"),
         ("wrong password", "401"),
-        ("no video", "no video"),
+        ("no video", "no video comes"),
         ("no host", "no such host"),
     ],
 )

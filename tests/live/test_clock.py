@@ -1,8 +1,8 @@
 """Time stamps of live frames: wall clock, the source's own steps, always increasing."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 
 from actionspan.live.clock import LiveClock
 
@@ -22,7 +22,7 @@ def test_without_stamps_of_its_own_a_frame_has_the_time_of_its_arrival():
     for step in (0, 0.04, 0.05, 0.0):
         now.at += step
         stamps.append(clock.stamp(None))
-    assert stamps[:3] == approx([0, 0.04, 0.09])
+    assert stamps[:3] == pytest.approx([0, 0.04, 0.09])
     assert stamps[3] > stamps[2]
 
 
@@ -32,7 +32,7 @@ def test_a_burst_keeps_the_steps_of_the_source():
     stamps = [clock.stamp(50.0)]
     now.at += 2.0  # the network held back 50 frames
     stamps += [clock.stamp(50.0 + 0.04 * n) for n in range(1, 51)]
-    assert stamps == approx([0.04 * n for n in range(51)])
+    assert stamps == pytest.approx([0.04 * n for n in range(51)])
 
 
 def test_a_connection_is_tied_to_the_wall_clock():
@@ -41,9 +41,9 @@ def test_a_connection_is_tied_to_the_wall_clock():
     clock.stamp(7.0)
     now.at += 30
     clock.reconnected()
-    assert clock.stamp(0.0) == approx(30.0)
+    assert clock.stamp(0.0) == pytest.approx(30.0)
     now.at += 1
-    assert clock.stamp(0.04) == approx(30.04)
+    assert clock.stamp(0.04) == pytest.approx(30.04)
 
 
 def test_a_clock_that_was_set_is_not_followed():
@@ -51,16 +51,16 @@ def test_a_clock_that_was_set_is_not_followed():
     clock = LiveClock(now=now)
     clock.stamp(100.0)
     now.at += 0.04
-    assert clock.stamp(5000.0) == approx(0.04)
+    assert clock.stamp(5000.0) == pytest.approx(0.04)
     now.at += 0.04
-    assert clock.stamp(3.0) == approx(0.08)
+    assert clock.stamp(3.0) == pytest.approx(0.08)
 
 
 def test_a_resumed_stream_goes_on_counting():
     now = Now()
     clock = LiveClock(60.0, now=now)
     now.at += 5
-    assert clock.stamp(None) == approx(65.0)
+    assert clock.stamp(None) == pytest.approx(65.0)
 
 
 @given(

@@ -56,11 +56,14 @@ def test_every_file_is_valid_after_each_line(tmp_path):
 
 def test_a_label_is_everywhere(tmp_path):
     outputs = Outputs(tmp_path, "v")
-    outputs.proposals([Proposal(0.0, 1.0, 0.5, "wave <hello>")], emitted=1.0)
+    outputs.proposals([Proposal(0.0, 1.0, 0.5, "wave <hello>", 0.75)], emitted=1.0)
     outputs.close()
     assert events(tmp_path)[0]["label"] == "wave <hello>"
     (row,) = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]["v"]
-    assert row["label"] == "wave <hello>"
+    assert (row["label"], row["label_score"]) == ("wave <hello>", 0.75)
+    assert (tmp_path / PROPOSALS[1]).read_text().splitlines()[1] == (
+        "v,1,0.0,1.0,0.5,wave <hello>,0.75"
+    )
     ((_, _, title),) = cues((tmp_path / CHAPTERS).read_text())
     assert title == "wave &lt;hello&gt; (score 0.5)"
 

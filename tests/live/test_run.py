@@ -79,14 +79,14 @@ def test_the_executor_changes_no_byte(video, whole, tmp_path, executor):
 def test_an_interrupted_stream_has_valid_files_and_goes_on_to_the_same_bytes(
     video, whole, tmp_path
 ):
-    rounds = 0
-    while rounds == 0 or ended.reason == "interrupted":
+    reason, rounds = "interrupted", 0
+    while reason == "interrupted":
         stopping = threading.Event()
         threading.Timer(0.1 * (1 + rounds), stopping.set).start()
-        ended = run_stream(
+        reason = run_stream(
             video, tmp_path, seconds=0.02, resume=rounds > 0, stopping=stopping, executor="thread"
-        )
-        assert events(tmp_path)[-1]["reason"] == ended.reason
+        ).reason
+        assert events(tmp_path)[-1]["reason"] == reason
         cues((tmp_path / "live.vtt").read_text())
         results = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]["v"]
         assert len(results) == len(events(tmp_path, "proposal"))

@@ -156,5 +156,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, av.InvalidDataError):
         return "what it sends is no video that FFmpeg can read"
     if getattr(error, "errno", None) == errno.EIO:
-        return "no such host, or it broke off"
+        return "no such host, or no video comes from it"
     return getattr(error, "strerror", None) or type(error).__name__

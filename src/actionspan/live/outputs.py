@@ -99,7 +99,7 @@ class Outputs:
                 "score": float(proposal.score),
             }
             if proposal.label is not None:
-                fields["label"] = proposal.label
+                fields |= {"label": proposal.label, "label_score": proposal.label_score}
             self.event("proposal", **fields, emitted=emitted)
             self.rows.append(_row(fields))
         if len(self.rows) > before:
@@ -115,7 +115,8 @@ class Outputs:
         """Write proposals.json and proposals.csv, best first; of equal scores the earliest."""
         rows = sorted(self.rows, key=lambda row: -row["score"])
         paths = [self.folder / file for file in PROPOSALS]
-        write_proposals([(self.name, rows)], *paths)
+        labelled = bool(rows) and all("label" in row for row in rows)
+        write_proposals([(self.name, rows)], *paths, labelled=labelled)
         self._unwritten = False
 
     def refresh(self) -> None:
@@ -146,7 +147,7 @@ class Outputs:
 
 def _row(fields: Mapping[str, Any]) -> Row:
     row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
-    return row | ({"label": fields["label"]} if "label" in fields else {})
+    return row | {name: fields[name] for name in ("label", "label_score") if name in fields}
 
 
 def _emitted(path: Path) -> Iterable[Row]:
