@@ -152,7 +152,7 @@ def run_stream(
 if __name__ == "__main__":  # a process of its own, which tests kill or interrupt
     from actionspan.live import command
 
-    command._player = lambda model, settings: player(float(model))  # type: ignore[assignment]
+    command._player = lambda model, settings: player(float(model))
     from actionspan.cli import main
 
     sys.exit(main(sys.argv[1:]))

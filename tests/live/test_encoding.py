@@ -81,6 +81,7 @@ def test_the_layers_of_a_network_are_the_network():
     fresh = EfficientNetLite0(4, 3).eval()
     folded, _ = build_network("efficientnet_lite0", None, 4, "pooled")
     for network in (fresh, folded):
+        assert isinstance(network, EfficientNetLite0)
         images = torch.randn(2, 4, 64, 64)
         with torch.no_grad():
             expected = network(images)

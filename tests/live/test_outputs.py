@@ -29,7 +29,7 @@ def test_every_file_is_valid_after_each_line(tmp_path):
         assert cues((tmp_path / CHAPTERS).read_text())
         assert events(tmp_path)[-1]["score"] == score
     outputs.gap(Gap(start=1.0, end=4.0, dropped=3, reason="slow"))
-    outputs.refresh()
+    outputs.write_tables()
     results = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]
     outputs.close()
     assert [row["score"] for row in results["holiday"]] == [0.9, 0.7, 0.5]
@@ -38,7 +38,7 @@ def test_every_file_is_valid_after_each_line(tmp_path):
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
     assert rows[0]["start_seconds"] == "1.0"
     assert [title for _, _, title in cues((tmp_path / CHAPTERS).read_text())] == [
-        "Proposal 1 (score 0.9)"
+        "Proposal 2 (score 0.9)"
     ]
     assert echo.getvalue() == (tmp_path / EVENTS).read_text()
     assert events(tmp_path)[-1] == {
@@ -80,7 +80,7 @@ def test_going_on_forgets_what_came_after(tmp_path):
     again = Outputs(tmp_path, "v", offsets=offsets)
     again.close()
     assert {name: (tmp_path / name).read_bytes() for name in offsets} == before
-    assert again.rows == [{"score": 1 / 3, "segment": [0.0, 1.0]}]
+    assert list(again.found.rows()) == [{"score": 1 / 3, "segment": [0.0, 1.0]}]
     assert len(cues((tmp_path / CHAPTERS).read_text())) == 1
     (tmp_path / EVENTS).write_text("")
     with pytest.raises(InputError, match=r"events\.jsonl: 0 bytes, had"):

@@ -2,15 +2,15 @@
 
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from actionspan.errors import InputError
+from actionspan.live.found import Found, LiveChapters
 from actionspan.live.handover import Gap
 from actionspan.live.proposing import OnlineProposal
-from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import write_chapters
 from actionspan.proposals.writing import Row, write_proposals
 
 EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
@@ -41,15 +41,17 @@ class Outputs:
         offsets: Mapping[str, int] | None = None,
     ) -> None:
         self.folder, self.name, self.echo = folder, name, echo
-        self.rows: list[Row] = []  # in the order of emission
+        self.found, self._chapters = Found(), LiveChapters()
         folder.mkdir(parents=True, exist_ok=True)
         self._files = {file: self._open(file, offsets) for file in (EVENTS, ACTIONNESS)}
         if offsets is None:
             self._line(ACTIONNESS, "\t".join(_COLUMNS))
         else:
-            self.rows = list(_emitted(folder / EVENTS))
+            for row in _emitted(folder / EVENTS):
+                self._add(row)
         self._unwritten = False
-        self._write_chapters()
+        self._rewriting, self._written = 0.0, 0.0  # seconds the tables took, and when
+        self._chapters.write(folder / CHAPTERS)
         self.write_tables()
 
     def _open(self, file: str, offsets: Mapping[str, int] | None) -> TextIO:
@@ -91,7 +93,7 @@ class Outputs:
 
     def proposals(self, found: Iterable[OnlineProposal], emitted: float) -> None:
         """Write proposals; `emitted` is how many seconds of the stream have been seen."""
-        before = len(self.rows)
+        before = self.found.count
         for proposal in found:
             fields: dict[str, Any] = {
                 "start": float(proposal.start),
@@ -101,10 +103,10 @@ class Outputs:
             if proposal.label is not None:
                 fields |= {"label": proposal.label, "label_score": proposal.label_score}
             self.event("proposal", **fields, emitted=emitted)
-            self.rows.append(_row(fields))
-        if len(self.rows) > before:
+            self._add(_row(fields))
+        if self.found.count > before:
             self._unwritten = True
-            self._write_chapters()
+            self._chapters.write(self.folder / CHAPTERS)
 
     def gap(self, gap: Gap) -> None:
         """Write down a stretch that nothing is known of."""
@@ -112,16 +114,16 @@ class Outputs:
         self.event("gap", **seconds, dropped=gap.dropped, reason=gap.reason)
 
     def write_tables(self) -> None:
-        """Write proposals.json and proposals.csv, best first; of equal scores the earliest."""
-        rows = sorted(self.rows, key=lambda row: -row["score"])
+        """Write proposals.json and proposals.csv: the best of all, in order."""
+        begun = time.monotonic()
         paths = [self.folder / file for file in PROPOSALS]
-        labelled = bool(rows) and all("label" in row for row in rows)
-        write_proposals([(self.name, rows)], *paths, labelled=labelled)
-        self._unwritten = False
+        write_proposals([(self.name, self.found.rows())], *paths, labelled=self.found.labelled)
+        self._unwritten, self._written = False, time.monotonic()
+        self._rewriting = self._written - begun
 
     def refresh(self) -> None:
-        """Write the tables if there is something new."""
-        if self._unwritten:
+        """Write the tables if there is something new, in a twentieth of the time at most."""
+        if self._unwritten and time.monotonic() - self._written >= 20 * self._rewriting:
             self.write_tables()
 
     def offsets(self) -> dict[str, int]:
@@ -132,7 +134,8 @@ class Outputs:
 
     def close(self) -> None:
         """Write what is left and close the files."""
-        self.refresh()
+        if self._unwritten:
+            self.write_tables()
         for file in self._files.values():
             file.close()
 
@@ -140,9 +143,9 @@ class Outputs:
         self._files[file].write(text + "\n")
         self._files[file].flush()
 
-    def _write_chapters(self) -> None:
-        settings = ChapterSettings(chapters=max(1, len(self.rows)))
-        write_chapters(self.folder / CHAPTERS, self.rows, settings)
+    def _add(self, row: Row) -> None:
+        self.found.add(row)
+        self._chapters.add(row)
 
 
 def _row(fields: Mapping[str, Any]) -> Row:

@@ -304,14 +304,14 @@ class Stream:
             seconds=seconds,
             snippets=self._at.done,
             dropped=self._at.dropped,
-            proposals=len(self._outputs.rows),
+            proposals=self._outputs.found.count,
             latency_ms=self._status.summary(),
         )
         if not early:
             self._save(ended=True)
         if self._failure is not None:
             raise self._failure
-        return Ended(reason, seconds, len(self._outputs.rows))
+        return Ended(reason, seconds, self._outputs.found.count)
 
     def _reason(self) -> str:
         if self._failure is not None:
