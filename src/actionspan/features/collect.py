@@ -220,15 +220,9 @@ def _fit_cues(
     for video in videos:
         if video.subset != "training":
             continue
-        raw, duration = opened.read(video), video.duration_seconds
-        length = transform.length(raw.times, duration)
-        place = (raw.times, duration, length, transform.method)
-        parts = {
-            key: stream.apply(rescale(raw.streams[key], *place))
-            for key, stream in transform.streams.items()
-        }
-        motion = {key: rescale(curve, *place) for key, curve in raw.motion.items()}
-        found = causal_cues(parts, motion, settings.ahead)
+        raw = opened.read(video)
+        parts = {key: stream.apply(raw.streams[key]) for key, stream in transform.streams.items()}
+        found = causal_cues(parts, raw.motion, settings.ahead)
         moments = moments or Moments(found.shape[1])
         moments.add(found)
     assert moments is not None
@@ -279,7 +273,9 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
         features[rows] = cut_windows(sequence, firsts, transform.steps)
         for key, curve in curves.items():
-            values = rescale(raw.motion[key], raw.times, duration, len(sequence), transform.method)
+            values = raw.motion[key]
+            if transform.past is None:
+                values = rescale(values, raw.times, duration, len(sequence), transform.method)
             curve[rows] = cut_windows(values, firsts, transform.steps)
 
 

@@ -69,7 +69,7 @@ def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], pas
         motion: (T,) of each curve of motion.
         past: Horizon, snippets ahead and moments.
     """
-    features = np.concatenate(list(streams.values()), axis=1)
+    features: Float32 = np.concatenate(list(streams.values()), axis=1)
     cues = causal_cues(streams, motion, past.ahead)
     moments = RunningMoments(features.shape[1], cues.shape[1], past.horizon)
     return np.stack([_row(*each, past, moments) for each in zip(features, cues, strict=True)])
@@ -78,8 +78,8 @@ def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], pas
 def _row(features: Float32, cues: Float32, past: Past, moments: RunningMoments) -> Float32:
     standard = (cues.astype(np.float64) - past.mean) / past.deviation
     centred = moments.centre(features, standard)
-    parts = [np.ones(1), features, _WEIGHT * standard, centred]
-    row: Float32 = np.concatenate(parts).astype(np.float32)
+    values = np.concatenate([features, _WEIGHT * standard, centred])
+    row: Float32 = np.concatenate([np.ones(1), values]).astype(np.float32)
     return row
 
 

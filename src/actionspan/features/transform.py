@@ -72,10 +72,14 @@ class Transform:
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
 
+        Rows of a stream are snippets, in whatever distance; others are evened out.
+
         `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
         """
         if self.grid == "video":
             return self.steps
+        if self.past is not None:
+            return len(times)
         interval = float(np.median(np.diff(times))) if len(times) > 1 else duration
         return max(1, round(duration / interval))
 
@@ -164,16 +168,17 @@ def transform_features(
         raise ValueError(f"streams are {given}, the model has {fitted}")
     length = transform.length(times, duration)
 
+    if transform.past is not None:
+        parts = {name: stream.apply(raw[name]) for name, stream in transform.streams.items()}
+        return past_rows(parts, motion or {}, transform.past)
+
     def even(values: Float32) -> Float32:
         return rescale(values, times, duration, length, transform.method)
 
     parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
     if not transform.cues:
         return np.concatenate(list(parts.values()), axis=1)
-    moved = {key: even(values) for key, values in (motion or {}).items()}
-    if transform.past is not None:
-        return past_rows(parts, moved, transform.past)
-    curves = cues(parts, moved)
+    curves = cues(parts, {key: even(values) for key, values in (motion or {}).items()})
     return np.concatenate([np.ones((length, 1), np.float32), *parts.values(), curves], axis=1)
 
 

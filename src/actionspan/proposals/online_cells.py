@@ -1,8 +1,10 @@
 """The cells of a stream, given as they are complete: those of `proposals.intensity`, endlessly.
 
 A cell is complete when the curves are known as far behind its end as its density sees. Every cell
-is given once: those of the lattice, whose starts are multiples of the same share of their length,
-and pairs of a peak of the start curve with one of the end curve, which the next step confirms.
+is given once: those of the lattice, and pairs of a peak of the start curve with one of the end
+curve, which the next step confirms. Cells of one length are the same share of it apart, but never
+more than a step: a better one that ends soon after is then seen in time. The density of those that
+are nearer than in the whole video's lattice is as much lower.
 """
 
 from collections.abc import Mapping
@@ -16,6 +18,7 @@ from actionspan.proposals.intensity import DensityModel, paired_features
 from actionspan.proposals.pgm import END, START
 from actionspan.temporal.labels import KINDS
 
+APART = 1.0  # steps between two cells of a length, at most
 STARTS = 16  # highest start peaks that an end peak is paired with
 _BEFORE = 0.5  # of its length, what a cell sees of the curves before it
 _MARGIN = 4  # steps kept beyond what a cell may see
@@ -86,7 +89,7 @@ class OnlineCells:
     def _complete(
         self, until: float, seconds: float, whole: bool = False
     ) -> tuple[Float64, Float64]:
-        regular = self._lattice(until, seconds, whole)
+        regular, shares = self._lattice(until, seconds, whole)
         pairs = self._pairs(until, seconds)
         self._given = max(until, self._given)
         cells = np.concatenate([regular, pairs])
@@ -96,26 +99,33 @@ class OnlineCells:
         first = self.steps - len(self._curves)
         ahead = self.model.ahead
         features = paired_features(self._curves, cells - first, paired, seconds, ahead)
-        return cells, self.model.expected(features, self._part)
+        density = self.model.expected(features, self._part)
+        density[: len(regular)] *= shares
+        return cells, density
 
-    def _lattice(self, until: float, seconds: float, whole: bool) -> Float64:
-        """Return the regular cells that end behind what was given, and by `until`."""
+    def _lattice(self, until: float, seconds: float, whole: bool) -> tuple[Float64, Float64]:
+        """Return the regular cells that end behind what was given, and by `until`.
+
+        With them come their distances (N,), as shares of those of the whole video's lattice.
+        """
         settings = self.model.lattice
         length = max(self.model.lengths.shortest / seconds, 1.0)
         longest = max(self.longest(seconds), length)
-        found = []
+        found, shares = [np.zeros((0, 2))], [np.zeros(0)]
         while length <= self.steps:
-            stride = settings.stride * length
+            usual = settings.stride * length
+            stride = min(usual, APART)
             first = max(np.floor((self._given - length) / stride + 1e-9) + 1, 0.0)
             last = np.floor((until - length) / stride + 1e-9)
             starts = stride * np.arange(first, last + 1)
             if whole and (not len(starts) or starts[-1] + length < until - 1e-6):
                 starts = np.append(starts, until - length)
             found.append(np.stack([starts, starts + length], axis=1))
+            shares.append(np.full(len(starts), stride / usual))
             if length >= longest:
                 break
             length = min(length * settings.ratio, longest)
-        return np.concatenate(found) if found else np.zeros((0, 2))
+        return np.concatenate(found), np.concatenate(shares)
 
     def _pairs(self, until: float, seconds: float) -> Float64:
         """Return the pairs of peaks whose end lies before `until`, each end with few starts."""
