@@ -103,8 +103,8 @@ def test_stopping_ends_a_reader_that_waits(video):
 
 
 def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):
-    def broken(path):
-        for number, frame in enumerate(read_frames(path)):
+    def broken(path, steady):
+        for number, frame in enumerate(read_frames(path, steady=steady)):
             if number == 20:
                 raise InputError(f"{path}: decoding stopped")
             yield frame

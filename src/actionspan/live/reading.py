@@ -56,7 +56,10 @@ class FileFrames:
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
-        yield read_frames(self._source.path) if self._connection is None else self._downloaded()
+        if self._connection is None:
+            yield read_frames(self._source.path, steady=True)
+        else:
+            yield self._downloaded()
 
     def _downloaded(self) -> Iterator[Frame]:
         assert self._connection is not None
