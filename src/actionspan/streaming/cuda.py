@@ -226,7 +226,7 @@ class StreamExecutor:
         self._shown = True
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done, after waiting for it: a device tells times at the end."""
+        """Return what each stage has done, after waiting: a device tells times at the end."""
         self.settle()
         for stage in self.stages:
             stage.read_clock()
