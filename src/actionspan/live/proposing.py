@@ -8,7 +8,7 @@ however long the stream is. Actionness is that of the network on the whole video
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,6 +56,18 @@ class Update:
     proposals: list[OnlineProposal] = field(default_factory=list)
 
 
+class Learner(Protocol):
+    """What changes the weights of the network while it is used."""
+
+    def add(
+        self, rows: Float32, seconds: float, interval: float, actionness: list[Actionness]
+    ) -> None:
+        """Take a snippet's time, the rows and the actionness that it completed, and learn."""
+
+    def gap(self) -> None:
+        """Forget the rows: those that follow do not adjoin them."""
+
+
 class OnlineProposer:
     """Turns snippets into actionness and proposals as they come.
 
@@ -78,6 +90,7 @@ class OnlineProposer:
         assert bundle.temporal.look_ahead is not None
         self.bundle, self.delay_seconds = bundle, delay_seconds
         self.look_ahead = bundle.transform.past.ahead + bundle.temporal.look_ahead
+        self.learner: Learner | None = None  # learns between two snippets, if there is one
         self._first = 0  # number of the first snippet since the last gap
         self._times: Float64
         self._count: int
@@ -112,6 +125,8 @@ class OnlineProposer:
         found = [curve for row in rows for curve in self._network.add(row)]
         interval = self._interval()
         actionness = self._take(found, interval)
+        if self.learner is not None:
+            self.learner.add(rows, seconds, interval, actionness)
         due = self._count + 1 - self.delay_seconds / interval
         proposals = self._emit(due, interval)
         self._forget(interval)
@@ -149,6 +164,8 @@ class OnlineProposer:
         rows = self._past.finish()
         found = [curve for row in rows for curve in self._network.add(row)]
         found += list(self._network.finish())
+        if self.learner is not None:
+            self.learner.gap()
         interval = self._interval()
         if self._count == 1 and duration is not None and not self._first:
             interval = duration

@@ -108,10 +108,13 @@ class SpanNetwork(TemporalNetwork):
         A member's is over the steps inside the videos that are not of its part; positives and
         negatives of the full batch weigh alike.
         """
+        return self.loss_of(self.logits(features), labels, whole)
+
+    def loss_of(self, logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+        """Return the loss of logits (P, M, S, T, 3); see `loss`."""
         every = labels if whole is None else whole
         counted, used = self._counted(every), self._counted(labels)  # (M, B, T), (M, S, T)
         steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
-        logits = self.logits(features)  # (P, M, S, T, 3)
         parts = []
         for kind in range(KINDS):
             target = labels[..., kind]  # (S, T)
