@@ -16,9 +16,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from streaming.operations import HOST_READS, ONLY_FORM, aliases, written_by
+from streaming.operations import tensors as tensors_in
+
 KINDS = ("compute", "receive", "send")  # the order in which a lane asks for its streams
-ONLY_FORM = {"empty_like", "zeros_like", "ones_like", "new_empty", "new_zeros", "new_empty_strided"}
-HOST_READS = {"_local_scalar_dense", "equal"}
 
 
 class Stream:
@@ -180,7 +181,7 @@ class Machine(TorchDispatchMode):
             for func, args, kwargs, outputs in graph:
                 self._note(stream, func, args, kwargs, outputs)
                 again = func(*args, **kwargs)
-                if not _aliases(func):
+                if not aliases(func):
                     for old, new in zip(tree_leaves(outputs), tree_leaves(again), strict=True):
                         if isinstance(old, torch.Tensor):
                             old.copy_(new)
@@ -211,14 +212,14 @@ class Machine(TorchDispatchMode):
         if name in HOST_READS:
             raise RuntimeError("operation not permitted when stream is capturing")
         tape, new, saved = self.tape
-        for tensor in _written(func, args, kwargs):
+        for tensor in written_by(func, args, kwargs):
             storage = tensor.untyped_storage()
             if storage._cdata not in new and storage._cdata not in saved:
                 saved[storage._cdata] = (storage, storage.clone())
         result = func(*args, **kwargs)
         tape.append((func, args, kwargs, result))
-        if not _aliases(func):
-            for tensor in _tensors(result):
+        if not aliases(func):
+            for tensor in tensors_in(result):
                 storage = tensor.untyped_storage()
                 new[storage._cdata] = storage
                 self._memory[storage._cdata] = Memory(self._now().device, self._now())
@@ -276,11 +277,11 @@ class Machine(TorchDispatchMode):
     def _note(self, stream, func, args, kwargs, result):
         """Put an operation on its timeline."""
         name = func.overloadpacket.__name__
-        given, made = _tensors((args, kwargs)), _tensors(result)
+        given, made = tensors_in((args, kwargs)), tensors_in(result)
         if all(tensor.dtype == torch.uint8 for tensor in (*given, *made)):
             return  # states of random generators, which are the host's
-        written = _written(func, args, kwargs)
-        if func._schema.returns and _aliases(func) and not written:
+        written = written_by(func, args, kwargs)
+        if func._schema.returns and aliases(func) and not written:
             return  # a view touches nothing
         inside = stream is not self.host
         homes = {self._of(tensor).home for tensor in given}
@@ -294,7 +295,7 @@ class Machine(TorchDispatchMode):
                 self._read(stream, tensor, name)
         for tensor in written:
             self._write(stream, tensor, name)
-        if not _aliases(func):
+        if not aliases(func):
             home = "host" if stream is self.host or name == "_to_copy" else stream.device
             if stream is self.host and inside:
                 home = "any"  # a state that is being loaded: torch would move it
@@ -339,25 +340,3 @@ class Machine(TorchDispatchMode):
             return  # torch lets the host wait
         if memory.home not in (stream.device, "any"):
             self.races.append(f"{name} on {stream.name} touches memory of {memory.home}")
-
-
-def _tensors(values):
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
-
-
-def _written(func, args, kwargs):
-    """Return the arguments that an operation writes into."""
-    found = []
-    for place, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[place] if place < len(args) else kwargs.get(argument.name)
-            found += _tensors(value)
-    if func.overloadpacket.__name__ == "native_batch_norm":
-        found += _tensors(args[3:5])  # its schema does not say that it writes the statistics
-    return found
-
-
-def _aliases(func):
-    """Return whether what an operation returns is memory that was given to it."""
-    returned = func._schema.returns
-    return not returned or any(each.alias_info is not None for each in returned)
