@@ -74,6 +74,8 @@ class Passing(nn.Module):
 class FakeProposer:
     """Knows brightness two snippets later, and proposes the last second at every fifth snippet."""
 
+    learner = None
+
     def __init__(self) -> None:
         self.waiting: list[tuple[int, float, float]] = []
         self.count = 0
@@ -123,7 +125,9 @@ class FakeProposer:
 def player(seconds: float = 0.0) -> Player:
     """Return a player whose two stages take so long together for each snippet."""
     chain = nn.Sequential(Brightness(seconds / 2), Passing(seconds / 2))
-    return Player(frames=CUTTING, chain=chain, proposer=FakeProposer(), made_of="fake")
+    return Player(
+        frames=CUTTING, chain=chain, proposer=FakeProposer(), made_of="fake", file=Path("fake")
+    )
 
 
 def run_stream(

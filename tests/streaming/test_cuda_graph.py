@@ -262,7 +262,7 @@ def test_a_state_taken_before_comes_back_into_a_pipeline_with_graphs(monkeypatch
 def _on_host(state):
     """Return whether the messages of a state are on the host."""
     held = [message for stage in state["stages"] for message in stage["arrived"] if message]
-    return all(tensor.device.type == "cpu" for message in held for tensor in message.tensors)
+    return all(tensor.device.type == "cpu" for _, tensors, _ in held for tensor in tensors)
 
 
 def test_a_change_of_mode_is_captured_again(monkeypatch):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actionspan.errors import InputError
-from actionspan.live.settings import StreamSettings
+from actionspan.live.settings import LearningSettings, StreamSettings
 from actionspan.live.source import parse_source
 from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:
+    from actionspan.arrays import Float64
     from actionspan.live.play import Player
 
 
@@ -37,7 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on where an earlier run into --out stopped"
     )
+    parser.add_argument(
+        "--learn",
+        type=Path,
+        metavar="ANNOTATIONS",
+        help="train the network while the stream plays, with labels of this file (any form), each "
+        "known some time after its instance; it scores first, then learns, and writes model.pt",
+    )
+    parser.add_argument(
+        "--video", help="the stream's id in these annotations (default: the source's name)"
+    )
     add_settings(parser, StreamSettings)
+    add_settings(parser, LearningSettings)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.live.play import play
     from actionspan.streaming import StageError
 
-    player = _player(arguments.model, settings)
+    instances = _instances(arguments.learn, arguments.video or source.name)
+    learning = from_arguments(LearningSettings, arguments)
+    player = _player(arguments.model, settings, instances, learning)
     stopping = threading.Event()
     with _signals(stopping) as caught:
         try:
@@ -66,7 +80,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 128 + caught[0] if caught else 0
 
 
-def _player(model: str, settings: StreamSettings) -> "Player":
+def _instances(annotations: Path | None, video: str) -> "Float64 | None":
+    """Return the instances (K, 2) of a video in seconds; None without annotations."""
+    if annotations is None:
+        return None
+    import numpy as np
+
+    from actionspan.dataset.tables import read_instances
+
+    known = read_instances(annotations)
+    if video not in known:
+        raise InputError(f"{annotations}: no video {video!r}; --video names the one that plays")
+    rows = [(instance.start, instance.end) for instance in known[video]]
+    return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def _player(
+    model: str,
+    settings: StreamSettings,
+    instances: "Float64 | None",
+    learning: LearningSettings,
+) -> "Player":
     import cv2
     import torch
 
@@ -76,7 +110,7 @@ def _player(model: str, settings: StreamSettings) -> "Player":
     keep_freed_memory()
     cv2.setNumThreads(1)
     torch.set_num_threads(settings.threads)
-    return Player.load(Path(model), settings)
+    return Player.load(Path(model), settings, instances, learning)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ stands that of the weights of the beginning, on the same snippets.
 import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.live.proposing import Actionness
-from actionspan.settings import Checked, option
+from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
 from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.networks import TemporalNetwork
@@ -32,19 +31,6 @@ from actionspan.temporal.streaming import NetworkStream
 from actionspan.temporal.targets import INSIDE, NO_PART, video_targets
 
 _BINS = 1000  # of probabilities, for an area under the curve in bounded memory
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearningSettings(Checked):
-    """How the network learns while a stream plays (with --learn)."""
-
-    label_seconds: float = option(
-        2.0, "labels of an instance are known so long after its end", unit="seconds", least=0
-    )
-    learning_window: int = option(
-        128, "newest labelled snippets that each step learns from", unit="snippets", least=8
-    )
-    learning_rate: float = option(1e-4, "AdamW's step size", above=0)
 
 
 class Ranking:

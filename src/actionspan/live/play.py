@@ -12,21 +12,23 @@ from typing import NamedTuple, TextIO
 
 from torch import nn
 
+from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain
 from actionspan.live.handover import HandOver
+from actionspan.live.learning import OnlineLearner
 from actionspan.live.outputs import Outputs
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
 from actionspan.live.run import Ended, Facts, Place, Progress, Stream
-from actionspan.live.settings import StreamSettings
+from actionspan.live.settings import LearningSettings, StreamSettings
 from actionspan.live.source import Source
 from actionspan.live.state import State, read_state
 from actionspan.live.status import Status
-from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.model_bundle import load_bundle, write_learned
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 
@@ -41,16 +43,34 @@ class Player:
     chain: nn.Sequential
     proposer: OnlineProposer
     made_of: str  # digest of the model and of the settings that change results
+    file: Path  # of the model
 
     @classmethod
-    def load(cls, model: Path, settings: StreamSettings) -> "Player":
+    def load(
+        cls,
+        model: Path,
+        settings: StreamSettings,
+        instances: Float64 | None = None,
+        learning: LearningSettings | None = None,
+    ) -> "Player":
         """Load a model's file or folder.
+
+        Args:
+            model: The file or folder.
+            settings: Of the stream.
+            instances: (K, 2) in seconds, to learn from while it plays; None: nothing is learned.
+            learning: How.
 
         Raises:
             InputError: It is not a complete model, or it cannot stream.
         """
         bundle = load_bundle(model)
         proposer = OnlineProposer(bundle, delay_seconds=settings.delay)
+        learned: list[str] = []
+        if instances is not None:
+            learning = learning or LearningSettings()
+            proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
+            learned = [digest(learning, instances.tolist())]
         one_process = settings.executor != "process"
         chain = encoding_chain(
             bundle.encoders, bundle.flow, bundle.frames.stack, one_process=one_process
@@ -60,7 +80,8 @@ class Player:
             frames=bundle.frames,
             chain=chain,
             proposer=proposer,
-            made_of=digest(file_sha256(file), settings.delay),
+            made_of=digest(file_sha256(file), settings.delay, *learned),
+            file=file,
         )
 
 
@@ -129,7 +150,10 @@ def play(
             state_seconds=settings.state_seconds,
         ),
     )
-    return stream.run(partial(_pipeline, player.chain, settings))
+    ended = stream.run(partial(_pipeline, player.chain, settings))
+    if player.proposer.learner is not None:
+        write_learned(player.file, player.proposer.bundle.temporal, out / "model.pt")
+    return ended
 
 
 def _open(source: Source, settings: StreamSettings) -> _Opened:

@@ -67,6 +67,15 @@ class Learner(Protocol):
     def gap(self) -> None:
         """Forget the rows: those that follow do not adjoin them."""
 
+    def summary(self) -> dict[str, Any]:
+        """Return what was learned, and how well it was known before."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that going on depends on."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`, bitwise."""
+
 
 class OnlineProposer:
     """Turns snippets into actionness and proposals as they come.
@@ -243,6 +252,7 @@ class OnlineProposer:
             "count": self._count,
             "times": self._times.copy(),
             "classified": self._classified.copy(),
+            "learner": self.learner.state_dict() if self.learner is not None else None,
             **{name: getattr(self, f"_{name}").state_dict() for name in _PARTS},
         }
 
@@ -251,6 +261,8 @@ class OnlineProposer:
         self._begin()
         self._first, self._count = state["first"], state["count"]
         self._times, self._classified = state["times"].copy(), state["classified"].copy()
+        if self.learner is not None:
+            self.learner.load_state_dict(state["learner"])
         for name in _PARTS:
             getattr(self, f"_{name}").load_state_dict(state[name])
 

@@ -298,6 +298,8 @@ class Stream:
             if rest is not None:
                 self._at.dropped += rest.dropped
                 self._outputs.gap(rest)
+        learner = self._proposer.learner
+        learned = {} if learner is None else {"learned": learner.summary()}
         self._outputs.event(
             "end",
             reason=reason,
@@ -306,6 +308,7 @@ class Stream:
             dropped=self._at.dropped,
             proposals=self._outputs.found.count,
             latency_ms=self._status.summary(),
+            **learned,
         )
         if not early:
             self._save(ended=True)

@@ -69,3 +69,16 @@ class StreamSettings(Checked):
         if self.policy == "auto":
             return "newest" if live else "block"
         return self.policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningSettings(Checked):
+    """How the network learns while a stream plays (with --learn)."""
+
+    label_seconds: float = option(
+        2.0, "labels of an instance are known so long after its end", unit="seconds", least=0
+    )
+    learning_window: int = option(
+        128, "newest labelled snippets that each step learns from", unit="snippets", least=8
+    )
+    learning_rate: float = option(1e-4, "AdamW's step size", above=0)

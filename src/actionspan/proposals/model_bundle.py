@@ -142,6 +142,13 @@ def write_bundle(
     write_torch(out, content)
 
 
+def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
+    """Write a bundle's file with the weights that its network has now."""
+    content = read_torch(bundle)
+    temporal = {**content["temporal"], "state_dict": network.state_dict()}
+    write_torch(out, {**content, "temporal": temporal})
+
+
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
 

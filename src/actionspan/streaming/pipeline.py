@@ -36,6 +36,7 @@ from actionspan.streaming.messages import (
     message_of,
 )
 from actionspan.streaming.stage import Module, Options
+from actionspan.streaming.state import plain, revived, revived_stage
 
 FORMAT = "actionspan pipeline 1"
 
@@ -219,18 +220,23 @@ class Pipeline:
         """Return all that goes on depends on: weights, optimisers, messages, random states.
 
         `samples` says how many samples were put in; answers on their way or not yet taken are in
-        it too. Any executor can go on from it, bitwise.
+        it too. Any executor can go on from it, bitwise, and `torch.load(weights_only=True)` reads
+        it.
         """
         self.wait()
-        return {
-            "format": FORMAT,
-            "samples": self._samples,
-            "steps": self._steps,
-            "targets": list(self._targets),
-            "answers": [(answer.index, answer.output, answer._loss) for answer in self._answers],
-            "forms": dict(self._forms),
-            "stages": self._guarded(self._executor.states),
-        }
+        answers = [(answer.index, answer.output, answer._loss) for answer in self._answers]
+        state: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "samples": self._samples,
+                "steps": self._steps,
+                "targets": list(self._targets),
+                "answers": answers,
+                "forms": self._forms,
+                "stages": self._guarded(self._executor.states),
+            }
+        )
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`, of a pipeline of the same stages.
@@ -241,10 +247,11 @@ class Pipeline:
         if state.get("format") != FORMAT or len(state["stages"]) != self._count:
             raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")
         self.wait()
-        self._guarded(lambda: self._executor.load(state["stages"]))
+        stages = list(map(revived_stage, state["stages"]))
+        self._guarded(lambda: self._executor.load(stages))
         self._samples, self._steps = state["samples"], state["steps"]
         self._asked = self._steps
-        self._targets = deque(tuple(pair) for pair in state["targets"])
+        self._targets = deque((index, revived(message)) for index, message in state["targets"])
         self._forms = dict(state["forms"])
         self._answers.clear()
         for index, output, loss in state["answers"]:
