@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def bundle():
     past = Past(
         horizon=32, ahead=1, mean=np.zeros(CUES, np.float32), deviation=np.ones(CUES, np.float32)
     )
-    common = {"steps": 64, "method": "nearest", "streams": streams, "grid": "windows"}
+    common: Any = {"steps": 64, "method": "nearest", "streams": streams, "grid": "windows"}
     channels = 1 + 2 * (sum(WIDTHS.values()) + CUES)
     network = build_model("stream", channels, TemporalSettings(hidden=64, members=2))
     member = Intensity(8).eval()
