@@ -1,5 +1,7 @@
 """A model that streams, untrained, and videos of features for it."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -45,7 +47,7 @@ def streaming_bundle():
     past = Past(
         horizon=32, ahead=1, mean=np.zeros(CUES, np.float32), deviation=np.ones(CUES, np.float32)
     )
-    common = {"steps": 64, "method": "nearest", "streams": streams, "grid": "windows"}
+    common: Any = {"steps": 64, "method": "nearest", "streams": streams, "grid": "windows"}
     channels = 1 + 2 * (sum(WIDTHS.values()) + CUES)
     network = build_model("stream", channels, TemporalSettings(hidden=64, members=2))
     member = Intensity(8).eval()
