@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.live.play import Player, play
-from actionspan.live.run import Ended
+from actionspan.live.progress import Ended
 from actionspan.live.settings import StreamSettings
 from actionspan.live.source import parse_source
 from actionspan.video.settings import FrameSettings

@@ -21,14 +21,16 @@ from actionspan.live.encoding import Message, encoding_chain
 from actionspan.live.handover import HandOver
 from actionspan.live.learning import OnlineLearner
 from actionspan.live.outputs import Outputs
+from actionspan.live.progress import Ended, Facts, Place, Progress
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
-from actionspan.live.run import Ended, Facts, Place, Progress, Stream
+from actionspan.live.run import Stream
 from actionspan.live.settings import LearningSettings, StreamSettings
 from actionspan.live.source import Source
 from actionspan.live.state import State, read_state
 from actionspan.live.status import Status
 from actionspan.proposals.model_bundle import load_bundle, write_learned
+from actionspan.running.determinism import deterministic
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 
@@ -65,6 +67,8 @@ class Player:
             InputError: It is not a complete model, or it cannot stream.
         """
         bundle = load_bundle(model)
+        with deterministic(settings.threads):  # its first call takes seconds: not while it streams
+            pass
         proposer = OnlineProposer(bundle, delay_seconds=settings.delay)
         learned: list[str] = []
         if instances is not None:

@@ -186,7 +186,7 @@ class Reader:
 
     def _hand_over_snippets(self) -> None:
         before, skip, live = self._begin.seconds, self._begin.snippet, self._source.live
-        number, lost = skip, "restart" if live and before is not None else ""
+        number, lost = skip, ""
         for stretch in self._source.stretches(self._stopped):
             self._arrivals.clear()
             cut = cut_snippets(self._counted(stretch), self._cutting)

@@ -7,16 +7,16 @@ everything that was written fits what the proposer remembers: that is where stat
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.live.encoding import Message, encoded, message_of
 from actionspan.live.handover import Arrived, Gap, HandOver
 from actionspan.live.outputs import Outputs
+from actionspan.live.progress import Ended, Facts, Place, Progress
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.live.reading import Reader
 from actionspan.live.state import State, write_state
@@ -24,56 +24,6 @@ from actionspan.live.status import Counts, Latency, Status
 
 _POLL = 0.02  # seconds to wait for an answer before looking for a new snippet again
 _IDLE = 0.1  # seconds to wait for a snippet before looking whether to stop
-
-
-class Ended(NamedTuple):
-    """How a stream ended."""
-
-    reason: str  # finished, limit or interrupted
-    seconds: float
-    proposals: int | None
-
-    @property
-    def line(self) -> str:
-        """One line for people."""
-        found = f"{self.proposals} proposals in " if self.proposals is not None else ""
-        more = "; --resume goes on" if self.reason == "interrupted" else ""
-        return f"{found}{self.seconds:.1f} s, {self.reason}{more}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What is known of a stream before its first frame."""
-
-    shown: str  # the source as it may be written
-    live: bool
-    duration: float | None  # in seconds, of a file
-    limit: float | None  # seconds after which it is to end
-    state_seconds: float  # between two states
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """A snippet whose actionness is still to come."""
-
-    number: int
-    seconds: float
-    arrived: float
-
-
-@dataclass(kw_only=True)
-class Progress:
-    """How far a stream is; an earlier run may have begun it."""
-
-    made_of: str
-    began: float = 0.0  # seconds since 1970 of the first frame of a live source
-    snippets: int = 0  # numbered so far
-    seconds: float = 0.0  # time stamp of the last one worked on
-    dropped: int = 0
-    submitted: int = 0
-    done: int = 0
-    in_flight: deque[Arrived] = field(default_factory=deque)
-    unanswered: deque[Place] = field(default_factory=deque)  # no actionness yet
 
 
 class Stream:
@@ -107,6 +57,8 @@ class Stream:
         self._stopping, self._facts = stopping, facts
         self._resumed = progress.snippets > 0
         self._failure: InputError | None = None
+        self._began = False
+        self._skipped = 0  # snippets that came before a live stream began
         self._flushed = False  # since the connection was lost
         self._saved = time.monotonic()
 
@@ -136,7 +88,6 @@ class Stream:
         while not self._stopping.is_set() and not self._hand_over.ended:
             first = self._take(_IDLE)
             if first is not None:
-                self._announce(first)
                 return first
         return None
 
@@ -157,6 +108,9 @@ class Stream:
         # Enough for every stage to have work and one message to wait; more would only add latency.
         room = len(pipeline.report()) + 1
         arrived: Arrived | None = first
+        if self._facts.live:
+            self._warm_up(pipeline, first)
+            arrived = None
         while not self._stopping.is_set():
             if arrived is not None:
                 self._submit(pipeline, arrived)
@@ -189,7 +143,35 @@ class Stream:
             self._failure = error
             return None
 
+    def _warm_up(self, pipeline: Any, first: Arrived) -> None:
+        """Work once on a live snippet for nothing, and forget what came meanwhile.
+
+        The first work of every stage takes seconds. The stream begins when it can keep up.
+        """
+        pipeline.submit(message_of(first.snippet))
+        self._at.submitted += 1
+        while not self._stopping.is_set() and pipeline.answer(_IDLE) is None:
+            pass
+        self._hand_over.clear()
+
+    def _begin(self, first: Arrived) -> Arrived:
+        """Return the stream's first snippet with what is lost before it."""
+        self._began = True
+        if not self._facts.live:
+            self._announce(first)
+            return first
+        self._skipped = first.number - self._at.snippets
+        gap = None
+        if self._resumed:
+            end = first.snippet.seconds
+            gap = Gap(start=self._at.seconds, end=end, dropped=0, reason="restart")
+        self._announce(first)
+        return replace(first, gap=gap)
+
     def _submit(self, pipeline: Any, arrived: Arrived) -> None:
+        if not self._began:
+            arrived = self._begin(arrived)
+        arrived = replace(arrived, number=arrived.number - self._skipped)
         pipeline.submit(message_of(arrived.snippet))
         self._at.in_flight.append(arrived)
         self._at.submitted += 1
