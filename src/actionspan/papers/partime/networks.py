@@ -10,6 +10,7 @@ from torch.nn import functional
 from actionspan.papers.partime.published import Network
 
 RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS = 16, 32, 4
+FLOW_CUES = 5
 
 
 def in_stages(parts: Sequence[nn.Module], stages: int) -> list[nn.Module]:
@@ -63,19 +64,15 @@ class FlowPart(nn.Module):
 
 
 def flow_network(maps: int) -> nn.Sequential:
-    """Return an encoder-decoder, (B, 2, h, w) pairs of frames to (B, 2, h, w) flow in pixels."""
+    """Return an encoder-decoder, (B, 5, h, w) cues of motion to (B, 2, h, w) flow in pixels."""
     last = nn.Conv2d(maps, 2, 3, padding=1)
-    nn.init.zeros_(last.weight)  # it begins with no motion
-    assert last.bias is not None
-    nn.init.zeros_(last.bias)
+    with torch.no_grad():
+        last.weight.mul_(0.1)  # it begins with little motion
     return nn.Sequential(
-        FlowPart(nn.Conv2d(2, maps, 5, 2, 2)),
-        FlowPart(nn.Conv2d(maps, 2 * maps, 3, 2, 1)),
-        FlowPart(nn.Conv2d(2 * maps, 4 * maps, 3, 2, 1)),
-        FlowPart(nn.Conv2d(4 * maps, 4 * maps, 3, 1, 1)),
-        FlowPart(nn.ConvTranspose2d(4 * maps, 2 * maps, 4, 2, 1)),
-        FlowPart(nn.ConvTranspose2d(2 * maps, maps, 4, 2, 1)),
-        nn.Sequential(FlowPart(nn.ConvTranspose2d(maps, maps, 4, 2, 1)), last),
+        FlowPart(nn.Conv2d(FLOW_CUES, maps, 5, 2, 2)),
+        FlowPart(nn.Conv2d(maps, 2 * maps, 5, 1, 2)),
+        FlowPart(nn.Conv2d(2 * maps, 2 * maps, 5, 1, 4, dilation=2)),
+        nn.Sequential(FlowPart(nn.ConvTranspose2d(2 * maps, maps, 4, 2, 1)), last),
     )
 
 

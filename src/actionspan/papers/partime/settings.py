@@ -104,7 +104,8 @@ class ClassificationSettings(Checked):
 class FlowLearningSettings(Checked):
     """Continual optical flow, as in figures 4 and 5."""
 
-    pairs: int = option(1500, "pairs of frames that are scored", least=100)
+    pairs: int = option(1200, "pairs of frames that are scored", least=100)
+    apart: int = option(4, "from the first frame of a pair to the second", least=1, unit="frames")
     choosing_pairs: int = option(400, "pairs of other videos, on which rates are chosen", least=50)
     learning_rates: tuple[float, ...] = option(
         (0.0003, 0.001, 0.003),
@@ -113,8 +114,8 @@ class FlowLearningSettings(Checked):
         fewest=1,
         rising=True,
     )
-    maps: int = option(12, "maps of the widest picture inside the network", least=2)
-    smoothness: float = option(0.1, "weight of the regularity of the flow in the loss", least=0)
+    maps: int = option(8, "maps of the widest picture inside the network", least=2)
+    smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
         10.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
     )
