@@ -17,6 +17,8 @@ def worker_pool(processes: int) -> ProcessPoolExecutor:
 
 
 def end_with_parent() -> None:
+    """End this process when its parent ends, whatever it is doing."""
+
     def wait() -> None:
         parent = multiprocessing.parent_process()
         if parent is not None:

@@ -135,7 +135,8 @@ def _stage(job: Job) -> Stage:
     torch.set_num_threads(job.options.threads)
     dtype, deterministic = job.torch
     torch.set_default_dtype(dtype)
-    torch.use_deterministic_algorithms(deterministic)
+    if deterministic:  # else not even asked: the question imports a compiler
+        torch.use_deterministic_algorithms(True)
     tensors: list[Tensor] = []
     for form in job.forms:
         tensor = job.block.tensor(form.place, form.dtype, form.shape)

@@ -37,6 +37,9 @@ class Runs(Protocol):
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done."""
 
+    def processes(self) -> list[int]:
+        """Return the process ids of the stages that have a process of their own."""
+
     def close(self, *, failed: bool = False) -> None:
         """End what runs; `failed`: at once, without doing what was begun."""
 

@@ -31,6 +31,7 @@ from actionspan.streaming.messages import (
     Reply,
     Value,
     check_layout,
+    cloned,
     layout_of,
     message_of,
 )
@@ -253,6 +254,10 @@ class Pipeline:
         reports: list[dict[str, Any]] = self._guarded(self._executor.reports)
         return reports
 
+    def processes(self) -> list[int]:
+        """Return the process ids of the stages that have a process of their own."""
+        return self._executor.processes()
+
     # ---- end
     def close(self) -> None:
         """End all threads or processes. Weights stay; nothing can be put in any more."""
@@ -315,4 +320,4 @@ class Pipeline:
         message = message_of(index, value, f"{what} {index}")
         first = self._forms.setdefault(what, layout_of(message.tensors))
         check_layout(first, message.tensors, f"{what} {index}")
-        return message
+        return cloned(message)  # the caller may write into its tensors again

@@ -20,7 +20,8 @@ from actionspan.streaming.shared import module_tensors, share, unshare
 from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link, numbers
 from actionspan.streaming.stage import Options, Part, parts_of
 
-# Imported once, by the server that processes are forked from; optimisers import the second.
+# Imported once, by the server that processes are forked from; the first optimiser would import
+# the second, in each process for itself.
 _PRELOADED = ["actionspan.streaming.child", "torch._dynamo"]
 _START_SECONDS = 120.0
 _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
@@ -52,7 +53,7 @@ class ProcessExecutor:
         ends = self._open_links(count)
         kept = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED if self._learning else _PRELOADED[:1])
+        context.set_forkserver_preload(_PRELOADED)
         self._commands: list[Connection] = []
         self._processes = []
         with _interrupts_held():
@@ -99,9 +100,9 @@ class ProcessExecutor:
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
-        self._pending.append((self._samples, arriving and cloned(arriving)))
+        self._pending.append((self._samples, arriving))
         if self._targets is not None:
-            self._pending.append((self._targets, target and cloned(target)))
+            self._pending.append((self._targets, target))
         for index in range(len(self._modules)):
             self._tell(index, ("step", None))
         self._flush()
@@ -148,6 +149,10 @@ class ProcessExecutor:
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done."""
         return self._ask_all("report")
+
+    def processes(self) -> list[int]:
+        """Return the process ids of the stages that have a process of their own."""
+        return [process.pid for process in self._processes if process.pid]
 
     def close(self, *, failed: bool = False) -> None:
         """End all processes; the modules keep their weights, in memory of this process."""

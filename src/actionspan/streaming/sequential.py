@@ -95,6 +95,10 @@ class SequentialExecutor:
         """Return what each stage has done."""
         return [report_of(stage) for stage in self.stages]
 
+    def processes(self) -> list[int]:
+        """Return the process ids of the stages that have a process of their own."""
+        return []
+
     def close(self, *, failed: bool = False) -> None:
         """There is nothing to end."""
 

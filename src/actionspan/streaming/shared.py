@@ -1,5 +1,6 @@
 """Memory that processes share and that has no name: it is gone with the last of them."""
 
+import math
 import mmap
 import os
 import tempfile
@@ -24,15 +25,18 @@ class SharedBlock:
         self._map(descriptor)
 
     def _map(self, descriptor: int) -> None:
-        size = os.fstat(descriptor).st_size
-        memory = mmap.mmap(descriptor, size)
-        self.descriptor, self.bytes = descriptor, torch.frombuffer(memory, dtype=torch.uint8)
+        self.descriptor = descriptor
+        self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
 
     def tensor(self, offset: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-        """Return a tensor inside the block."""
-        count = int(torch.Size(shape).numel())
-        part = self.bytes[offset : offset + count * dtype.itemsize]
-        return part.view(dtype).view(shape)
+        """Return a tensor inside the block.
+
+        It is no view of another tensor: autograd would take a change of one for a change of all.
+        """
+        count = math.prod(shape)
+        if count == 0:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset).view(shape)
 
     def __getstate__(self) -> Any:
         return reduction.DupFd(self.descriptor)

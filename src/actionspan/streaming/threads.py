@@ -118,10 +118,9 @@ class ThreadExecutor:
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
-        # The caller may write into its tensors again before the stage has read them.
-        self._samples.send(arriving and cloned(arriving))
+        self._samples.send(arriving)
         if self.stages[0].learning is not None:
-            self._targets.send(target and cloned(target))
+            self._targets.send(target)
         for commands, _ in self._commands:
             commands.asked.put(("step", None))
 
@@ -161,6 +160,10 @@ class ThreadExecutor:
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done."""
         return self._ask_all("report")
+
+    def processes(self) -> list[int]:
+        """Return the process ids of the stages that have a process of their own."""
+        return []
 
     def close(self, *, failed: bool = False) -> None:
         """End all threads; one that hangs is left to end with the process."""

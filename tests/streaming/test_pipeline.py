@@ -1,0 +1,241 @@
+"""What a caller meets: indices, targets, memory, forms, modes and whose module learns."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from actionspan.streaming import Pipeline
+from streaming.networks import (
+    EXECUTORS,
+    WIDTH,
+    Affine,
+    chain,
+    halving,
+    recorders,
+    same,
+    sgd,
+    squared,
+    stream,
+    weights,
+)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("learning", [False, True])
+@pytest.mark.parametrize("samples", [0, 1, 2, 3, 7])
+def test_every_sample_is_answered_once(executor: str, learning: bool, samples: int) -> None:
+    how = {"loss": squared, "optimiser": sgd} if learning else {}
+    given_ = stream(samples)
+    with Pipeline(chain(3), executor, **how) as pipeline:
+        answers = list(pipeline.run(given_ if learning else (x for x, _ in given_)))
+    assert [answer.index for answer in answers] == list(range(samples))
+    assert all((answer.loss is not None) == learning for answer in answers)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("learning", [False, True])
+def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor: str, learning: bool) -> None:
+    how = {"loss": squared, "optimiser": sgd} if learning else {}
+    with Pipeline(chain(3), executor, **how) as pipeline:
+        found = [pipeline.step(x, y if learning else None) for x, y in stream(6)]
+        assert [answer and answer.index for answer in found] == [None, None, 0, 1, 2, 3]
+        assert [answer.index for answer in pipeline.drain()] == [4, 5]
+        # and it goes on after a drain
+        found = [pipeline.step(x, y if learning else None) for x, y in stream(3)]
+        found += pipeline.drain()
+        assert [answer.index for answer in found if answer] == [6, 7, 8]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(1, 4))
+def test_only_samples_with_a_target_are_learned(labelled: list[bool], stages: int) -> None:
+    logs, makers = recorders(stages, 0.05)
+    samples = [(x, y if has else None) for (x, y), has in zip(stream(12), labelled, strict=False)]
+    with Pipeline(chain(stages), loss=squared, optimiser=makers, gradients="inputs") as pipeline:
+        answers = [*(a for x, y in samples if (a := pipeline.step(x, y))), *pipeline.drain()]
+    assert [answer.loss is not None for answer in answers] == labelled
+    assert [len(log) for log in logs] == [sum(labelled)] * stages
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_target_may_come_late_but_not_too_late(executor: str) -> None:
+    samples = stream(8)
+    losses = []
+    for late in (0, 2):
+        network = chain(3)
+        with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+            answers = []
+            for step, (x, y) in enumerate(samples):
+                if late and step >= late:
+                    pipeline.target(step - late, samples[step - late][1])
+                answers.append(pipeline.step(x, None if late else y))
+            if late:
+                with pytest.raises(ValueError, match="target of sample 5: too late"):
+                    pipeline.target(5, samples[5][1])
+                pipeline.target(6, samples[6][1])
+                pipeline.target(7, samples[7][1])
+            answers += pipeline.drain()
+        losses.append([answer.loss for answer in answers if answer])
+    assert losses[0] == losses[1]
+    assert None not in losses[0]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_the_target_is_that_of_the_sample(executor: str) -> None:
+    """Targets that differ, and outputs that are the samples: every loss tells whose it is."""
+    samples = [(torch.full((1,), float(i)), torch.full((1,), 3.0 * i)) for i in range(9)]
+    identity = [nn.Identity() for _ in range(3)]
+    with Pipeline(identity, executor, loss=squared) as pipeline:
+        losses = [answer.loss for answer in pipeline.run(samples)]
+    assert losses == [4.0 * i * i for i in range(9)]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("learning", [False, True])
+def test_answers_and_samples_own_their_memory(executor: str, learning: bool) -> None:
+    """The caller may write into a sample once it is put in, and keep every answer."""
+    how: dict[str, Any] = {"loss": squared} if learning else {}
+    buffer = torch.zeros(2)
+    with Pipeline([nn.Identity(), nn.Identity()], executor, **how) as pipeline:
+        answers = []
+        for i in range(8):
+            buffer.fill_(i)
+            pipeline.submit(buffer, buffer if learning else None)
+            buffer.fill_(-1)
+        answers = pipeline.drain()
+    assert [float(answer.output[0]) for answer in answers] == [float(i) for i in range(8)]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_the_callers_module_learns_and_is_readable_between_steps(executor: str) -> None:
+    network = chain(2)
+    names = [id(parameter) for stage in network for parameter in stage.parameters()]
+    before = weights(network)
+    with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+        for x, y in stream(4):
+            pipeline.step(x, y)
+        pipeline.wait()
+        during = weights(network)
+        state = pipeline.state_dict()
+    assert [id(parameter) for stage in network for parameter in stage.parameters()] == names
+    assert not same(during, before)
+    assert same(weights(network), during)
+    kept = [tensor for stage in state["stages"] for tensor in stage["module"].values()]
+    assert same(kept, during)
+    list(network[0].parameters())[0].data.add_(1.0)  # ordinary memory again
+    optimiser = torch.optim.SGD(network[0].parameters(), lr=0.1)
+    network[0](stream(1)[0][0]).sum().backward()
+    optimiser.step()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_frozen_stages_and_stages_without_parameters(executor: str) -> None:
+    network: list[nn.Module] = [*chain(2), nn.Tanh(), *chain(1, seed=50)]
+    for parameter in network[0].parameters():
+        parameter.requires_grad_(False)
+    partly = next(iter(network[1].parameters()))
+    partly.requires_grad_(False)
+    before = copy.deepcopy(network)
+    with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+        list(pipeline.run(stream(20)))
+        assert [report["updates"] for report in pipeline.report()] == [0, 16, 0, 20]
+    assert same(weights(network[:1]), weights(before[:1]))
+    assert torch.equal(partly, next(iter(before[1].parameters())))
+    assert not same(weights(network[1:2]), weights(before[1:2]))
+    assert not same(weights(network[3:]), weights(before[3:]))
+
+
+def test_each_stage_has_its_own_rate_schedule_and_clipping() -> None:
+    makers = [lambda p: torch.optim.SGD(p, lr=0.0), lambda p: torch.optim.SGD(p, lr=0.1)]
+    network = chain(2)
+    before = weights(network[:1])
+    with Pipeline(
+        network, loss=squared, optimiser=makers, schedule=[None, halving], clip=[None, 1e-9]
+    ) as pipeline:
+        list(pipeline.run(stream(8)))
+        first, second = (stage for stage in pipeline.state_dict()["stages"])
+    assert same(weights(network[:1]), before)
+    assert first["schedule"] is None
+    assert second["optimiser"]["param_groups"][0]["lr"] == 0.1 * 0.5**2
+    moved = [a - b for a, b in zip(weights(network[1:]), weights(chain(2)[1:]), strict=True)]
+    assert 0 < max(float(tensor.abs().max()) for tensor in moved) < 1e-8
+    with pytest.raises(ValueError, match="schedule: 1 given for 2 stages"):
+        Pipeline(network, loss=squared, optimiser=sgd, schedule=[halving])
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_another_shape_in_mid_stream_is_one_clear_error(executor: str) -> None:
+    with Pipeline(chain(2), executor) as pipeline:
+        pipeline.submit(torch.zeros(3, WIDTH, dtype=torch.float64))
+        with pytest.raises(
+            ValueError, match=r"sample 1: float64 \[2, 4\]; the stream began with float64 \[3, 4\]"
+        ):
+            pipeline.submit(torch.zeros(2, WIDTH, dtype=torch.float64))
+        with pytest.raises(TypeError, match="sample 1: a tuple of tensors, not of float"):
+            pipeline.submit([1.0])  # type: ignore[arg-type]
+        pipeline.submit(torch.zeros(3, WIDTH, dtype=torch.float64))
+        assert [answer.index for answer in pipeline.drain()] == [0, 1]
+
+
+def test_stages_that_share_parameters_or_lack_an_optimiser_are_refused() -> None:
+    shared = Affine(0)
+    with pytest.raises(ValueError, match="stages 1 and 2 share a parameter"):
+        Pipeline([shared, nn.Sequential(shared)])
+    with pytest.raises(ValueError, match="stage 2 of 2 learns and needs an optimiser"):
+        Pipeline(chain(2), loss=squared, optimiser=[sgd, None])
+    with pytest.raises(ValueError, match="at least one stage"):
+        Pipeline([])
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_answers_may_be_asked_for_without_waiting(executor: str) -> None:
+    x = stream(1)[0][0]
+    with Pipeline(chain(3), executor) as pipeline:
+        assert pipeline.answer(timeout=0.0) is None
+        pipeline.submit(x)
+        answer = pipeline.answer(timeout=30.0)
+        assert answer is not None
+        assert answer.index == 0
+        assert pipeline.answer() is None
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_callables_without_parameters_are_stages(executor: str) -> None:
+    with Pipeline([torch.sin, torch.cos], executor) as pipeline:
+        answers = list(pipeline.run([torch.ones(2)] * 3))
+    assert all(torch.equal(a.output, torch.cos(torch.sin(torch.ones(2)))) for a in answers)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_events_show_the_timetable(executor: str) -> None:
+    with Pipeline(chain(3), executor, loss=squared, optimiser=sgd, record=True) as pipeline:
+        list(pipeline.run(stream(7)))
+        reports = pipeline.report()
+    for h, report in enumerate(reports):
+        forward = [(e.step, e.sample) for e in report["events"] if e.work == "forward"]
+        backward = [(e.step, e.sample) for e in report["events"] if e.work == "backward"]
+        assert forward == [(t, t - h) for t in range(h, 7 + h)]
+        delay = 2 * (2 - h)
+        assert backward == [(t, t - h - delay) for t in range(h + delay, 7 + h)]
+        assert all(event.begin <= event.end for event in report["events"])
+
+
+def test_the_output_of_a_random_caller_is_not_disturbed() -> None:
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    with Pipeline([nn.Dropout(0.5)]) as pipeline:
+        list(pipeline.run([torch.ones(100)] * 3))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_output_may_be_a_tuple() -> None:
+    with Pipeline([lambda x: (x, 2 * x)]) as pipeline:
+        (answer,) = pipeline.run([torch.ones(1)])
+    assert isinstance(answer.output, tuple)
+    assert float(answer.output[1]) == 2.0
