@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.nn import functional
 from actionspan.networks.division import division
 from actionspan.papers.partime.networks import convolutions, encoder
 from actionspan.papers.partime.settings import SpeedSettings
+from actionspan.streaming.costs import Costs, partition
 from actionspan.streaming.messages import Value
 
 ENCODERS = ("resnet18", "efficientnet_lite0")
@@ -107,6 +109,27 @@ def _operations(part: nn.Module, out: Tensor) -> int:
         return out.numel() * part.weight[0].numel()
     assert isinstance(part, nn.Linear)
     return out.numel() * part.in_features
+
+
+def stages_by_counting(
+    layers: Sequence[nn.Module], sample: Value, stages: int
+) -> tuple[list[nn.Module], float]:
+    """Return layers in the stages that counting balances best, and the bound by counting."""
+    counted = operations(layers, sample)
+    cuts = counted_cuts(counted, stages)
+    parts: list[nn.Module] = [nn.Sequential(*layers[a:b]) for a, b in pairwise(cuts)]
+    return parts, bound_of(counted, cuts)
+
+
+def counted_cuts(counted: Sequence[int], stages: int) -> list[int]:
+    """Return the cuts of the best partition by counted multiplications."""
+    seconds = tuple(map(float, counted))
+    return partition(Costs(seconds=seconds, message_bytes=(0,) * (len(counted) + 1)), stages)
+
+
+def bound_of(counted: Sequence[int], cuts: Sequence[int]) -> float:
+    """Return the multiplications of the whole by those of the stage that has most."""
+    return sum(counted) / max(sum(counted[a:b]) for a, b in pairwise(cuts))
 
 
 def works() -> Iterator[tuple[str, bool]]:

@@ -55,7 +55,7 @@ def _rows(
         costs = stages.costs
         total = sum(costs.seconds)
         count = samples_for(settings.measured_seconds, total)
-        emulated = emulate(stages.seconds, learning=learning, samples=count)
+        emulated = emulate(stages.seconds, total, learning=learning, samples=count)
         common = {
             **case.named,
             "work": work,

@@ -152,8 +152,10 @@ class _Waited(torch.autograd.Function):
         return gradients[0], gradients[0].sum(), None
 
 
-def emulate(seconds: Sequence[float], *, learning: bool, samples: int) -> float:
-    """Return the speed-up of stages that wait as long as the real ones compute.
+def emulate(
+    seconds: Sequence[float], loop_seconds: float, *, learning: bool, samples: int
+) -> float:
+    """Return the speed-up over a loop of stages that wait as long as the real ones compute.
 
     It shows what filling, hand-over and the slowest stage leave of D; the cores do nothing.
     """
@@ -162,7 +164,7 @@ def emulate(seconds: Sequence[float], *, learning: bool, samples: int) -> float:
     stages = [Wait(own, learning=learning) for own in seconds]
     with Pipeline(stages, "thread", **how) as pipeline:
         spent = _steady(pipeline, value, value, samples, learning=learning)
-    return sum(seconds) / spent
+    return loop_seconds / spent
 
 
 def _half_square(output: Value, target: Value) -> Tensor:
