@@ -66,9 +66,9 @@ def kept_bytes(
     optimiser: MakeOptimiser,
     mode: Gradients,
 ) -> list[int]:
-    """Return the bytes of inputs, buffers and weights that each stage keeps after 2 D steps."""
+    """Return the bytes of inputs, buffers and weights that each stage keeps once all versions differ."""
     with Pipeline(stages, loss=loss, optimiser=optimiser, gradients=mode) as pipeline:
-        for _ in range(2 * len(stages) + 1):
+        for _ in range(4 * len(stages) + 1):  # the weights of the fill are gone
             pipeline.step(sample, target)
         states = pipeline.state_dict()["stages"]
     counted = []

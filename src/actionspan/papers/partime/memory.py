@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     caption = [
         "Bytes of each stage that learns with SGD, by the closed form: "
         f"{', '.join(parts)}; saved tensors are those of one sample. `counted` is what the stage "
-        "really kept of the past after 2 D steps, to compare with `kept`.",
+        "really kept of the past, to compare with `kept`.",
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
         "needs 2(D − h) beside those of now. Cuts are those of counted multiplications.",
     ]
