@@ -66,7 +66,7 @@ def kept_bytes(
     optimiser: MakeOptimiser,
     mode: Gradients,
 ) -> list[int]:
-    """Return the bytes of inputs, buffers and weights that each stage keeps once all versions differ."""
+    """Return the bytes of inputs, buffers and weights that each stage keeps of the past."""
     with Pipeline(stages, loss=loss, optimiser=optimiser, gradients=mode) as pipeline:
         for _ in range(4 * len(stages) + 1):  # the weights of the fill are gone
             pipeline.step(sample, target)

@@ -1,7 +1,7 @@
 """The table and the figure of gradients over the speed of streams."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINES = {"paper": "-", "inputs": "--", "stash": ":"}
+_SLOWEST = 1e-4  # a stream that stands still has no place on a logarithmic axis
+_TICKS = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1]
 _TITLES = {"random": "random streams", "frames": "frames of videos"}
 
 
@@ -156,7 +158,14 @@ def draw(
         _draw_lines(top, rows, kind, own, "cosine")
         good = settings.good_cosine
         top.axhline(good, color="#6b7078", linewidth=0.8, linestyle=(0, (1, 2)))
-        top.set(title=_TITLES[kind], ylim=(min(-0.05, top.get_ylim()[0]), 1.04))
+        top.set_title(_TITLES[kind], pad=30)
+        top.set(ylim=(min(-0.05, top.get_ylim()[0]), 1.04))
+        top.set_xlabel(_reach(rows, kind, own, good), fontsize=8)
+        for setting, speed in by_speed(rows, kind):
+            name = setting.removeprefix("correlation ").removesuffix(" frames")
+            place = (max(speed, _SLOWEST), 1.02)
+            look: dict[str, Any] = {"fontsize": 6.5, "ha": "left", "rotation": 35}
+            top.annotate(name, place, xycoords=("data", "axes fraction"), **look)
         _draw_lines(middle, rows, kind, own, "late_loss")
         middle.set_xlabel("speed: 1 − correlation of successive samples")
         _draw_costs(bottom, rows, kind, own, named=column == 0)
@@ -165,15 +174,23 @@ def draw(
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 
+def _reach(rows: Sequence[Read], kind: str, own: PartimeSettings, good: float) -> str:
+    """Return the last stream on which the paper's gradients are good enough, for each D."""
+    reached = [
+        f"D = {stages}: {limits(rows, kind, stages, good)[0] or 'on none'}" for stages in own.stages
+    ]
+    return f"`paper` is ≥ {good:g} up to\n{'; '.join(reached)}"
+
+
 def _draw_lines(
     axes: "Axes", rows: Sequence[Read], kind: str, own: PartimeSettings, column: str
 ) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     from actionspan.files.figures import COLOURS
 
     settings = by_speed(rows, kind)
-    places = [max(speed, 1e-4) for _, speed in settings]
+    places = [max(speed, _SLOWEST) for _, speed in settings]
     for colour, stages in zip(COLOURS, own.stages, strict=False):
         for mode in MODES:
             found = []
@@ -197,6 +214,7 @@ def _draw_lines(
             ends = seeds.min(axis=1), seeds.max(axis=1)
             axes.fill_between(places, *ends, color=colour, alpha=0.08, linewidth=0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(_TICKS))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
