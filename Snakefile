@@ -4,6 +4,7 @@
 #   snakemake --cores 2 tables                             the papers' tables, over several seeds
 #   snakemake --cores 2 folds                              cross-validation over the training videos
 #   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
+#   snakemake --cores 2 partime_figures                    paper 002's: streams and pipelines
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
@@ -52,6 +53,7 @@ include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/scaling.smk"
 include: "workflow/rules/papers.smk"
+include: "workflow/rules/papers_partime.smk"
 
 
 ##### Targets #####

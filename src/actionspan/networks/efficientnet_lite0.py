@@ -34,7 +34,7 @@ def _norm(maps: int) -> nn.BatchNorm2d:
     return nn.BatchNorm2d(maps, eps=1e-3)
 
 
-class _Block(nn.Module):
+class Block(nn.Module):
     """An inverted residual: expand 1×1, depthwise k×k, project 1×1, add when shapes agree."""
 
     def __init__(self, kernel: int, stride: int, expansion: int, maps_in: int, maps: int) -> None:
@@ -51,6 +51,7 @@ class _Block(nn.Module):
         self.adds = stride == 1 and maps_in == maps
 
     def forward(self, images: Tensor) -> Tensor:
+        """Return (B, maps, H / stride, W / stride); `division` has these steps one by one."""
         x = images
         if self.expands:
             x = functional.relu6(self._bn0(self._expand_conv(x)))  # (B, 6 C, H, W)
@@ -80,7 +81,7 @@ class EfficientNetLite0(nn.Module):
         self._conv_stem = SameConv2d(channels, 32, 3, 2, bias=False)
         self._bn0 = _norm(32)
         self._blocks = nn.ModuleList(
-            _Block(kernel, step, expansion, planes, maps)
+            Block(kernel, step, expansion, planes, maps)
             for repeats, kernel, stride, expansion, maps_in, maps in _STAGES
             for step, planes in [(stride, maps_in), *[(1, maps)] * (repeats - 1)]
         )

@@ -16,6 +16,7 @@ from actionspan.features.settings import (
     SequenceSettings,
 )
 from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.partime.settings import SECTIONS as PARTIME
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
@@ -107,5 +108,10 @@ SECTIONS: Mapping[str, Section] = {
     "scaling": Section(
         (own.ScalingKnobs,), "training times over ranks: snakemake results/scaling/speedup.svg"
     ),
+    "papers": Section(()),
+    **{
+        f"papers.partime{name}": Section((settings,), comment)
+        for name, (settings, comment) in PARTIME.items()
+    },
     "mpi": Section((own.MpiKnobs,)),
 }

@@ -1,0 +1,1 @@
+"""Paper 002's (PARTIME) experiments: speed, gradients, learning from streams, memory, verdicts."""

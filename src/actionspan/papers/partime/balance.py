@@ -1,0 +1,112 @@
+"""Divide networks into stages: bounds by measured time and by counted multiplications."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from actionspan.papers.curves import write_figures
+from actionspan.papers.partime.cases import (
+    ENCODERS,
+    bound_of,
+    cases,
+    counted_cuts,
+    inside,
+    operations,
+    works,
+)
+from actionspan.papers.partime.runs import Row, distinct, number, values
+from actionspan.papers.partime.settings import SpeedSettings
+from actionspan.papers.tables import add_outputs, write_table
+from actionspan.running.determinism import deterministic
+from actionspan.settings import add_settings, from_arguments
+from actionspan.streaming import balance_stages
+from actionspan.streaming.balance import layers_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    add_outputs(parser, figure=True)
+    add_settings(parser, SpeedSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write a row a network, work and number of stages, and the figure."""
+    settings = from_arguments(SpeedSettings, arguments)
+    rows: list[dict[str, str]] = []
+    with deterministic(threads=1):
+        for case in cases(settings):
+            if case.outputs != settings.outputs[-1]:
+                continue  # F changes the last layer alone
+            network, sample = case.network(settings), case.sample()
+            layers = layers_of(network, inside)
+            counted = operations(layers, sample)
+            for work, learning in works():
+                costs = None
+                for depth in settings.depths:
+                    stages = balance_stages(
+                        network,
+                        sample,
+                        depth,
+                        learning=learning,
+                        divide=inside,
+                        costs=costs,
+                        repetitions=5,
+                    )
+                    costs = stages.costs
+                    parts = [b - a for a, b in zip(stages.cuts, stages.cuts[1:], strict=False)]
+                    rows.append(
+                        {
+                            **case.named,
+                            "work": work,
+                            "stages": str(depth),
+                            "layers": str(len(layers)),
+                            "cuts": " + ".join(map(str, parts)),
+                            "stage_ms": " | ".join(f"{1000 * s:.2f}" for s in stages.seconds),
+                            "bound": number(stages.bound, ".4f"),
+                            "bound_by_operations": number(
+                                bound_of(counted, counted_cuts(counted, depth)), ".4f"
+                            ),
+                            "even_bound": number(
+                                bound_of(counted, even_cuts(len(counted), depth)), ".4f"
+                            ),
+                        }
+                    )
+    caption = [
+        "Stages of least slowest time. Bound: CPU time of the whole by that of the slowest stage, "
+        "as measured; `by counting`: the same of multiplications, which are no matter of the "
+        "machine; `as many layers each`: by counting, without balancing.",
+        f"ResNet-18 and EfficientNet-Lite0 ({' and '.join(ENCODERS)}) are cut inside their blocks "
+        "too; their skip connections travel with the messages.",
+    ]
+    titles = {"network": "network", "R": "R", "work": "work", "stages": "D", "layers": "layers"}
+    titles |= {"cuts": "layers of each", "stage_ms": "ms of each", "bound": "bound"}
+    titles |= {"bound_by_operations": "by counting", "even_bound": "as many layers each"}
+    write_table(arguments, rows, caption, "lrlrrllrrr", titles)
+    write_figures(arguments, lambda figure: _draw(figure, rows), (6.6, 3.6))
+
+
+def even_cuts(layers: int, stages: int) -> list[int]:
+    """Return the cuts where each stage has about as many layers, whatever they cost."""
+    return [round(stage * layers / stages) for stage in range(stages + 1)]
+
+
+def _draw(figure: "Figure", rows: Sequence[Row]) -> None:
+    from actionspan.files.figures import COLOURS, QUIET
+
+    axes = figure.subplots()
+    depths = sorted(map(int, distinct(rows, "stages")))
+    for colour, network in zip(COLOURS, distinct(rows, "network"), strict=False):
+        for column, look in (("bound_by_operations", "-"), ("even_bound", ":")):
+            heights = [
+                values(rows, column, network=network, stages=depth).mean() for depth in depths
+            ]
+            balanced = "balanced" if column == "bound_by_operations" else "as many layers each"
+            label = f"{network}, {balanced}"
+            axes.plot(depths, heights, look, color=colour, label=label, marker="o", markersize=3)
+    axes.plot(depths, depths, color=QUIET, linewidth=0.8)
+    axes.set(xlabel="stages D", ylabel="bound by counting", xticks=depths)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7)

@@ -1,0 +1,86 @@
+"""The numbers that paper 002 prints: tables I and II, and figure 3's baselines."""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Literal, NamedTuple
+
+Network = Literal["plain", "pooled", "resnet"]
+Work = Literal["inference", "learning"]
+
+
+class Cell(NamedTuple):
+    """Where a speed-up is printed; R is the side of the images, F the number of outputs."""
+
+    network: Network
+    work: Work
+    graph: bool
+    side: int
+    outputs: int
+    stages: int
+
+
+SOURCES: Mapping[Network, str] = {
+    "plain": "002, table I",
+    "pooled": "002, table II (top)",
+    "resnet": "002, table II (bottom)",
+}
+_ROWS = list(product((256, 1024), (1, 10, 100)))
+# without CUDA graph: 2, 4, 8 stages; with: 2, 4, 8. Table II does not say what was done; its
+# text compares it with the inference of table I.
+_PRINTED: Mapping[tuple[Network, Work], str] = {
+    ("plain", "inference"): """
+        1.12 1.17 1.15 1.89 3.74 6.41
+        1.09 1.12 1.10 1.68 3.65 6.46
+        1.08 1.11 1.08 1.72 3.13 5.05
+        1.82 3.28 5.27 1.86 3.87 7.14
+        1.82 3.21 5.53 1.88 3.57 6.65
+        1.72 2.79 4.44 1.69 2.99 4.81""",
+    ("plain", "learning"): """
+        1.36 1.45 1.46 1.96 3.80 7.16
+        1.38 1.42 1.48 1.99 4.11 7.45
+        1.28 1.46 1.48 1.99 3.57 6.70
+        1.81 3.43 5.63 1.95 3.66 6.61
+        1.85 3.63 6.26 1.95 3.81 7.37
+        1.88 3.39 5.57 1.89 3.57 6.35""",
+    ("pooled", "inference"): """
+        1.16 1.13 1.06 0.78 2.59 4.31
+        1.11 1.04 1.00 0.99 2.55 3.48
+        1.10 1.06 1.00 1.69 2.67 4.39
+        1.63 1.67 1.18 1.43 2.61 2.89
+        1.66 1.64 1.38 0.80 1.64 2.52
+        1.43 1.63 1.49 1.20 1.24 2.79""",
+    ("resnet", "inference"): """
+        1.10 1.07 1.04 1.40 2.94 2.11
+        1.11 1.04 1.02 1.77 2.99 4.50
+        1.11 1.06 0.98 1.66 2.93 4.31
+        1.24 1.23 0.99 1.42 2.34 1.50
+        1.23 1.20 1.15 1.07 2.72 3.88
+        1.27 1.22 1.14 1.69 3.28 2.94""",
+}
+
+
+def _cells() -> dict[Cell, float]:
+    found = {}
+    for (network, work), printed in _PRINTED.items():
+        for (side, outputs), line in zip(_ROWS, printed.split("\n")[1:], strict=True):
+            columns = product((False, True), (2, 4, 8))
+            for (graph, stages), number in zip(columns, line.split(), strict=True):
+                found[Cell(network, work, graph, side, outputs, stages)] = float(number)
+    return found
+
+
+SPEEDUPS: Mapping[Cell, float] = _cells()
+"""The speed-ups of tables I and II."""
+
+SEQUENTIAL_ACCURACY: Mapping[int, float] = {64: 0.489, 256: 0.553, 1024: 0.639}
+"""Figure 3's test accuracy without a pipeline, by the size of the window (CIFAR-10)."""
+
+
+def printed_range(network: Network, work: Work, stages: int, *, graph: bool) -> str:
+    """Return the lowest and highest speed-up of a network and number of stages, as printed."""
+    values = [
+        value
+        for cell, value in SPEEDUPS.items()
+        if (cell.network, cell.work, cell.stages, cell.graph) == (network, work, stages, graph)
+    ]
+    return f"{min(values):.2f} to {max(values):.2f}" if values else ""

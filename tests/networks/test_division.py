@@ -1,0 +1,100 @@
+"""Networks divided inside their blocks are the same networks, and can be cut anywhere."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.networks.architecture import architecture
+from actionspan.networks.division import division
+from actionspan.streaming import Pipeline, balance_stages
+
+NETWORKS = ("resnet18", "resnet50", "efficientnet_lite0")
+
+
+def built(name):
+    torch.manual_seed(0)
+    return architecture(name).build(3, 7)
+
+
+def passed_through(layers, value):
+    for layer in layers:
+        value = layer(value)
+    return value
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_chain_gives_the_same_bits_forward_and_backward(name):
+    network = built(name)
+    chain = division(copy.deepcopy(network))
+    chain_of_same = nn.ModuleList(chain)
+    images = torch.rand(2, 3, 64, 64)
+    for mode in (True, False):
+        network.train(mode)
+        chain_of_same.train(mode)
+        expected, found = network(images), passed_through(chain, images)
+        assert torch.equal(found, expected)
+    (expected**2).sum().backward()
+    (found**2).sum().backward()
+    gradients = [parameter.grad for parameter in network.parameters()]
+    shown = {
+        (tuple(parameter.shape), float(parameter.grad.double().sum()))
+        for parameter in chain_of_same.parameters()
+    }
+    wanted = {(tuple(gradient.shape), float(gradient.double().sum())) for gradient in gradients}
+    assert shown == wanted
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_chain_shares_every_parameter_and_buffer(name):
+    network = built(name)
+    chain = nn.ModuleList(division(network))
+    assert {id(p) for p in chain.parameters()} == {id(p) for p in network.parameters()}
+    assert {id(b) for b in chain.buffers()} == {id(b) for b in network.buffers()}
+
+
+def test_other_modules_stay_whole():
+    assert division(nn.Linear(2, 2)) is None
+    assert division(nn.Sequential(nn.Linear(2, 2))) is None
+
+
+def test_a_resnet_has_more_places_to_cut_than_blocks():
+    assert len(division(built("resnet18"))) == 2 + 8 * 2 + 1
+    assert len(division(built("resnet50"))) == 2 + 16 * 3 + 1
+
+
+@pytest.mark.parametrize("name", ["resnet18", "efficientnet_lite0"])
+def test_a_pipeline_of_the_divided_network_answers_with_the_same_bits(name):
+    network = built(name).eval()
+    images = [torch.rand(1, 3, 64, 64) for _ in range(4)]
+    stages = balance_stages(network, images[0], 5, divide=division, repetitions=1)
+    with torch.no_grad():
+        wanted = [network(image) for image in images]
+    with Pipeline(stages) as pipeline:
+        found = [answer.output for answer in pipeline.run(images)]
+    assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def test_a_skip_that_crosses_two_cuts_learns_as_the_network_does():
+    """D stages on one sample again and again, with a rate of 0: the true gradients."""
+    network = built("efficientnet_lite0").eval()
+    layers = division(network)
+    inside = next(n for n, layer in enumerate(layers) if type(layer).__name__ == "Along")
+    cuts = [0, inside, inside + 1, len(layers)]
+    stages = [nn.Sequential(*layers[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    image, target = torch.rand(1, 3, 64, 64), torch.tensor([3])
+    seen = []
+
+    def keep(parameters):
+        seen.append([p.grad.clone() for p in parameters])
+
+    loss = nn.functional.cross_entropy
+    make = lambda parameters: torch.optim.SGD(parameters, lr=0.0)  # noqa: E731
+    with Pipeline(stages, loss=loss, optimiser=make, clip=[keep, None, None]) as pipeline:
+        for _ in range(6):
+            pipeline.step(image, target)
+    network.zero_grad()
+    loss(network(image), target).backward()
+    wanted = [p.grad for p in stages[0].parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(seen[-1], wanted, strict=True))

@@ -1,0 +1,109 @@
+"""Counting what layers compute, cutting by it, and what travels between stages."""
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.papers.partime.balance import even_cuts
+from actionspan.papers.partime.cases import (
+    PLAIN,
+    POOLED,
+    Case,
+    bound_of,
+    counted_cuts,
+    inside,
+    operations,
+    stages_by_counting,
+)
+from actionspan.papers.partime.messages import cut_bytes
+from actionspan.papers.partime.settings import SpeedSettings
+from actionspan.papers.partime.timing import emulate, measure, samples_for
+from actionspan.streaming.balance import layers_of
+
+SETTINGS = SpeedSettings(layers=8, maps=4, sides=(16, 32), outputs=(3,), encoder_side=64)
+
+
+def test_multiplications_are_counted():
+    layers = [nn.Conv2d(3, 5, 3, padding=1), nn.Flatten(), nn.Linear(5 * 36, 7)]
+    counted = operations(layers, torch.rand(1, 3, 6, 6))
+    assert counted == [5 * 36 * 27, 0, 5 * 36 * 7]
+
+
+def test_pooling_unbalances_and_balancing_mends_some_of_it():
+    def bounds(name):
+        case = Case(name, 32, 3)
+        layers = layers_of(case.network(SETTINGS), inside)
+        counted = operations(layers, case.sample())
+        return bound_of(counted, counted_cuts(counted, 4)), bound_of(
+            counted, even_cuts(len(counted), 4)
+        )
+
+    plain, pooled = bounds(PLAIN), bounds(POOLED)
+    assert plain[0] > pooled[0] > pooled[1]
+
+
+@pytest.mark.parametrize("name", ["resnet18", "efficientnet_lite0"])
+def test_skips_are_counted_where_a_cut_crosses_them(name):
+    case = Case(name, 64, 3)
+    network = case.network(SETTINGS).eval()
+    layers = layers_of(network, inside)
+    every = [nn.Sequential(layer) for layer in layers]
+    sent = cut_bytes(every, case.sample())
+    crossed = [number for number, (both, main) in enumerate(sent) if both > main]
+    pairs = [
+        number for number, layer in enumerate(layers) if type(layer).__name__ in ("Fork", "Along")
+    ]
+    assert crossed == pairs
+    assert pairs
+
+
+def test_stages_by_counting_are_the_network():
+    case = Case(POOLED, 32, 3)
+    network = case.network(SETTINGS).eval()
+    stages, _ = stages_by_counting(layers_of(network, inside), case.sample(), 3)
+    with torch.no_grad():
+        value = case.sample()
+        for stage in stages:
+            value = stage(value)
+        assert torch.equal(value, network(case.sample()))
+
+
+def test_the_same_case_has_the_same_weights_and_leaves_random_numbers_alone():
+    before = torch.get_rng_state()
+    a, b = (Case(PLAIN, 16, 3).network(SETTINGS) for _ in range(2))
+    assert all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_a_speed_is_measured_in_pairs(learning):
+    case = Case(PLAIN, 16, 3)
+    network = case.network(SETTINGS)
+    stages, _ = stages_by_counting(layers_of(network, inside), case.sample(), 2)
+    found = measure(
+        network,
+        stages,
+        case.sample(),
+        case.target(network),
+        learning=learning,
+        executor="thread",
+        pairs=2,
+        samples=6,
+    )
+    assert len(found.speedups) == 2
+    assert all(value > 0 for value in found.speedups)
+    assert found.loop_seconds > 0
+
+
+def test_waits_of_even_stages_come_near_the_number_of_stages():
+    """Waits need no core, so that even a busy machine shows most of it."""
+    even = emulate([0.03] * 4, 0.12, learning=False, samples=8)
+    uneven = emulate([0.03, 0.03, 0.03, 0.09], 0.18, learning=False, samples=8)
+    assert 2.4 < even < 4.05
+    assert uneven < 2.05
+
+
+def test_a_measurement_has_a_few_samples_at_least():
+    assert samples_for(0.3, 10) == 6
+    assert samples_for(0.3, 0.01) == 30
+    assert samples_for(0.3, 0) == 400

@@ -1,0 +1,79 @@
+"""The cosine is that of the right sample, at the right weights."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from actionspan.papers.partime.footprints import MODES, footprints, kept_bytes
+from actionspan.papers.partime.networks import in_stages, perceptron
+from actionspan.papers.partime.probe import Probe
+from actionspan.streaming import Pipeline
+
+STEPS = 24
+
+
+def cosines(stages, mode, rate, samples):
+    torch.manual_seed(0)
+    network = perceptron(6, 8, 3, nn.Tanh)
+    parts = in_stages(list(network), stages)
+    probe = Probe(parts, functional.mse_loss)
+    targets = samples[:, :3].flip(1)
+
+    def sample(index):
+        return samples[index : index + 1], targets[index : index + 1]
+
+    found = []
+    make = lambda parameters: torch.optim.SGD(parameters, lr=rate)  # noqa: E731
+    with Pipeline(
+        parts, loss=functional.mse_loss, optimiser=make, clip=probe.clips, gradients=mode
+    ) as pipeline:
+        for step in range(STEPS):
+            probe.before()
+            pipeline.step(*sample(step))
+            found.append(probe.cosines(step, sample))
+    return found
+
+
+@pytest.fixture
+def shuffled():
+    return torch.randn(STEPS, 6, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("mode", ["inputs", "stash"])
+def test_with_a_rate_of_0_kept_inputs_give_the_true_gradient(stages, mode, shuffled):
+    """So the sample is the right one: with another the cosine would be far from 1."""
+    late = cosines(stages, mode, 0.0, shuffled)[2 * stages :]
+    assert all(value == pytest.approx(1, abs=1e-5) for row in late for value in row)
+
+
+def test_the_papers_gradients_are_true_in_the_last_stage_alone(shuffled):
+    late = torch.tensor(cosines(4, "paper", 0.0, shuffled)[8:])
+    assert late[:, 3].min() > 0.9999
+    assert late[:, 0].mean() < 0.6
+
+
+def test_on_a_constant_stream_the_papers_gradients_are_true(shuffled):
+    late = cosines(4, "paper", 0.0, shuffled[:1].expand(STEPS, -1))[8:]
+    assert all(value == pytest.approx(1, abs=1e-5) for row in late for value in row)
+
+
+def test_a_stage_that_has_not_learned_yet_has_no_cosine(shuffled):
+    first = cosines(4, "paper", 0.0, shuffled)[0]
+    assert all(math.isnan(value) for value in first)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_what_stages_keep_is_what_the_closed_form_says(stages, mode):
+    network = perceptron(6, 8, 3, nn.Tanh)
+    parts = in_stages(list(network), stages)
+    x, y = torch.randn(1, 6), torch.randn(1, 3)
+    make = lambda parameters: torch.optim.SGD(parameters, lr=0.1)  # noqa: E731
+    counted = kept_bytes(parts, x, y, functional.mse_loss, make, mode)
+    formed = [size.kept for size in footprints(parts, x, y, functional.mse_loss, mode)]
+    assert counted == formed
+    assert (sum(counted) == 0) == (mode == "paper" or stages == 1)
