@@ -58,7 +58,7 @@ def test_an_exception_names_stage_and_sample(executor: str, stage: int, learning
         with pytest.raises(StageError, match=message):
             list(pipeline.run(samples))
     assert all(map(gone, ids))  # when the error is there, all have ended
-    with pytest.raises(ValueError, match="the pipeline is closed"):
+    with pytest.raises(StageError, match=message):  # it is remembered
         pipeline.submit(stream(1)[0][0])
 
 

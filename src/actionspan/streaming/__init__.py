@@ -6,7 +6,7 @@ It knows tensors and modules, and nothing of video.
 from actionspan.lazy import lazy
 
 _MODULES = {
-    "Answer": "actionspan.streaming.pipeline",
+    "Answer": "actionspan.streaming.messages",
     "Pipeline": "actionspan.streaming.pipeline",
     "StageError": "actionspan.streaming.errors",
     "StallError": "actionspan.streaming.errors",

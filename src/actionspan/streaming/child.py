@@ -17,9 +17,9 @@ from actionspan.running.pool import end_with_parent
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.learning import Learning
 from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.shared import SharedBlock, module_tensors, offsets
+from actionspan.streaming.shared import SharedBlock, dense_strides, module_tensors, offsets
 from actionspan.streaming.sockets import SocketInlet, SocketOutlet
-from actionspan.streaming.stage import Options, Part, Place, Stage
+from actionspan.streaming.stage import Options, Part, Place, Stage, parts_of
 from actionspan.streaming.worker import COUNTS, Worker
 
 NEIGHBOUR_GONE = 3  # exit status
@@ -31,8 +31,10 @@ class Form(NamedTuple):
     place: int
     dtype: torch.dtype
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     parameter: bool
     learns: bool
+    attributes: dict[str, Any]  # that somebody gave a parameter
 
 
 class Job(NamedTuple):
@@ -53,7 +55,15 @@ def forms_of(tensors: list[Tensor]) -> list[Form]:
     """Return how the tensors of a module lie in its block."""
     places, _ = offsets(tensors)
     return [
-        Form(place, t.dtype, tuple(t.shape), isinstance(t, nn.Parameter), t.requires_grad)
+        Form(
+            place,
+            t.dtype,
+            tuple(t.shape),
+            dense_strides(t),
+            isinstance(t, nn.Parameter),
+            t.requires_grad,
+            dict(vars(t)),
+        )
         for place, t in zip(places, tensors, strict=True)
     ]
 
@@ -61,6 +71,16 @@ def forms_of(tensors: list[Tensor]) -> list[Form]:
 def counts_in(block: SharedBlock, stages: int) -> Tensor:
     """Return the counts (D, `COUNTS`) of all stages, which each stage writes after a step."""
     return block.tensor(0, torch.float64, (stages, len(COUNTS)))
+
+
+def send(connection: Connection, value: Any) -> None:
+    """Send a value whole: the pickler of connections would open a descriptor for each tensor."""
+    connection.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def received(connection: Connection) -> Any:
+    """Wait for a value that `send` sent."""
+    return pickle.loads(connection.recv_bytes())
 
 
 def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) -> bytes:
@@ -105,14 +125,14 @@ class _Commands:
 
     def next(self) -> tuple[str, Any]:
         try:
-            command: tuple[str, Any] = self._connection.recv()
+            command: tuple[str, Any] = received(self._connection)
         except (EOFError, OSError):
             raise LinkClosedError from None
         return command
 
     def reply(self, value: Any) -> None:
         try:
-            self._connection.send(("done", value))
+            send(self._connection, ("done", value))
         except OSError:
             raise LinkClosedError from None
 
@@ -126,7 +146,7 @@ def serve(job: Job) -> None:
     try:
         stage = _stage(job)
         worker = _worker(job, stage)
-        job.commands.send(("done", None))
+        send(job.commands, ("done", None))
         worker.run(_Commands(job.commands))
     except LinkClosedError:
         raise SystemExit(NEIGHBOUR_GONE) from None
@@ -134,7 +154,7 @@ def serve(job: Job) -> None:
         what = f"{type(error).__name__}: {error}"
         sample = stage.sample if stage else -1
         with suppress(OSError):  # the pipeline may have closed
-            job.commands.send(("failed", (sample, what, traceback.format_exc())))
+            send(job.commands, ("failed", (sample, what, traceback.format_exc())))
         raise SystemExit(1) from None
 
 
@@ -146,8 +166,10 @@ def _stage(job: Job) -> Stage:
         torch.use_deterministic_algorithms(True)
     tensors: list[Tensor] = []
     for form in job.forms:
-        tensor = job.block.tensor(form.place, form.dtype, form.shape)
-        tensors.append(nn.Parameter(tensor, form.learns) if form.parameter else tensor)
+        tensor = job.block.tensor(form.place, form.dtype, form.shape, form.strides)
+        tensor = nn.Parameter(tensor, form.learns) if form.parameter else tensor
+        vars(tensor).update(form.attributes)
+        tensors.append(tensor)
     module, learning = _Unpickler(job.packed, tensors).load()
     stage = Stage(Part(module, job.place, learning), job.options, random="process")
     torch.set_rng_state(stage.random)
@@ -158,8 +180,14 @@ def _worker(job: Job, stage: Stage) -> Worker:
     ends = job.ends
     counts = counts_in(job.counts, job.place.stages)
     right = SocketOutlet(ends["right"])
+    buffers = [
+        (part, name, buffer)
+        for part in parts_of(stage.module)
+        for name, buffer in part.named_buffers(recurse=False)
+    ]
 
     def beat(stage: Stage) -> None:
+        keep_buffers(buffers)
         done = [float(getattr(stage, name)) for name in COUNTS]
         counts[job.place.index] = torch.tensor(done, dtype=torch.float64)
 
@@ -167,11 +195,11 @@ def _worker(job: Job, stage: Stage) -> Worker:
         if reply is None:
             right.send(None)
             return
-        loss = () if reply.loss is None else (reply.loss,)
         # what is not there must keep its place: the form of a message is that of the first
-        unknown = torch.full((), torch.nan, dtype=torch.float64)
-        told = torch.tensor([reply.output.alone, bool(loss)])
-        tensors = (*reply.output.tensors, *(loss or (unknown,)), told)
+        known = reply.loss is not None
+        loss = torch.full((), torch.nan) if reply.loss is None else reply.loss.reshape(())
+        told = torch.tensor([reply.output.alone, known])
+        tensors = (*reply.output.tensors, loss.double(), told)
         right.send(Message(reply.output.sample, tensors, False))
 
     return Worker(
@@ -184,3 +212,13 @@ def _worker(job: Job, stage: Stage) -> Worker:
         answer=answer if job.place.last else None,
         beat=beat,
     )
+
+
+def keep_buffers(buffers: list[tuple[nn.Module, str, Tensor]]) -> None:
+    """Bring buffers that a module has replaced back into the memory that the caller sees."""
+    for part, name, shared in buffers:
+        now = getattr(part, name)
+        if now is not shared and now is not None and now.shape == shared.shape:
+            with torch.no_grad():
+                shared.copy_(now)
+            setattr(part, name, shared)

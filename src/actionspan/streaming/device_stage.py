@@ -160,8 +160,7 @@ class DeviceStage(Stage):
             )
             for each in (Kept(*fields) for fields in history["kept"])
         ]
-        version = history["version"]
-        return {"kept": kept, "version": version and move_all(version)}
+        return {"kept": kept}
 
 
 def drawn_state(backend: Backend, device: torch.device) -> Tensor:

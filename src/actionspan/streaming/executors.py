@@ -1,5 +1,6 @@
 """The ways to run stages, behind one interface, and the checks that hold for all of them."""
 
+import socket
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, get_args
 
@@ -10,6 +11,7 @@ from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.shared import module_tensors
 from actionspan.streaming.stage import Module, Options, Part, Place, trainable
 
+_MOST_CREDITS = 64  # what waits in sockets must fit into them
 Executor = Literal["sequential", "thread", "process", "stream", "graph"]
 
 
@@ -45,6 +47,18 @@ class Runs(Protocol):
 
     def close(self, *, failed: bool = False) -> None:
         """End what runs; `failed`: at once, without doing what was begun."""
+
+
+def check_numbers(threads: int, credits: int) -> None:
+    """Check what holds for every executor.
+
+    Raises:
+        ValueError: A number is not allowed.
+    """
+    if threads < 1:
+        raise ValueError(f"threads {threads}: at least 1")
+    if not 1 <= credits <= _MOST_CREDITS:
+        raise ValueError(f"credits {credits}: from 1 to {_MOST_CREDITS}")
 
 
 def parts_of_pipeline(stages: Sequence[Module], learning: Sequence[Learning | None]) -> list[Part]:
@@ -103,6 +117,8 @@ def start(
 
         return ThreadExecutor(parts, options)
     if name == "process":
+        if not hasattr(socket, "send_fds"):
+            raise ValueError('executor "process" needs Linux or macOS; use "thread"')
         from actionspan.streaming.processes import ProcessExecutor
 
         return ProcessExecutor(parts, options)

@@ -46,6 +46,7 @@ class History:
         self._module = module if isinstance(module, nn.Module) else nn.Module()
         self._kept: deque[Kept] = deque()
         self._version: Tensors | None = None  # of the weights of now; shared until they change
+        self._written: tuple[int, ...] = ()  # torch's counts of changes when it was taken
         self._used: Tensors = {}
         # Of where the module draws its numbers; a device has a generator of its own.
         self.get_random: Callable[[], Tensor] = torch.get_rng_state
@@ -97,30 +98,19 @@ class History:
                 parameter.grad = self._used[name].grad
             self._used = {}
 
-    def changed(self) -> None:
-        """Say that the weights of now are others than before."""
-        self._version = None
-
     def state(self) -> dict[str, Any]:
         """Return all that is kept; versions of weights that are one stay one."""
-        return {"kept": list(self._kept), "version": self._version}
+        return {"kept": list(self._kept)}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._kept = deque(Kept(*kept) for kept in state["kept"])
-        self._version = state["version"]
-
-    def tensors(self) -> list[Tensor]:
-        """Return every tensor that is kept, each once, for counting bytes."""
-        found: dict[int, Tensor] = {}
-        for kept in self._kept:
-            held = [*kept.message.tensors, *kept.buffers.values(), *(kept.weights or {}).values()]
-            held += [kept.random] if kept.random is not None else []
-            found |= {id(tensor): tensor for tensor in held}
-        return list(found.values())
+        self._version = None  # the next input begins another version, of the same values
 
     def _weights(self) -> Tensors:
-        if self._version is None:
+        written = tuple(weight._version for _, weight in self._named())
+        if self._version is None or written != self._written:
+            self._written = written
             self._version = {name: weight.detach().clone() for name, weight in self._named()}
         return self._version
 

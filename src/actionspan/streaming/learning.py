@@ -60,12 +60,21 @@ def learning_of_stages(
     ]
 
 
+def drain_steps(stages: int, gradients: str) -> int:
+    """Return the steps without a sample after which the stages are empty."""
+    if stages == 1:
+        return 0
+    # The paper's last gradients find no input; a step more, and they do not find the next stream's.
+    return stages if gradients == "paper" else 2 * (stages - 1)
+
+
 class Updater:
     """The optimiser of a stage's parameters, with its schedule and clipping."""
 
     def __init__(self, parameters: list[nn.Parameter], learning: Learning) -> None:
         assert learning.optimiser is not None
         self.parameters, self._clip = parameters, learning.clip
+        self._forget()  # gradients of before are not of this stream
         self.optimiser = learning.optimiser(parameters)
         self.schedule = learning.schedule(self.optimiser) if learning.schedule else None
 
@@ -76,9 +85,14 @@ class Updater:
         elif self._clip is not None:
             clip_grad_norm_(self.parameters, self._clip)
         self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        self._forget()
         if self.schedule is not None:
             self.schedule.step()
+
+    def _forget(self) -> None:
+        """Forget all gradients, those of parameters that the optimiser leaves alone too."""
+        for parameter in self.parameters:
+            parameter.grad = None
 
 
 def _each(

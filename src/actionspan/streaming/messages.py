@@ -7,6 +7,7 @@ from torch import Tensor
 
 Value = Tensor | tuple[Tensor, ...]
 Layout = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+Form = tuple[bool, Layout]
 
 
 class Message(NamedTuple):
@@ -33,6 +34,22 @@ class Reply(NamedTuple):
     loss: Tensor | None
 
 
+class Answer:
+    """The last stage's answer to a sample, in memory of its own.
+
+    `index` is the sample's, counted from 0; `output` a tensor or a tuple of tensors.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self.index, self.output = reply.output.sample, reply.output.value
+        self._loss = reply.loss
+
+    @property
+    def loss(self) -> float | None:
+        """The loss from before the sample was learned; None: it had no target."""
+        return None if self._loss is None else float(self._loss)
+
+
 def message_of(sample: int, value: object, what: str) -> Message:
     """Return a message that shares the memory of a tensor or a tuple of tensors.
 
@@ -46,6 +63,8 @@ def message_of(sample: int, value: object, what: str) -> Message:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{what}: a tuple of tensors, not of {type(tensor).__name__}")
+        if tensor.is_complex():
+            raise TypeError(f"{what}: complex; give real and imaginary parts as two tensors")
     return Message(sample, tuple(tensor.detach() for tensor in tensors), alone)
 
 
@@ -54,19 +73,24 @@ def layout_of(tensors: tuple[Tensor, ...]) -> Layout:
     return tuple((tensor.dtype, tuple(tensor.shape)) for tensor in tensors)
 
 
-def check_layout(first: Layout, tensors: tuple[Tensor, ...], what: str) -> None:
-    """Check that tensors are formed as the first of a stream.
+def form_of(message: Message) -> Form:
+    """Return how a message is formed: whether it is a bare tensor, types and shapes."""
+    return message.alone, layout_of(message.tensors)
+
+
+def check_form(first: Form, message: Message, what: str) -> None:
+    """Check that a message is formed as the first of a stream.
 
     Raises:
-        ValueError: They are not; `what` names them.
+        ValueError: It is not; `what` names it.
     """
-    found = layout_of(tensors)
+    found = form_of(message)
     if found != first:
         raise ValueError(f"{what}: {_shown(found)}; the stream began with {_shown(first)}")
 
 
 def cloned(message: Message) -> Message:
-    """Return a message with memory of its own."""
+    """Return a message with memory of its own, dense, its axes in memory in the same order."""
     return message._replace(tensors=tuple(tensor.clone() for tensor in message.tensors))
 
 
@@ -75,6 +99,7 @@ def bytes_of(tensors: tuple[Tensor, ...]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _shown(layout: Layout) -> str:
+def _shown(form: Form) -> str:
+    alone, layout = form
     parts = (f"{str(dtype).removeprefix('torch.')} {list(shape)}" for dtype, shape in layout)
-    return " and ".join(parts)
+    return " and ".join(parts) + ("" if alone else " in a tuple")

@@ -7,6 +7,7 @@ stage 3               x0   x1   x2      its loss at step 2 ...
 gradient of x0        3    2    1       ... reaches stage 1 at step 4, which holds x4
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,25 +15,28 @@ from types import TracebackType
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from actionspan.streaming.errors import StageError
-from actionspan.streaming.executors import parts_of_pipeline, start
+from actionspan.streaming.executors import check_numbers, parts_of_pipeline, start
 from actionspan.streaming.learning import (
     Clip,
     Learning,
     Loss,
     MakeOptimiser,
     MakeSchedule,
+    drain_steps,
     learning_of_stages,
 )
 from actionspan.streaming.messages import (
-    Layout,
+    Answer,
+    Form,
     Message,
     Reply,
     Value,
-    check_layout,
+    check_form,
     cloned,
-    layout_of,
+    form_of,
     message_of,
 )
 from actionspan.streaming.stage import Module, Options
@@ -41,29 +45,14 @@ from actionspan.streaming.state import plain, revived, revived_stage
 FORMAT = "actionspan pipeline 1"
 
 
-class Answer:
-    """The last stage's answer to a sample, in memory of its own.
-
-    `index` is the sample's, counted from 0; `output` a tensor or a tuple of tensors.
-    """
-
-    def __init__(self, reply: Reply) -> None:
-        self.index, self.output = reply.output.sample, reply.output.value
-        self._loss = reply.loss
-
-    @property
-    def loss(self) -> float | None:
-        """The loss from before the sample was learned; None: it had no target."""
-        return None if self._loss is None else float(self._loss)
-
-
 class Pipeline:
     """Stages that work on successive samples at the same time.
 
     Without `loss` it infers, and a sample goes on as soon as a stage has done it. With `loss` it
     learns: at step t stage h of D (from 0) holds sample t - h, and all stages update their weights
     at every step. On CPU every executor gives the same bits. The modules given are the ones that
-    learn; read or change them only between steps, after `wait`.
+    learn; read or change them only between steps, after `wait`. What a stage remembers from sample
+    to sample goes into buffers; autocast and inference mode of the caller do not reach it.
 
     Args:
         stages: Modules, or callables on tensors, in order; each takes what the one before returns,
@@ -76,7 +65,7 @@ class Pipeline:
         gradients: Where Jacobians are taken; see `learning.Gradients`.
         seed: Of the random numbers of stage 0; stage h has `seed + h`.
         threads: Of torch in each stage.
-        credits: Samples that may wait before the first stage when nothing is learned.
+        credits: Samples that may wait before the first stage, 1 to 64.
         stall_seconds: A stage that gives no sign of life for so long is an error.
         record: Whether to note when each stage worked on what, for `report`.
         devices: Of each stage (CUDA executors).
@@ -102,26 +91,27 @@ class Pipeline:
         record: bool = False,
         devices: Sequence[torch.device | str] | None = None,
     ) -> None:
+        check_numbers(threads, credits)
         count = self._count = len(stages)
         self._credits, self._learning = credits, loss is not None
         learning: Sequence[Learning | None] = [None] * count
         if loss is not None:
             learning = learning_of_stages(count, loss, optimiser, schedule, clip, gradients)
         parts = parts_of_pipeline(stages, learning)
+        self._mode = gradients if self._learning else ""
         options = Options(seed, threads, stall_seconds, record)
-        self._drain_steps = 0
-        if self._learning:
-            self._drain_steps = (count - 1) * (1 if gradients == "paper" else 2)
+        self._drain_steps = drain_steps(count, gradients) if self._learning else 0
         self._executor = start(executor, parts, options, devices)
         self._samples = self._steps = 0  # put in; a step may have no sample
         self._asked = 0  # steps whose reply was taken
+        self._returned = 0  # answers that the caller has
         self._targets: deque[tuple[int, Message | None]] = deque()  # of the last D samples fed
         self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller
-        self._forms: dict[str, Layout] = {}
+        self._forms: dict[str, Form] = {}
         self._closed = False
         self._reports: list[dict[str, Any]] = []
+        self._failure: StageError | None = None
 
-    # ---- in
     def submit(self, x: Value, y: Value | None = None) -> int:
         """Put in a sample and return its index; wait while `credits` samples wait already.
 
@@ -153,61 +143,68 @@ class Pipeline:
             f"{self._count - 1} steps after it is put in"
         )
 
-    # ---- out
     def answer(self, timeout: float | None = None) -> Answer | None:
         """Return the oldest answer not yet returned; None: none came before the timeout [s].
 
         Without a timeout it waits as long as samples are on their way that need no further step.
         """
+        until = time.monotonic() + (timeout or 0.0)
         while not self._answers and self._asked < self._steps:
-            if timeout is not None and not self._guarded(lambda: self._executor.ready(timeout)):
-                return None
+            if timeout is not None:
+                left = max(0.0, until - time.monotonic())
+                if not self._guarded(partial(self._executor.ready, left)):
+                    return None
             self._take()
-        return self._answers.popleft() if self._answers else None
+        return self._pop() if self._answers else None
 
     def step(self, x: Value, y: Value | None = None) -> Answer | None:
         """Do one step with a sample; return the answer to the sample of D - 1 steps ago."""
-        index = self.submit(x, y)
-        if index < self._count - 1:
+        self.submit(x, y)
+        if self._samples - self._returned < self._count:
             return None
         return self.answer()
 
     def drain(self) -> list[Answer]:
-        """Return all answers to samples on their way, and let all gradients arrive."""
+        """Return all answers to samples on their way, when the stages are empty.
+
+        In the modes `inputs` and `stash` all gradients arrive; in the paper's the last ones, which
+        find no input any more, are dropped.
+        """
         for _ in range(self._drain_steps if self._samples else 0):
             self._targets.append((-1, None))
             self._feed(None)
         self.wait()
-        answers = list(self._answers)
-        self._answers.clear()
-        return answers
+        return [self._pop() for _ in range(len(self._answers))]
 
     def run(self, samples: Iterable[Any]) -> Iterator[Answer]:
         """Yield the answer to every sample, in order; at the end the pipeline is drained.
 
         Args:
-            samples: Each `x`, or when learning also `(x, y)`, where x itself is not a tuple: give
-                `(x, None)` for a tuple without a target.
+            samples: Each `x`, or when learning a pair `(x, y)`, of which y may be None.
+
+        Answers that were not taken before, such as those of a run that was left, come first.
         """
         ahead = self._count + 1 if self._learning else self._count + self._credits - 1
         for sample in samples:
-            pair = self._learning and isinstance(sample, tuple)
-            x, y = sample if pair else (sample, None)
+            x, y = sample, None
+            if self._learning and not isinstance(sample, Tensor):
+                if len(sample) != 2:
+                    raise ValueError(f"sample {self._samples}: give a pair of sample and target")
+                x, y = sample
             self.submit(x, y)
             while self._steps - self._asked > ahead:
                 self._take()
             while self._answers:
-                yield self._answers.popleft()
+                yield self._pop()
         yield from self.drain()
 
     def wait(self) -> None:
         """Wait until every step put in is done."""
         while self._asked < self._steps:
             self._take()
-        if self._learning and not self._closed:
+        if self._learning:
             self._guarded(self._executor.settle)  # stages may still be in the last step
 
-    # ---- state
     def train(self, stage: int | None = None) -> None:
         """Set stages to train mode, all or one."""
         self._set_mode(stage, True)
@@ -228,7 +225,9 @@ class Pipeline:
         state: dict[str, Any] = plain(
             {
                 "format": FORMAT,
+                "gradients": self._mode,
                 "samples": self._samples,
+                "returned": self._returned,
                 "steps": self._steps,
                 "targets": list(self._targets),
                 "answers": answers,
@@ -246,10 +245,17 @@ class Pipeline:
         """
         if state.get("format") != FORMAT or len(state["stages"]) != self._count:
             raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")
+        if state["gradients"] != self._mode:
+            named = [mode or "none" for mode in (state["gradients"], self._mode)]
+            raise ValueError(
+                f"the state is of gradients {named[0]}, this pipeline's are {named[1]} (none: it "
+                "does not learn)"
+            )
         self.wait()
         stages = list(map(revived_stage, state["stages"]))
         self._guarded(lambda: self._executor.load(stages))
         self._samples, self._steps = state["samples"], state["steps"]
+        self._returned = state["returned"]
         self._asked = self._steps
         self._targets = deque((index, revived(message)) for index, message in state["targets"])
         self._forms = dict(state["forms"])
@@ -268,14 +274,18 @@ class Pipeline:
         """Return the process ids of the stages that have a process of their own."""
         return self._executor.processes()
 
-    # ---- end
     def close(self) -> None:
         """End all threads or processes. Weights stay; nothing can be put in any more."""
-        if not self._closed:
+        if self._closed:
+            return
+        try:
             self.wait()
             self._reports = self.report()
-            self._closed = True
-            self._executor.close()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        self._closed = True
+        self._executor.close()
 
     def __enter__(self) -> Self:
         return self
@@ -286,41 +296,47 @@ class Pipeline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and not self._closed:
-            self._closed = True
-            self._executor.close(failed=True)
+        if error is not None:
+            self._fail(error)
         self.close()
 
-    # ---- inside
     def _feed(self, message: Message | None) -> None:
-        if self._closed:
-            raise ValueError("the pipeline is closed")
         target = None
         if self._learning:
             if len(self._targets) >= self._count:
                 _, target = self._targets.popleft()
         else:
             self._targets.clear()
-            while self._steps - self._asked >= self._count + self._credits:
-                self._take()
+        while self._steps - self._asked >= self._count + self._credits:
+            self._take()
+        self._guarded(partial(self._executor.feed, message, target))
         self._steps += 1
-        self._guarded(lambda: self._executor.feed(message, target))
+
+    def _pop(self) -> Answer:
+        self._returned += 1
+        return self._answers.popleft()
 
     def _take(self) -> None:
         reply = self._guarded(self._executor.reply)
         self._asked += 1
-        if reply is not None:
-            self._answers.append(Answer(reply))
+        self._answers.extend([Answer(reply)] if reply else [])
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
         """Do what may show that a stage failed; then all others end before it is said."""
+        if self._closed:
+            raise self._failure or ValueError("the pipeline is closed")
         try:
             return work()
-        except StageError:
-            if not self._closed:
-                self._closed = True
-                self._executor.close(failed=True)
+        except (StageError, KeyboardInterrupt) as error:
+            self._fail(error)  # interrupted between two stages, it could not go on
             raise
+
+    def _fail(self, error: BaseException) -> None:
+        """End all stages at once, and remember why."""
+        if not self._closed:
+            self._closed = True
+            self._failure = error if isinstance(error, StageError) else None
+            self._executor.close(failed=True)
 
     def _set_mode(self, stage: int | None, training: bool) -> None:
         self.wait()
@@ -329,6 +345,6 @@ class Pipeline:
 
     def _checked(self, what: str, index: int, value: object) -> Message:
         message = message_of(index, value, f"{what} {index}")
-        first = self._forms.setdefault(what, layout_of(message.tensors))
-        check_layout(first, message.tensors, f"{what} {index}")
+        first = self._forms.setdefault(what, form_of(message))
+        check_form(first, message, f"{what} {index}")
         return cloned(message)  # the caller may write into its tensors again

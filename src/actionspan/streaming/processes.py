@@ -1,22 +1,31 @@
 """A process for each stage: for stages of a few milliseconds, and for those that draw numbers."""
 
 import multiprocessing
-import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from actionspan.streaming.child import NEIGHBOUR_GONE, Job, counts_in, forms_of, pack, serve
+from actionspan.streaming.child import (
+    NEIGHBOUR_GONE,
+    Job,
+    counts_in,
+    forms_of,
+    pack,
+    received,
+    send,
+    serve,
+)
+from actionspan.streaming.deadline import Deadline
 from actionspan.streaming.errors import LinkClosedError, StageError, StallError
-from actionspan.streaming.messages import Message, Reply, cloned
+from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.shared import SharedBlock, module_tensors, share, unshare
+from actionspan.streaming.signals import death, interrupts_held
 from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link
 from actionspan.streaming.stage import Options, Part, parts_of
 from actionspan.streaming.worker import COUNTS
@@ -40,49 +49,63 @@ class ProcessExecutor:
         count = len(parts)
         self._modules = [part.module for part in parts]
         self._learning = parts[0].learning is not None
-        self._stall_seconds, self._record = options.stall_seconds, options.record
+        self._deadline, self._record = Deadline(options.stall_seconds), options.record
         names = [f"stage {index + 1} of {count}" for index in range(count)]
         packed = [
             pack(part.module, part.learning, name) for part, name in zip(parts, names, strict=True)
         ]
-        self._tensors = [module_tensors(part.module) for part in parts]
         self._replies: deque[Reply | None] = deque()
-        self._pending: deque[tuple[SocketOutlet, Message | None]] = deque()
+        self._pending: list[tuple[SocketOutlet, deque[Message | None]]] = []
         self._answers: list[deque[Any]] = [deque() for _ in parts]
         self._failure: StageError | None = None
         block = SharedBlock(8 * len(COUNTS) * count)
         self._counts = counts_in(block, count)
+        self._counts[:, COUNTS.index("sample")] = -1
         ends = self._open_links(count)
-        kept = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOADED)
         self._commands: list[Connection] = []
-        self._processes = []
-        with _interrupts_held():
-            for part, name, code, tensors, own in zip(
-                parts, names, packed, self._tensors, ends, strict=True
-            ):
-                ours, theirs = multiprocessing.Pipe()
-                shared = share(tensors)
-                job = Job(
-                    part.place, code, shared, forms_of(tensors), block, own, theirs, options, kept
-                )
-                process = context.Process(target=serve, args=(job,), name=name, daemon=True)
-                process.start()
-                self._processes.append(process)
-                self._commands.append(ours)
-                for end in own.values():
-                    end.close()
-                theirs.close()
-                shared.close()
-        block.close()
+        self._processes: list[Any] = []
+        self._shared: list[list[Tensor]] = []
         try:
-            for index in range(count):
-                self._wait_for(self._answers[index], _START_SECONDS)
-                self._answers[index].popleft()
+            with interrupts_held():
+                for part, name, code, own in zip(parts, names, packed, ends, strict=True):
+                    self._start(part, name, code, own, block, options)
+            block.close()
+            self._deadline = Deadline(_START_SECONDS)
+            for answers in self._answers:
+                self._wait_for(answers)
+                answers.popleft()
+            self._deadline = Deadline(options.stall_seconds)
         except BaseException:
             self.close(failed=True)
             raise
+
+    def _start(
+        self,
+        part: Part,
+        name: str,
+        packed: bytes,
+        ends: dict[str, socket.socket],
+        counts: SharedBlock,
+        options: Options,
+    ) -> None:
+        """Start the process of a stage, and close what is its alone."""
+        tensors = module_tensors(part.module)
+        ours, theirs = multiprocessing.Pipe()
+        shared = share(tensors)
+        self._shared.append(tensors)
+        kept = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
+        forms = forms_of(tensors)
+        job = Job(part.place, packed, shared, forms, counts, ends, theirs, options, kept)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(_PRELOADED)
+        process = context.Process(target=serve, args=(job,), name=name, daemon=True)
+        process.start()
+        self._processes.append(process)
+        self._commands.append(ours)
+        for end in ends.values():
+            end.close()
+        theirs.close()
+        shared.close()
 
     def _open_links(self, count: int) -> list[dict[str, socket.socket]]:
         """Return the ends that each stage gets, and keep ours."""
@@ -98,13 +121,15 @@ class ProcessExecutor:
         if self._learning:
             given, ends[-1]["targets"] = link()
             self._targets = SocketOutlet(given)
+        outlets = [self._samples] + ([self._targets] if self._targets else [])
+        self._pending = [(outlet, deque()) for outlet in outlets]
         return ends
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
-        self._pending.append((self._samples, arriving))
-        if self._targets is not None:
-            self._pending.append((self._targets, target))
+        self._deadline.restart()
+        for (_, waiting), message in zip(self._pending, (arriving, target), strict=False):
+            waiting.append(message)
         for index in range(len(self._modules)):
             self._tell(index, ("step", None))
         self._flush()
@@ -115,7 +140,7 @@ class ProcessExecutor:
         Raises:
             StageError: A stage failed or died, or gave no sign of life for `stall_seconds`.
         """
-        self._wait_for(self._replies, self._stall_seconds)
+        self._wait_for(self._replies)
         return self._replies.popleft()
 
     def ready(self, timeout: float | None) -> bool:
@@ -124,9 +149,10 @@ class ProcessExecutor:
         while not self._replies:
             left = until - time.monotonic()
             self._receive(max(0.0, left))
-            if left <= 0:
-                break
-        return bool(self._replies)
+            if not self._replies and left <= 0:
+                self._left()
+                return False
+        return True
 
     def train(self, stage: int, training: bool) -> None:
         """Set the mode of a stage, here and in its process."""
@@ -155,11 +181,10 @@ class ProcessExecutor:
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done so far; events are asked for."""
         events = self._ask_all("events") if self._record else [[] for _ in self._modules]
-        whole = len(COUNTS) - 2  # the last two are seconds
         return [
             {
-                name: value if place >= whole else int(value)
-                for place, (name, value) in enumerate(zip(COUNTS, row, strict=True))
+                name: value if name.endswith("seconds") else int(value)
+                for name, value in zip(COUNTS, row, strict=True)
             }
             | {"events": noted}
             for row, noted in zip(self._counts.tolist(), events, strict=True)
@@ -171,17 +196,14 @@ class ProcessExecutor:
 
     def close(self, *, failed: bool = False) -> None:
         """End all processes; the modules keep their weights, in memory of this process."""
-        if not failed:
-            for index in range(len(self._processes)):
-                self._tell(index, ("stop", None), quiet=True)
-        for commands in self._commands:
-            if failed:
-                commands.close()
-        ends = [self._samples.end, self._inlet.end]
+        ends: list[Any] = [self._samples.end, self._inlet.end]
         ends += [self._targets.end] if self._targets else []
         if failed:
-            for end in ends:
-                end.close()
+            for end in (*ends, *self._commands):
+                end.close()  # at the latest when it waits, a stage sees that nobody is there
+        else:
+            for index in range(len(self._processes)):
+                self._tell(index, ("stop", None), quiet=True)
         until = time.monotonic() + _CLOSE_SECONDS
         for process in self._processes:
             process.join(max(0.0, until - time.monotonic()))
@@ -190,45 +212,48 @@ class ProcessExecutor:
                 process.kill()
                 process.join()
             process.close()
-        for end in ends:
+        for end in (*ends, *self._commands):
             end.close()
-        for commands in self._commands:
-            commands.close()
-        for tensors in self._tensors:
+        for tensors in self._shared:
             unshare(tensors)
-        self._processes, self._commands = [], []
+        self._processes, self._commands, self._shared = [], [], []
 
     def _ask(self, stage: int, command: str, given: Any = None) -> Any:
         self._tell(stage, (command, given))
-        self._wait_for(self._answers[stage], self._stall_seconds)
+        self._wait_for(self._answers[stage])
         return self._answers[stage].popleft()
 
     def _ask_all(self, command: str) -> list[Any]:
         for index in range(len(self._modules)):
             self._tell(index, (command, None))
         for answers in self._answers:
-            self._wait_for(answers, self._stall_seconds)
+            self._wait_for(answers)
         return [answers.popleft() for answers in self._answers]
 
     def _tell(self, stage: int, command: tuple[str, Any], *, quiet: bool = False) -> None:
         try:
-            self._commands[stage].send(command)
+            send(self._commands[stage], command)
         except OSError:
             if not quiet:
                 self._find_dead()
 
-    def _wait_for(self, queue: "deque[Any]", seconds: float) -> None:
+    def _wait_for(self, queue: "deque[Any]") -> None:
         """Wait until a queue has an item, as long as stages are alive."""
-        beats, since = self._counts[:, 0].tolist(), time.monotonic()
         while not queue:
-            self._receive(max(0.001, seconds - (time.monotonic() - since)))
-            if queue or time.monotonic() - since < seconds:
-                continue
-            now = self._counts[:, 0].tolist()
-            if now == beats:
-                stage = beats.index(min(beats))
-                raise self._error(StallError, stage, f"no sign of life for {seconds:g} s")
-            beats, since = now, time.monotonic()
+            self._receive(min(1.0, self._left()))
+
+    def _left(self) -> float:
+        """Return the seconds until the deadline.
+
+        Raises:
+            StallError: It has passed.
+        """
+        left = self._deadline.left(self._counts.flatten().tolist())
+        if left == 0:
+            steps = self._counts[:, 0].tolist()
+            what = f"no sign of life for {self._deadline.seconds:g} s"
+            raise self._error(StallError, steps.index(min(steps)), what)
+        return left
 
     def _receive(self, timeout: float) -> None:
         """Wait for whatever comes first, and take it in."""
@@ -237,7 +262,7 @@ class ProcessExecutor:
         self._flush()
         waiting: list[Any] = [self._inlet.end, *self._commands]
         waiting += [process.sentinel for process in self._processes]
-        waiting += {outlet.end for outlet, _ in self._pending}
+        waiting += [outlet.end for outlet, messages in self._pending if messages]
         ready = wait(waiting, timeout)
         for index, commands in enumerate(self._commands):
             if commands in ready:
@@ -252,11 +277,9 @@ class ProcessExecutor:
         self._flush()
 
     def _reply(self) -> Reply | None:
-        received = self._inlet.receive()
-        if received is None:
+        message = self._inlet.receive()
+        if message is None:
             return None
-        message = cloned(received)
-        self._inlet.release()
         *output, loss, (alone, known) = message.tensors
         answer = Message(message.sample, tuple(output), bool(alone))
         return Reply(answer, loss if known else None)
@@ -264,7 +287,7 @@ class ProcessExecutor:
     def _take(self, index: int) -> None:
         """Take in what the process of a stage says."""
         try:
-            kind, value = self._commands[index].recv()
+            kind, value = received(self._commands[index])
         except (EOFError, OSError):
             self._find_dead()
             return
@@ -291,13 +314,13 @@ class ProcessExecutor:
             ):
                 try:
                     while commands.poll():
-                        kind, value = commands.recv()
+                        kind, value = received(commands)
                         if kind == "failed":
                             self._fail(index, *value)
                 except (EOFError, OSError):
                     pass
-                if process.exitcode not in (None, 0, NEIGHBOUR_GONE):
-                    raise self._error(StageError, index, _death(process.exitcode))
+                if process.exitcode not in (None, NEIGHBOUR_GONE):
+                    raise self._error(StageError, index, death(process.exitcode))
             time.sleep(0.005)
         raise self._error(StageError, 0, "its process ended")
 
@@ -306,37 +329,14 @@ class ProcessExecutor:
         return self._failure
 
     def _sample_of(self, stage: int) -> int:
-        """Return the sample that a stage works on or waits for, by the steps that it has done."""
-        return max(-1, int(self._counts[stage, 0]) - (stage if self._learning else 0))
+        """Return the sample that a stage holds, or held last."""
+        return int(self._counts[stage, COUNTS.index("sample")])
 
     def _flush(self) -> None:
         """Send what has room on its link."""
         try:
-            for outlet in {id(outlet): outlet for outlet, _ in self._pending}.values():
-                while (found := self._first(outlet)) is not None and outlet.room():
-                    outlet.send(self._pending[found][1])
-                    del self._pending[found]
+            for outlet, waiting in self._pending:
+                while waiting and outlet.room():
+                    outlet.send(waiting.popleft())
         except LinkClosedError:
             self._find_dead()
-
-    def _first(self, outlet: SocketOutlet) -> int | None:
-        for place, (to, _) in enumerate(self._pending):
-            if to is outlet:
-                return place
-        return None
-
-
-def _death(status: int | None) -> str:
-    if status is not None and status < 0:
-        return f"its process was ended by {signal.Signals(-status).name}"
-    return f"its process ended with status {status}"
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back while processes start: they would inherit it before they ignore it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -49,7 +49,7 @@ class SequentialExecutor:
                 outputs[index], gradients[index] = links.sent, links.returned
                 if last:
                     sent = links.sent
-                    self._replies.append(sent and Reply(cloned(sent), links.loss))
+                    self._replies.append(sent and Reply(sent, links.loss))
         self._outputs, self._gradients = outputs, gradients
 
     def reply(self) -> Reply | None:
@@ -124,7 +124,8 @@ class _Collected:
     returned: Message | None = None
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
-        self.sent, self.loss = message, loss
+        # A stage may return what it goes on to change.
+        self.sent, self.loss = message and cloned(message), loss
 
     def gradient(self, message: Message | None) -> None:
         self.returned = message

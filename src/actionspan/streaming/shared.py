@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_SHARED: set[int] = set()  # ids of tensors that are in shared memory now
 _ALIGNED = 64  # bytes; kernels may give other low bits elsewhere
 
 
@@ -28,15 +29,22 @@ class SharedBlock:
         self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
 
-    def tensor(self, offset: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-        """Return a tensor inside the block.
+    def tensor(
+        self,
+        offset: int,
+        dtype: torch.dtype,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+    ) -> Tensor:
+        """Return a tensor inside the block, its axes in order or with dense `strides`.
 
         It is no view of another tensor: autograd would take a change of one for a change of all.
         """
         count = math.prod(shape)
         if count == 0:
             return torch.empty(shape, dtype=dtype)
-        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset).view(shape)
+        flat = torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+        return flat.view(shape) if strides is None else flat.as_strided(shape, strides)
 
     def __getstate__(self) -> Any:
         return reduction.DupFd(self.descriptor)
@@ -56,6 +64,11 @@ class SharedBlock:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def dense_strides(tensor: Tensor) -> tuple[int, ...]:
+    """Return the strides that a copy of a tensor has: kernels may round otherwise for others."""
+    return torch.empty_like(tensor, device="meta").stride()
 
 
 def offsets(tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple[list[int], int]:
@@ -80,9 +93,12 @@ def share(tensors: list[Tensor]) -> SharedBlock:
     places, size = offsets(tensors)
     block = SharedBlock(size)
     for tensor, place in zip(tensors, places, strict=True):
-        view = block.tensor(place, tensor.dtype, tuple(tensor.shape))
+        if id(tensor) in _SHARED:
+            raise ValueError("a module of this pipeline runs in the processes of another one")
+        view = block.tensor(place, tensor.dtype, tuple(tensor.shape), dense_strides(tensor))
         view.copy_(tensor.detach())
         tensor.data = view
+        _SHARED.add(id(tensor))
     return block
 
 
@@ -90,6 +106,7 @@ def unshare(tensors: list[Tensor]) -> None:
     """Move tensors back into memory of this process."""
     for tensor in tensors:
         tensor.data = tensor.detach().clone()
+        _SHARED.discard(id(tensor))
 
 
 def _anonymous_file() -> int:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.messages import Layout, Message, layout_of
-from actionspan.streaming.shared import SharedBlock, offsets
+from actionspan.streaming.shared import SharedBlock, dense_strides, offsets
 
 SLOTS = 2  # messages on a link: the one being read and the one being written
 _TOKEN = struct.Struct("<bq")  # kind, sample
@@ -24,6 +24,7 @@ _FREE = b"f"
 
 class _Form(NamedTuple):
     layout: Layout
+    strides: list[tuple[int, ...]]
     places: list[int]
     size: int
     alone: bool
@@ -79,7 +80,8 @@ class SocketOutlet:
 
     def _open(self, message: Message) -> None:
         places, size = offsets(message.tensors)
-        form = _Form(layout_of(message.tensors), places, size, message.alone)
+        strides = [dense_strides(tensor) for tensor in message.tensors]
+        form = _Form(layout_of(message.tensors), strides, places, size, message.alone)
         self._block = SharedBlock(SLOTS * size)
         self._slots = _slots(self._block, form)
         described = pickle.dumps(form)
@@ -95,14 +97,13 @@ class SocketOutlet:
 
 
 class SocketInlet:
-    """The receiving end; messages lie in the shared memory until they are released."""
+    """The receiving end. Messages are copied out, so that a stage may keep what it got."""
 
     def __init__(self, end: socket.socket) -> None:
         self.end = end
         self._form: _Form | None = None
         self._slots: list[list[Tensor]] = []
         self._next = 0
-        self._held = 0
 
     def receive(self) -> Message | None:
         """Wait for the next message; None is a step without a sample.
@@ -119,19 +120,13 @@ class SocketInlet:
         if kind == _EMPTY:
             return None
         assert self._form is not None
-        tensors = tuple(self._slots[self._next])
+        tensors = tuple(tensor.clone() for tensor in self._slots[self._next])
         self._next = (self._next + 1) % SLOTS
-        self._held += 1
+        try:
+            self.end.sendall(_FREE)
+        except OSError:
+            raise LinkClosedError from None
         return Message(sample, tensors, self._form.alone)
-
-    def release(self) -> None:
-        """Let the sender write over what was received so far."""
-        if self._held:
-            try:
-                self.end.sendall(_FREE * self._held)
-            except OSError:
-                raise LinkClosedError from None
-            self._held = 0
 
     def _exactly(self, size: int) -> bytes:
         data = b""
@@ -155,8 +150,10 @@ class SocketInlet:
 def _slots(block: SharedBlock, form: _Form) -> list[list[Tensor]]:
     return [
         [
-            block.tensor(slot * form.size + place, dtype, shape)
-            for place, (dtype, shape) in zip(form.places, form.layout, strict=True)
+            block.tensor(slot * form.size + place, dtype, shape, strides)
+            for place, (dtype, shape), strides in zip(
+                form.places, form.layout, form.strides, strict=True
+            )
         ]
         for slot in range(SLOTS)
     ]

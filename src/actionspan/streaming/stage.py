@@ -5,6 +5,7 @@ reaches it belongs to the loss of sample t + h - 2D + 2 (docs/method.md has the 
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,18 +14,20 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from actionspan.streaming.copies import copied, not_in_state
 from actionspan.streaming.history import History, Kept
 from actionspan.streaming.learning import Learning, Updater
 from actionspan.streaming.messages import (
-    Layout,
+    Form,
     Message,
     Value,
-    check_layout,
-    layout_of,
+    check_form,
+    form_of,
     message_of,
 )
 
 Module = Callable[[Any], Value]
+_EVENTS = 100_000  # noted at most, the last ones: streams may have no end
 Random = Literal["swapped", "process", "none"]
 
 
@@ -101,7 +104,7 @@ class Stage:
         self.steps = self.samples = self.updates = 0
         self.busy_seconds = self.cpu_seconds = 0.0
         self.sample = -1  # the one it holds
-        self.events: list[Event] | None = [] if options.record else None
+        self.events: deque[Event] | None = deque(maxlen=_EVENTS) if options.record else None
         self._random_of = random
         self.random = torch.Generator().manual_seed(options.seed + place.index).get_state()
         self.updater: Updater | None = None
@@ -117,7 +120,7 @@ class Stage:
                     weights=learning.gradients == "stash",
                     random=random != "none",
                 )
-        self._output: Layout | None = None
+        self._output: Form | None = None
         # A module that writes into its input would write into what its neighbour still needs.
         self._writes = any(getattr(part, "inplace", False) for part in parts_of(module))
 
@@ -133,6 +136,7 @@ class Stage:
             links: Gets the output as soon as it is there, then the gradient, each before the
                 parameters change.
         """
+        self.sample = arriving.sample if arriving else -1
         begun, used = time.perf_counter(), time.thread_time()
         with self._random():
             self._step(arriving, signal, target, links)
@@ -180,7 +184,6 @@ class Stage:
         self, arriving: Message, inputs: tuple[Tensor, ...], *, gradient: bool
     ) -> tuple[Value, Message]:
         """Return what the module makes of a sample, and the message of it."""
-        self.sample = arriving.sample
         with self._noted("forward", arriving.sample), torch.set_grad_enabled(gradient):
             if self._writes:
                 inputs = tuple(tensor.clone() for tensor in inputs)
@@ -188,8 +191,8 @@ class Stage:
         self.samples += 1
         sent = message_of(arriving.sample, output, "the output")
         if self._output is None:
-            self._output = layout_of(sent.tensors)
-        check_layout(self._output, sent.tensors, f"the output for sample {arriving.sample}")
+            self._output = form_of(sent)
+        check_form(self._output, sent, f"the output for sample {arriving.sample}")
         return output, sent
 
     def _forward_kept(self, arriving: Message, history: History) -> Message:
@@ -203,6 +206,7 @@ class Stage:
             links.gradient(None)
             return
         assert self.history is not None
+        self.sample = kept.message.sample
         inputs = self._leaves(kept.message)
         given = tuple(t.clone() for t in inputs) if self._writes else inputs
         with self._noted("forward", kept.message.sample), torch.enable_grad():
@@ -245,8 +249,6 @@ class Stage:
             with self._noted("update", sample):
                 self.updater.update()
             self.updates += 1
-            if self.history is not None:
-                self.history.changed()
 
     def _leaves(self, message: Message) -> tuple[Tensor, ...]:
         """Return the tensors of a message, those of numbers as leaves that want a gradient."""
@@ -287,11 +289,12 @@ class Stage:
             "steps": self.steps,
             "samples": self.samples,
             "updates": self.updates,
-            "module": _copied(self.module.state_dict())
+            "module": copied(self.module.state_dict())
             if isinstance(self.module, nn.Module)
             else {},
+            "buffers": copied(dict(not_in_state(self.module))),
             "training": [part.training for part in parts_of(self.module)],
-            "optimiser": _copied(updater.optimiser.state_dict()) if updater else None,
+            "optimiser": copied(updater.optimiser.state_dict()) if updater else None,
             "schedule": dict(updater.schedule.state_dict())
             if updater and updater.schedule
             else None,
@@ -308,10 +311,12 @@ class Stage:
         )
         if isinstance(self.module, nn.Module):
             self.module.load_state_dict(state["module"])
+            for name, buffer in not_in_state(self.module):
+                buffer.copy_(state["buffers"][name])
             for part, training in zip(parts_of(self.module), state["training"], strict=True):
                 part.training = training
         if self.updater is not None:
-            self.updater.optimiser.load_state_dict(_copied(state["optimiser"]))
+            self.updater.optimiser.load_state_dict(copied(state["optimiser"]))
             if self.updater.schedule is not None:
                 self.updater.schedule.load_state_dict(state["schedule"])
         self.random = state["random"].clone()
@@ -335,14 +340,3 @@ def parts_of(module: Module) -> list[nn.Module]:
 
 def _tensors(value: Value) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
-
-
-def _copied(state: Any) -> Any:
-    """Return a state with tensors of its own."""
-    if isinstance(state, Tensor):
-        return state.detach().clone()
-    if isinstance(state, Mapping):
-        return {key: _copied(value) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(_copied(value) for value in state)
-    return state

@@ -8,7 +8,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import torch
+from torch.nn.modules.dropout import _DropoutNd
 
+from actionspan.streaming.deadline import Deadline
 from actionspan.streaming.errors import LinkClosedError, StageError, StallError
 from actionspan.streaming.messages import Message, Reply, cloned
 from actionspan.streaming.stage import Options, Part, Stage, parts_of
@@ -19,13 +21,14 @@ _JOIN_SECONDS = 1.5
 
 
 class _Queue:
-    """A link inside a process: messages go as they are, for no stage writes into its input."""
+    """A link inside a process."""
 
     def __init__(self) -> None:
         self.items: SimpleQueue[Any] = SimpleQueue()
 
     def send(self, message: Message | None) -> None:
-        self.items.put(message)
+        # A stage may return what it goes on to change, and the receiver may keep what it gets.
+        self.items.put(message and cloned(message))
 
     def receive(self) -> Message | None:
         item: Message | None = self.items.get()
@@ -33,16 +36,17 @@ class _Queue:
             raise LinkClosedError
         return item
 
-    def release(self) -> None: ...
-
 
 class _Commands:
-    def __init__(self, reply: Callable[[Any], None]) -> None:
+    def __init__(self, reply: Callable[[Any], None], ended: threading.Event) -> None:
         self.asked: SimpleQueue[tuple[str, Any]] = SimpleQueue()
-        self.reply = reply
+        self.reply, self._ended = reply, ended
 
     def next(self) -> tuple[str, Any]:
-        return self.asked.get()
+        asked = self.asked.get()
+        if self._ended.is_set():
+            raise LinkClosedError
+        return asked
 
 
 class ThreadExecutor:
@@ -57,7 +61,8 @@ class ThreadExecutor:
         stages = [Stage(part, options, random="none") for part in parts]
         for stage in stages:
             _refuse_random(stage)
-        self.stages, self._stall_seconds = stages, options.stall_seconds
+        self.stages, self._deadline = stages, Deadline(options.stall_seconds)
+        self._ended = threading.Event()  # nothing more is to be begun
         self._done: SimpleQueue[Any] = SimpleQueue()  # replies of the last stage, and failures
         self._ready: deque[Any] = deque()  # those taken out already
         count = len(stages)
@@ -86,7 +91,7 @@ class ThreadExecutor:
                 beat=beat,
             )
             replies: SimpleQueue[Any] = SimpleQueue()
-            commands = _Commands(replies.put)
+            commands = _Commands(replies.put, self._ended)
             self._commands.append((commands, replies))
             self._threads.append(
                 threading.Thread(
@@ -118,6 +123,7 @@ class ThreadExecutor:
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
+        self._deadline.restart()
         self._samples.send(arriving)
         if self.stages[0].learning is not None:
             self._targets.send(target)
@@ -140,13 +146,14 @@ class ThreadExecutor:
             try:
                 self._ready.append(self._done.get(block=bool(timeout), timeout=timeout or None))
             except Empty:
+                self._left()
                 return False
         return True
 
     def train(self, stage: int, training: bool) -> None:
         """Set the mode of a stage."""
+        _refuse_random(self.stages[stage], training)
         self._ask(stage, "train", training)
-        _refuse_random(self.stages[stage])
 
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each stage, with the messages on their way to it."""
@@ -154,6 +161,9 @@ class ThreadExecutor:
 
     def load(self, states: list[dict[str, Any]]) -> None:
         """Go on from `states`."""
+        for stage, state in zip(self.stages, states, strict=True):
+            if any(state["training"]):
+                _refuse_random(stage, True)
         for index, state in enumerate(states):
             self._ask(index, "load", state)
 
@@ -174,6 +184,7 @@ class ThreadExecutor:
         for commands, _ in self._commands:
             commands.asked.put(("stop", None))
         if failed:
+            self._ended.set()
             for link in self._links:
                 link.items.put(_CLOSED)
         until = time.monotonic() + _JOIN_SECONDS
@@ -192,19 +203,25 @@ class ThreadExecutor:
 
     def _wait(self, queue: "SimpleQueue[Any]") -> Any:
         """Wait for an item as long as stages are alive."""
-        beats, since = list(self._beats), time.monotonic()
         while True:
-            left = self._stall_seconds - (time.monotonic() - since)
             try:
-                return queue.get(timeout=max(0.001, left))
+                return queue.get(timeout=min(1.0, self._left()))
             except Empty:
-                pass
-            if beats != self._beats:
-                beats, since = list(self._beats), time.monotonic()
-            else:
-                stage = beats.index(min(beats))
-                what = f"no sign of life for {self._stall_seconds:g} s"
-                raise StallError(stage, len(beats), self.stages[stage].sample, what)
+                continue
+
+    def _left(self) -> float:
+        """Return the seconds until the deadline.
+
+        Raises:
+            StallError: It has passed.
+        """
+        left = self._deadline.left(self._beats)
+        if left == 0:
+            steps = [stage.steps for stage in self.stages]
+            slowest = steps.index(min(steps))
+            what = f"no sign of life for {self._deadline.seconds:g} s"
+            raise StallError(slowest, len(steps), self.stages[slowest].sample, what)
+        return left
 
     @staticmethod
     def _taken(item: Any) -> Any:
@@ -213,11 +230,14 @@ class ThreadExecutor:
         return item
 
 
-def _refuse_random(stage: Stage) -> None:
+def _refuse_random(stage: Stage, training: bool | None = None) -> None:
+    """Raise if a stage draws random numbers; `training` is the mode that it is to have."""
     for part in parts_of(stage.module):
-        if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.training and part.p > 0:
-            raise ValueError(
-                f"stage {stage.place.index + 1} of {stage.place.stages} has active dropout: "
-                "threads share one random generator and would not repeat; use executor "
-                '"process" or "sequential", or eval()'
-            )
+        if part.training if training is None else training:
+            rate = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
+            if isinstance(part, torch.nn.RReLU) or (isinstance(rate, float) and rate > 0):
+                raise ValueError(
+                    f"stage {stage.place.index + 1} of {stage.place.stages} has active dropout: "
+                    "threads share one random generator and would not repeat; use executor "
+                    '"process" or "sequential", or eval()'
+                )

@@ -4,8 +4,10 @@ A stage needs only the messages that its two neighbours sent a step ago, so no b
 with first-in first-out links every order in which stages run gives the same messages.
 """
 
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -23,9 +25,6 @@ class Inlet(Protocol):
         Raises:
             LinkClosedError: There will be none.
         """
-
-    def release(self) -> None:
-        """Give the memory of the messages received so far back to the sender."""
 
 
 class Outlet(Protocol):
@@ -95,45 +94,58 @@ class Worker:
     def _step(self) -> None:
         arriving = self._arrived.popleft() if self._arrived else self._left.receive()
         self.stage.sample = arriving.sample if arriving else -1
+        self._beat(self.stage)
         signal = target = None
         if self._signals is not None:
             signal = self._signalled.popleft() if self._signalled else self._signals.receive()
         if self._targets is not None:
             target = self._targets.receive()
         self.stage.step(arriving, signal, target, self)
-        for inlet in (self._left, self._signals, self._targets):
-            if inlet is not None:
-                inlet.release()
         self._beat(self.stage)
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
         """Send the output to the right, or answer with it."""
-        if self._answer is None:
-            self._right.send(message)
-        else:
-            self._answer(None if message is None else Reply(message, loss))
+        with self._waiting():
+            if self._answer is None:
+                self._right.send(message)
+            else:
+                self._answer(None if message is None else Reply(message, loss))
 
     def gradient(self, message: Message | None) -> None:
         """Send the gradient to the left."""
         if self._back is not None:
-            self._back.send(message)
+            with self._waiting():
+                self._back.send(message)
 
-    def _state(self) -> dict[str, Any]:
-        """Return the stage's state with the messages on their way to it."""
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Leave the time inside out of what the stage is busy: its neighbour may be slow."""
+        begun = time.perf_counter()
+        yield
+        self.stage.busy_seconds -= time.perf_counter() - begun
+
+    def _collect(self) -> None:
+        """Take the messages on their way to the stage off the links."""
         if self.stage.learning is not None and self.stage.place.index and not self._arrived:
             self._arrived.append(self._left.receive())
         if self._signals is not None and not self._signalled:
             self._signalled.append(self._signals.receive())
+
+    def _state(self) -> dict[str, Any]:
+        """Return the stage's state with the messages on their way to it."""
+        self._collect()
         held = {"arrived": self._arrived, "signalled": self._signalled}
         copies = {name: [m and cloned(m) for m in queue] for name, queue in held.items()}
         return self.stage.state_dict() | copies
 
     def _load(self, state: dict[str, Any]) -> None:
+        self._collect()  # what is on the links is of another stream now
         self.stage.load_state_dict(state)
+        self._beat(self.stage)
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
 
 
-COUNTS = ("steps", "samples", "updates", "busy_seconds", "cpu_seconds")
+COUNTS = ("steps", "samples", "updates", "sample", "busy_seconds", "cpu_seconds")
 
 
 def report_of(stage: Stage) -> dict[str, Any]:
