@@ -145,8 +145,12 @@ def test_a_caller_who_does_not_wait_meets_the_deadline_too(executor):
         time.sleep(1.2)  # an idle pipeline does not stall
         pipeline.submit(stream(1)[0][0])
         with pytest.raises(StallError, match="stage 1 of 1, sample 0"):
-            for _ in range(100):
-                pipeline.answer(timeout=0.2)
+            _poll(pipeline)
+
+
+def _poll(pipeline: Pipeline) -> None:
+    for _ in range(100):
+        pipeline.answer(timeout=0.2)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
