@@ -52,9 +52,10 @@ def summary(
     titles |= {"difference": "difference to DIS", "length": "length of DIS"}
     caption.append(
         "Pattern: correlation with the loss of sequential learning over windows of "
-        f"{settings.window_seconds:g} s."
+        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
+        "learned: the same of the loss as a share of that without flow."
     )
-    return caption, titles, "lr" + "r" * len(settings.learning_rates) + "rrrrrr"
+    return caption, titles, "lr" + "r" * len(settings.learning_rates) + "rrrrrrr"
 
 
 def shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
@@ -80,6 +81,9 @@ def shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
                 "still": estimate(rows, "loss_without_flow", own.confidence, late, ".4f"),
                 "ratio": over_seeds([ratios(rows, variant)], own.confidence, form=".3f"),
                 "likeness": likeness,
+                "learned": over_seeds(
+                    [patterns(rows, variant, learned=True)], own.confidence, form=".3f"
+                ),
                 "difference": estimate(rows, "difference_to_dis", own.confidence, late, ".2f"),
                 "length": estimate(rows, "dis_length", own.confidence, late, ".2f"),
             }
@@ -94,14 +98,21 @@ def ratios(rows: Sequence[Read], variant: Variant) -> Float64:
     return own / alone
 
 
-def patterns(rows: Sequence[Read], variant: Variant) -> Float64:
-    """Return the correlation of each seed's curve with that of sequential learning."""
+def patterns(rows: Sequence[Read], variant: Variant, *, learned: bool = False) -> Float64:
+    """Return the correlation of each seed's curve with that of sequential learning.
+
+    `learned` takes the loss as a share of that without any flow: what the frames do to every curve
+    alike is then gone.
+    """
     seeds = sorted({row["seed"] for row in rows if row["part"] == "scored"}, key=int)
     found = []
     for seed in seeds:
-        alone = values(rows, "loss", part="scored", stages=1, seed=seed)
-        chosen = {"stages": variant.stages, "gradients": variant.mode, "seed": seed}
-        own = values(rows, "loss", part="scored", **chosen)
+        curves = []
+        for way in (Variant(1, "paper"), variant):
+            chosen = {"stages": way.stages, "gradients": way.mode, "seed": seed, "part": "scored"}
+            curve = values(rows, "loss", **chosen)
+            curves.append(curve / values(rows, "loss_without_flow", **chosen) if learned else curve)
+        alone, own = curves
         enough = len(own) > 2 and own.std() > 0 and alone.std() > 0
         found.append(float(np.corrcoef(alone, own)[0, 1]) if enough else np.nan)
     return np.array(found)

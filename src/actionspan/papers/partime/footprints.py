@@ -5,13 +5,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming import Pipeline
 from actionspan.streaming.footprint import StageBytes, stage_bytes
 from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
 from actionspan.streaming.messages import Value, bytes_of, message_of
-
-Modes = tuple[Gradients, ...]
-MODES: Modes = ("paper", "inputs", "stash")
+from actionspan.streaming.pipeline import Pipeline
 
 
 def footprints(

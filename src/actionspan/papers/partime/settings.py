@@ -40,7 +40,7 @@ class SpeedSettings(Checked):
     layers: int = option(20, "convolutions of the plain network and of the pooled one", least=8)
     maps: int = option(16, "maps of each of these convolutions", least=1)
     sides: tuple[int, ...] = option(
-        (32, 64, 128), "R, sides of their images", least=16, fewest=2, rising=True, unit="pixels"
+        (32, 64, 128), "R, sides of their images", least=16, fewest=1, rising=True, unit="pixels"
     )
     outputs: tuple[int, ...] = option((1, 10, 100), "F, output maps or classes", least=1, fewest=1)
     encoder_side: int = option(
@@ -64,14 +64,14 @@ class GradientSettings(Checked):
         "of successive samples of random streams",
         least=0,
         below=1,
-        fewest=2,
+        fewest=1,
         rising=True,
     )
     subsampling: tuple[int, ...] = option(
         (1, 2, 4, 8, 16, 32, 64),
         "every so many frames of the streams of frames",
         least=1,
-        fewest=2,
+        fewest=1,
         rising=True,
     )
     samples: int = option(400, "of each stream", least=40)
@@ -88,7 +88,7 @@ class ClassificationSettings(Checked):
 
     samples: int = option(600, "snippets of a stream", least=50)
     windows: tuple[int, ...] = option(
-        (1, 16, 64), "sizes of the sliding window", least=1, fewest=2, rising=True
+        (1, 16, 64), "sizes of the sliding window", least=1, fewest=1, rising=True
     )
     learning_rates: tuple[float, ...] = option(
         (0.0003, 0.001, 0.003),
