@@ -10,7 +10,7 @@ from actionspan.settings import Checked, option
 class PartimeSettings(Checked):
     """What holds for all experiments that learn."""
 
-    seeds: int = option(3, "trainings of each kind", least=1)
+    seeds: int = option(5, "trainings of each kind", least=1)
     stages: tuple[int, ...] = option(
         (2, 4), "numbers of stages, beside one", least=2, most=4, fewest=1, rising=True
     )
@@ -74,7 +74,7 @@ class GradientSettings(Checked):
         fewest=1,
         rising=True,
     )
-    samples: int = option(400, "of each stream", least=40)
+    samples: int = option(300, "of each stream", least=40)
     learning_rate: float = option(0.05, "step size of SGD on random streams", above=0)
     frames_learning_rate: float = option(0.01, "step size of SGD on frames", above=0)
     good_cosine: float = option(
