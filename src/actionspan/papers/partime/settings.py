@@ -44,7 +44,7 @@ class SpeedSettings(Checked):
     )
     outputs: tuple[int, ...] = option((1, 10, 100), "F, output maps or classes", least=1, fewest=1)
     encoder_side: int = option(
-        128, "side of the images of ResNet-18 and EfficientNet-Lite0", least=32, unit="pixels"
+        128, "side of the images of ResNet-18 and EfficientNet-Lite0", least=64, unit="pixels"
     )
     depths: tuple[int, ...] = option(
         (2, 4, 8), "D, numbers of stages to balance and to emulate", least=2, most=8, fewest=1
