@@ -25,7 +25,7 @@ import yaml
 
 from actionspan.cli import main as actionspan
 from actionspan.plan.flags import flags as config_flags
-from actionspan.temporal.settings import ON_SEQUENCES
+from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
@@ -50,7 +50,7 @@ def call(*words: str | Path) -> None:
 def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out: Path) -> dict:
     """Train and score one model with one seed."""
     on_sequences = model in ON_SEQUENCES
-    features = results / f"features/{'sequences' if on_sequences else 'features'}.h5"
+    features = results / f"features/{SEQUENCES.get(model, 'features')}.h5"
     annotations = results / "dataset/annotations.json"
     temporal, proposals = config["temporal"], config["proposals"]
     call(
@@ -63,7 +63,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         *("--out", out / "probabilities.h5"),
     )
     if on_sequences:
-        choose(out, annotations, proposals, seed)
+        choose(out, annotations, proposals, seed, model == "stream")
     else:
         evaluate(out, annotations, proposals, seed)
     record = score(out / "proposals.json", annotations, config, out / "record.json")
@@ -85,11 +85,14 @@ def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, floa
     return dict(zip(READER, values, strict=True))
 
 
-def choose(out: Path, annotations: Path, proposals: dict[str, Any], seed: int) -> None:
+def choose(
+    out: Path, annotations: Path, proposals: dict[str, Any], seed: int, streams: bool
+) -> None:
     """Make proposals and events by a density of instances."""
+    ahead = ("--ahead", str(proposals["online"]["ahead"])) if streams else ()
     call(
         *("proposals", "density", "--probabilities", out / "probabilities.h5"),
-        *("--annotations", annotations, "--out", out / "density.pt"),
+        *("--annotations", annotations, "--out", out / "density.pt", *ahead),
         *flags(proposals["density"], seed=seed),
     )
     call(

@@ -45,7 +45,13 @@ from folds import (
     write_fold,
 )
 
-STAGES = ("features.rescale.", "features.sequences.", "temporal.training.", "proposals.")
+STAGES = (
+    "features.rescale.",
+    "features.sequences.",
+    "features.causal.",
+    "temporal.training.",
+    "proposals.",
+)
 SCORES = ("AUC", "AR@1", "AR@10", "AR@100")
 COLUMNS = SCORES + READER  # the reader's are empty for models without events
 Recipe = Mapping[str, Any]
@@ -97,7 +103,7 @@ def recipe_config(recipe: Recipe, subset: str) -> dict[str, Any]:
 
 def rescaled(fold: Path, config: dict[str, Any]) -> Path:
     """Return the folder of a fold's features rescaled as configured."""
-    return fold / digest(config["features"]["rescale"], config["features"]["sequences"])
+    return fold / digest(*(config["features"][key] for key in ("rescale", "sequences", "causal")))
 
 
 def rescale(fold: Path, config: dict[str, Any]) -> None:
@@ -117,6 +123,12 @@ def rescale(fold: Path, config: dict[str, Any]) -> None:
         *("--annotations", fold / "annotations.json", "--on-bad-input", "fail"),
         *("--out", results / "features/sequences.h5"),
         *flags(config["features"]["sequences"]),
+    )
+    call(
+        *("features", "causal", "--shards", fold / "shard.h5", "--videos", fold / "videos.tsv"),
+        *("--annotations", fold / "annotations.json", "--on-bad-input", "fail"),
+        *("--out", results / "features/causal.h5"),
+        *flags({**config["features"]["sequences"], **config["features"]["causal"]}),
     )
 
 

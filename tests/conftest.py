@@ -18,6 +18,7 @@ HEAVIEST = (
     "workflow/test_recognition.py",
     "workflow/test_thumos14.py",
     "mpi/test_allreduce.py",
+    "live/test_command.py",
     "temporal/test_training.py",
     "mpi/test_recognition.py",
     "recognition/test_training.py",

@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.features.collect import collect
-from actionspan.features.settings import RescaleSettings, SequenceSettings
+from actionspan.features.settings import CausalSettings, RescaleSettings, SequenceSettings
 from actionspan.features.store import UNSHARED, open_features, read_transform
 from actionspan.features.transform import Transform, transform_features
 from actionspan.features.windows import cut_windows, merge_windows, window_starts
@@ -173,3 +173,29 @@ def test_many_steps_are_not_compared_and_a_line_says_so(
         in capsys.readouterr().err
     )
     assert (open_features(tmp_path / "sequences.h5").footage == UNSHARED).all()
+
+
+def test_causal_rows_are_those_of_each_video_alone(files, tmp_path, raw):
+    out, settings = tmp_path / "causal.h5", CausalSettings(horizon=20, ahead=2)
+    collect(*files, out, SETTINGS.rescaling(), with_cues=True, causal=settings)
+    features, transform = open_features(out), read_transform(out)
+    assert features.inside
+    assert features.causal
+    assert features.array.shape[2] == 1 + 2 * (WIDTH - 1)
+    assert transform.past is not None
+    assert (transform.past.horizon, transform.past.ahead) == (20, 2)
+    found = {features.video_id[rows.start]: features.sequence(rows) for rows in features.videos()}
+    assert {name: len(rows) for name, rows in found.items()} == LENGTHS
+    # the cues have mean 0 and deviation 2 over the training videos
+    cues = np.concatenate([found[name] for name in "cd"])[:, 7 : 7 + 2 * 4 + 2]
+    np.testing.assert_allclose(cues.mean(axis=0), 0, atol=1e-4)
+    assert (np.abs(cues.std(axis=0) - 2) < 1e-3).sum() >= 8  # motion may be constant
+
+
+def test_the_command_makes_causal_rows(files, tmp_path):
+    shards, videos, annotations = files
+    out = tmp_path / "causal.h5"
+    words = ["features", "causal", "--shards", *shards, "--videos", videos, "--horizon", 30]
+    words += ["--annotations", annotations, "--out", out, "--components", 3, "--ahead", 3]
+    assert main([str(word) for word in words]) == 0
+    assert read_transform(out).past.ahead == 3

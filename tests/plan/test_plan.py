@@ -237,6 +237,21 @@ def test_span_has_inputs_of_its_own(planned, model):
     assert outcomes.models == ["mtn", "span"]
 
 
+def test_stream_has_causal_features_and_a_density_that_sees_a_short_way(planned):
+    outcomes = planned({"temporal": {"models": ["span", "stream"]}}).outcomes
+    for model in ("stream", "stream-seed2"):
+        wildcards = Wildcards(model=model)
+        assert outcomes.network_features(wildcards) == "results/features/causal.h5"
+        assert outcomes.scorer(wildcards) == f"results/proposals/{model}/density.pt"
+        assert "--ahead 1.0" in outcomes.density_flags(wildcards)
+        assert "--least" in outcomes.bundle_flags(wildcards)
+    span = Wildcards(model="span")
+    assert "--ahead" not in outcomes.density_flags(span)
+    assert "--least" not in outcomes.bundle_flags(span)
+    fold = Wildcards(model="stream-fold2")
+    assert outcomes.network_features(fold) == "results/features/folds/2/causal.h5"
+
+
 def test_a_fold_of_span_has_the_sequences_of_its_fold(planned):
     outcomes = planned({"evaluation": {"folds": 3}}).outcomes
     fold = Wildcards(model="span-seed2-fold3")

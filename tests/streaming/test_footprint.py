@@ -38,8 +38,8 @@ def test_what_is_kept_has_the_bytes_of_the_formula(stages: int, mode: str) -> No
         )
         kept = state["history"]["kept"] if state["history"] else []
         found: dict[int, Tensor] = {}
-        for entry in kept:
-            held = [*entry.message.tensors, *(entry.weights or {}).values()]
+        for _, (_, tensors, _), _, _, versions in kept:
+            held = [*tensors, *(versions or {}).values()]
             found |= {id(tensor): tensor for tensor in held}
         assert bytes_of(tuple(found.values())) == formula.kept
         assert formula.targets == (stages * message if index == stages - 1 else 0)

@@ -202,3 +202,12 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path)
     (first,), (second,) = shared.values()
     assert first == second
     assert first in {parts[name] for name in shared}
+
+
+def test_span_and_stream_learn_from_files_of_their_own(toy, tmp_path):
+    with pytest.raises(InputError, match=r"causal\.h5"):
+        train(toy.features, toy.annotations, "stream", SMALL, tmp_path / "stream")
+    with h5py.File(toy.features, "a") as file:
+        file["transform/past/horizon"] = 8
+    with pytest.raises(InputError, match=r"sequences\.h5"):
+        train(toy.features, toy.annotations, "span", SMALL, tmp_path / "span")

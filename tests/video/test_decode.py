@@ -66,6 +66,14 @@ def test_every_frame_comes_once_in_order_at_its_time(name, tmp_path):
     np.testing.assert_allclose(seconds, np.arange(FRAMES) / 25, atol=0.0006)  # mkv: milliseconds
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_decoding_steadily_gives_the_same_pictures_at_the_same_times(name, tmp_path):
+    path = encode(tmp_path / name, FRAMES, **FILES[name])
+    for usual, steady in zip(read_frames(path), read_frames(path, steady=True), strict=True):
+        assert usual.seconds == steady.seconds
+        np.testing.assert_array_equal(usual.picture(), steady.picture())
+
+
 @pytest.mark.parametrize("name", ["h265_open_gop.mkv", "mpeg4_b.mp4"])
 def test_seeking_and_skipping_in_decord_are_indeed_wrong(name, tmp_path):
     """The reason why they are not used; should this fail one day, they are mended."""

@@ -99,3 +99,30 @@ rule features_sequences:
         "python -m actionspan features sequences --shards {input.shards} --videos {input.videos}"
         " --annotations {input.annotations} {params.settings}"
         " --on-bad-input {params.on_bad_input} --out {output} > {log} 2>&1"
+
+
+rule features_causal:
+    input:
+        shards=plan.features.shard_files,
+        videos="results/dataset/{fold}videos.tsv",
+        annotations="results/dataset/{fold}annotations.json",
+        code=step("features causal"),
+    output:
+        "results/features/{fold}causal.h5",
+    log:
+        "results/logs/features_causal/{fold}causal.log",
+    benchmark:
+        "results/benchmarks/features_causal/{fold}causal.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=240,
+    params:
+        settings=flags(
+            {**config["features"]["sequences"], **config["features"]["causal"]}
+        ),
+        on_bad_input=config["dataset"]["on_bad_input"],
+    shell:
+        "python -m actionspan features causal --shards {input.shards} --videos {input.videos}"
+        " --annotations {input.annotations} {params.settings}"
+        " --on-bad-input {params.on_bad_input} --out {output} > {log} 2>&1"

@@ -115,7 +115,7 @@ rule proposals_generate:
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
 
 
-# The model span: a density of instances in place of candidates, PEM and Soft-NMS.
+# The models span and stream: a density of instances in place of candidates, PEM and Soft-NMS.
 
 
 rule proposals_density:
@@ -135,9 +135,7 @@ rule proposals_density:
         mem_mb=4000,
         runtime=240,
     params:
-        settings=lambda wildcards: seeded_flags(
-            config["proposals"]["density"], wildcards.model
-        ),
+        settings=plan.outcomes.density_flags,
     shell:
         "python -m actionspan proposals density --probabilities {input.probabilities}"
         " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"

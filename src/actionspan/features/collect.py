@@ -13,9 +13,10 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
-from actionspan.features.cues import REACHES
+from actionspan.features.cues import REACHES, causal_cues
 from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_footage
-from actionspan.features.settings import RescaleSettings
+from actionspan.features.past import Past
+from actionspan.features.settings import CausalSettings, RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.features.store import UNSHARED
 from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
@@ -27,6 +28,7 @@ STREAMS = ("rgb", "flow", "clip", "external")
 # Attributes of shards that features.h5 has too, and their values where a shard has none.
 ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
+_LEAST_DEVIATION = 1e-3  # of a cue of a stream, a logarithm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +48,11 @@ def collect(
     settings: RescaleSettings,
     *,
     with_cues: bool = False,
+    causal: CausalSettings | None = None,
     same_footage: float = 1.0,
     all_needed: bool = False,
 ) -> None:
-    """Make features.h5, or sequences.h5.
+    """Make features.h5, sequences.h5 or causal.h5.
 
     The training subset is read once for its moments and all videos once for their rows: memory
     holds a single video and a covariance for each stream; to find shared footage, the first stream
@@ -62,6 +65,7 @@ def collect(
         out: features.h5.
         settings: Steps, components and standardisation.
         with_cues: Whether rows have cues of change, and say what is inside the video.
+        causal: How rows differ from the past (with cues), where they are for a stream.
         same_footage: The similarity from which training videos show the same, looked for with cues.
         all_needed: Whether a video without features is an error, not a line on standard error.
 
@@ -74,7 +78,10 @@ def collect(
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
     with closing(_Shards(where)) as opened:
         transform = replace(_fit(chosen, opened, settings), cues=with_cues)
-        with create_h5(out, digest(settings, "features.h5", with_cues, same_footage)) as file:
+        if causal is not None:
+            transform = replace(transform, past=_fit_cues(chosen, opened, transform, causal))
+        made_by = (settings, "features.h5", with_cues, same_footage, *([causal] if causal else []))
+        with create_h5(out, digest(*made_by)) as file:
             for key, unsaid in ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
             file.attrs["data"] = read_name(annotations)
@@ -205,6 +212,29 @@ def _fit(videos: list[Video], opened: _Shards, settings: RescaleSettings) -> Tra
     return replace(unfitted, streams={key: fit_stream(m, *kept) for key, m in moments.items()})
 
 
+def _fit_cues(
+    videos: list[Video], opened: _Shards, transform: Transform, settings: CausalSettings
+) -> Past:
+    """Fit the mean and deviation of the cues of a stream on the training subset."""
+    moments: Moments | None = None
+    for video in videos:
+        if video.subset != "training":
+            continue
+        raw = opened.read(video)
+        parts = {key: stream.apply(raw.streams[key]) for key, stream in transform.streams.items()}
+        found = causal_cues(parts, raw.motion, settings.ahead)
+        moments = moments or Moments(found.shape[1])
+        moments.add(found)
+    assert moments is not None
+    deviation = np.sqrt(np.maximum(np.diag(moments.covariance), 0))
+    return Past(
+        horizon=settings.horizon,
+        ahead=settings.ahead,
+        mean=moments.mean.astype(np.float32),
+        deviation=np.maximum(deviation, _LEAST_DEVIATION).astype(np.float32),
+    )
+
+
 def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Transform) -> None:
     """Write the rows one video at a time, and what describes them."""
     for key, values in transform.to_arrays().items():
@@ -230,7 +260,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
     # their features and curves
     width = sum(fitted.features for fitted in transform.streams.values())
     if transform.cues:
-        width += 1 + len(REACHES) * len(transform.streams) + len(opened.motion)
+        width += len(REACHES) * len(transform.streams) + len(opened.motion)
+        width = 1 + width * (1 if transform.past is None else 2)
     shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
@@ -242,7 +273,9 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
         features[rows] = cut_windows(sequence, firsts, transform.steps)
         for key, curve in curves.items():
-            values = rescale(raw.motion[key], raw.times, duration, len(sequence), transform.method)
+            values = raw.motion[key]
+            if transform.past is None:
+                values = rescale(values, raw.times, duration, len(sequence), transform.method)
             curve[rows] = cut_windows(values, firsts, transform.steps)
 
 

@@ -30,6 +30,7 @@ class Features:
     its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
     `flow_magnitude` are (N, steps), or None for external features. `footage` (N, steps) has equal
     numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
+    `inside` is true of sequences.h5 and causal.h5, `causal` of the latter.
     """
 
     array: Float32
@@ -39,6 +40,7 @@ class Features:
     first_step: Int64
     length: Int64
     inside: bool
+    causal: bool
     footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
@@ -82,6 +84,7 @@ def open_features(path: Path) -> Features:
             first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             inside="transform/cues" in file,
+            causal="transform/past" in file,
             footage=_map_dataset(path, file["footage"], "<i4") if "footage" in file else None,
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),

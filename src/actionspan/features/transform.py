@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.cues import cues
+from actionspan.features.past import Past, past_rows
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale
 from actionspan.features.windows import window_starts
@@ -56,7 +57,7 @@ class Transform:
 
     With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
     `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
-    the cues of change.
+    the cues of change; with `past`, it has the features and cues of `features.past`.
     """
 
     steps: int
@@ -66,14 +67,19 @@ class Transform:
     stride: int = 0
     rest: int = 0
     cues: bool = False
+    past: Past | None = None
 
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
+
+        Rows of a stream are snippets, in whatever distance; others are evened out.
 
         `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
         """
         if self.grid == "video":
             return self.steps
+        if self.past is not None:
+            return len(times)
         interval = float(np.median(np.diff(times))) if len(times) > 1 else duration
         return max(1, round(duration / interval))
 
@@ -94,6 +100,8 @@ class Transform:
             arrays["windows"] = np.array([self.stride, self.rest])
         if self.cues:
             arrays["cues"] = np.asarray(True)
+        if self.past is not None:
+            arrays |= {f"past/{part}": np.asarray(value) for part, value in vars(self.past).items()}
         for stream, fitted in self.streams.items():
             arrays |= {f"{stream}/{part}": values for part, values in vars(fitted).items()}
         return arrays
@@ -111,12 +119,21 @@ class Transform:
                 **{part: np.asarray(arrays[f"{stream}/{part}"], np.float32) for part in parts}
             )
 
+        past = None
+        if "past/horizon" in arrays:
+            past = Past(
+                horizon=int(arrays["past/horizon"]),
+                ahead=int(arrays["past/ahead"]),
+                mean=np.asarray(arrays["past/mean"], np.float32),
+                deviation=np.asarray(arrays["past/deviation"], np.float32),
+            )
         stride, rest = np.asarray(arrays.get("windows", [0, 0])).tolist()
         return cls(
             grid="windows" if "windows" in arrays else "video",
             stride=stride,
             rest=rest,
             cues="cues" in arrays,
+            past=past,
             steps=int(arrays["steps"]),
             method=text("method"),
             streams={stream: fitted(stream) for stream in text("streams").split(",")},
@@ -141,7 +158,7 @@ def transform_features(
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
-        With cues, a column of ones before them and the cues behind.
+        With cues, a column of ones before them and the cues behind; with a past, its rows.
 
     Raises:
         ValueError: The streams are not those of the transform.
@@ -150,6 +167,10 @@ def transform_features(
         given, fitted = (", ".join(sorted(names)) for names in (raw, transform.streams))
         raise ValueError(f"streams are {given}, the model has {fitted}")
     length = transform.length(times, duration)
+
+    if transform.past is not None:
+        parts = {name: stream.apply(raw[name]) for name, stream in transform.streams.items()}
+        return past_rows(parts, motion or {}, transform.past)
 
     def even(values: Float32) -> Float32:
         return rescale(values, times, duration, length, transform.method)

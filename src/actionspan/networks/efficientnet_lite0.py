@@ -60,6 +60,13 @@ class Block(nn.Module):
         return out + images if self.adds else out
 
 
+class _Pool(nn.Module):
+    """The mean over the picture, (B, C, H, W) to (B, C)."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images.mean(dim=(2, 3))
+
+
 class EfficientNetLite0(nn.Module):
     """(B, C, 224, 224) images to (B, classes) scores.
 
@@ -90,3 +97,12 @@ class EfficientNetLite0(nn.Module):
         x = functional.relu6(self._bn1(self._conv_head(x)))  # (B, 1280, 7, 7)
         scores: Tensor = self._fc(x.mean(dim=(2, 3)))
         return scores
+
+    def layers(self) -> list[nn.Module]:
+        """Return modules that do, one after the other, what `forward` does, to the bit.
+
+        They share this network's parameters; its batch norms may be folded.
+        """
+        stem = nn.Sequential(self._conv_stem, self._bn0, nn.ReLU6())
+        head = nn.Sequential(self._conv_head, self._bn1, nn.ReLU6(), _Pool(), self._fc)
+        return [stem, *self._blocks, head]

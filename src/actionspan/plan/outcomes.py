@@ -7,7 +7,7 @@ from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import method_of, of_fold
-from actionspan.temporal.settings import MODELS, ON_SEQUENCES
+from actionspan.temporal.settings import MODELS, ON_SEQUENCES, SEQUENCES
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
@@ -48,7 +48,7 @@ class OutcomesPlan:
 
     def network_features(self, wildcards: Any) -> str:
         """Return the features that a model's network learns from."""
-        name = "sequences" if _on_sequences(wildcards) else "features"
+        name = SEQUENCES.get(split_seed(method_of(wildcards))[0], "features")
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def scorer(self, wildcards: Any) -> str:
@@ -56,11 +56,19 @@ class OutcomesPlan:
         name = "density" if _on_sequences(wildcards) else "pem"
         return f"results/proposals/{wildcards.model}/{name}.pt"
 
+    def density_flags(self, wildcards: Any) -> str:
+        """Return the settings of a density; that of stream sees a segment soon after its end."""
+        kept = seeded_flags(self._config["proposals"]["density"], wildcards.model)
+        ahead = self._config["proposals"]["online"]["ahead"]
+        return f"{kept} --ahead {ahead}" if _streams(wildcards) else kept
+
     def bundle_flags(self, wildcards: Any) -> str:
         """Return what scores proposals, and the settings that `actionspan propose` needs of it."""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
+        if _streams(wildcards):
+            names = [*names, "online"]
         kept = " ".join(flags(self._config["proposals"][name]) for name in names)
         return f"--{flag} {self.scorer(wildcards)} {kept}"
 
@@ -112,3 +120,7 @@ class OutcomesPlan:
 
 def _on_sequences(wildcards: Any) -> bool:
     return split_seed(method_of(wildcards))[0] in ON_SEQUENCES
+
+
+def _streams(wildcards: Any) -> bool:
+    return split_seed(method_of(wildcards))[0] == "stream"

@@ -9,6 +9,7 @@ from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baselines import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.settings import (
+    CausalSettings,
     EncoderSettings,
     ExternalSettings,
     RescaleSettings,
@@ -26,6 +27,7 @@ from actionspan.proposals.settings import (
     EvaluatorSettings,
     EventSettings,
     LatticeSettings,
+    OnlineSettings,
     RankingSettings,
     SelectionSettings,
     SuppressionSettings,
@@ -82,7 +84,10 @@ SECTIONS: Mapping[str, Section] = {
         "for source external: files people already have, one per video",
     ),
     "features.rescale": Section((RescaleSettings,)),
-    "features.sequences": Section((SequenceSettings,), "what the model span learns from"),
+    "features.sequences": Section(
+        (SequenceSettings,), "what the models span and stream learn from"
+    ),
+    "features.causal": Section((CausalSettings,), "what is new in it, for the model stream"),
     "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
     "temporal.training": Section((TemporalSettings,)),
@@ -93,9 +98,10 @@ SECTIONS: Mapping[str, Section] = {
     "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
     "proposals.classifier": Section((ClassifierSettings,), "the labels of proposals"),
     "proposals.detections": Section((DetectionSettings,)),
-    "proposals.density": Section((LatticeSettings, DensitySettings), "model span"),
-    "proposals.selection": Section((SelectionSettings,), "model span"),
-    "proposals.events": Section((EventSettings,), "the reader's list (model span)"),
+    "proposals.density": Section((LatticeSettings, DensitySettings), "models span and stream"),
+    "proposals.selection": Section((SelectionSettings,), "models span and stream"),
+    "proposals.events": Section((EventSettings,), "the reader's list (models span and stream)"),
+    "proposals.online": Section((OnlineSettings,), "while a video goes on (model stream)"),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),

@@ -87,12 +87,12 @@ class TemporalKnobs(Checked):
     """Which networks are trained, and on how many ranks."""
 
     models: tuple[ModelName, ...] = option(
-        ("origin", "se", "dense", "mtn", "span"),
+        ("origin", "se", "dense", "mtn", "stream", "span"),
         "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
         "cnn4: TEM with 2 and 4 convolutions in place of 3; attention: self-attention; tcn: "
         "residual dilated convolutions; span: cross-fitted dilated convolutions over snippets; "
-        "bmn: boundary-matching network; pyramid: anchor-free pyramid (both find segments "
-        "themselves)",
+        "stream: span for a video that is still being recorded; bmn: boundary-matching network; "
+        "pyramid: anchor-free pyramid (both find segments themselves)",
         fewest=1,
     )
     exchange: ExchangeName = option(

@@ -7,6 +7,7 @@ STAGES = "dataset video recognition features temporal proposals evaluation scali
 # Commands of one word, for work outside the workflow.
 SHORT = {
     "propose": "actionspan.propose.command",
+    "stream": "actionspan.live.command",
     "score": "actionspan.evaluation.score",
     "fit-timing": "actionspan.scaling.fit_timing",
     "config": "actionspan.plan.config",

@@ -6,6 +6,7 @@ from pathlib import Path
 from actionspan.proposals.settings import (
     CandidateSettings,
     EventSettings,
+    OnlineSettings,
     RankingSettings,
     SelectionSettings,
     SuppressionSettings,
@@ -18,6 +19,7 @@ SECTIONS: dict[str, type[Checked]] = {
     "suppression": SuppressionSettings,
     "selection": SelectionSettings,
     "events": EventSettings,
+    "online": OnlineSettings,
 }
 
 
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temporal", type=Path, required=True, help="the network's model.pt")
     scorer = parser.add_mutually_exclusive_group(required=True)
     scorer.add_argument("--evaluator", type=Path, help="pem.pt")
-    scorer.add_argument("--density", type=Path, help="density.pt (model span)")
+    scorer.add_argument("--density", type=Path, help="density.pt (models span and stream)")
     parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
     parser.add_argument(
         "--classifier-features", type=Path, help="features.h5 (default: those of the network)"

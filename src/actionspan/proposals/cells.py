@@ -8,7 +8,9 @@
 | 12 | their means inside, in the half length before and behind, and in the middle half |
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
-There is nothing in it that depends on where in the video the segment lies.
+There is nothing in it that depends on where in the video the segment lies. Where proposals are made
+while the video goes on, a segment is looked at soon after its end: nothing is seen farther than
+some steps behind it, where the curves go on as they were, and the share of the video is 0.
 """
 
 import numpy as np
@@ -25,32 +27,37 @@ _LEAST = 0.25  # steps that a mean is taken over
 FEATURES = len(_ALONG) + 2 * _CURVES * (len(_ACROSS) + len(_STEPWISE)) + 4 * _CURVES + 3
 
 
-def cell_features(probabilities: ArrayLike, cells: Float64, seconds: float) -> Float32:
+def cell_features(
+    probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
+) -> Float32:
     """Return the features (N, 111) of segments.
 
     Args:
         probabilities: (T, 3) start, actionness and end of a video; beyond its ends they are 0.
         cells: (N, 2) starts and ends in steps.
         seconds: Length of a step.
+        ahead: Steps behind its end that are seen of the curves; None: as far as they go.
     """
     curves = np.asarray(probabilities, np.float64).T  # (3, T)
     steps = curves.shape[1]
     start, end = cells[:, :1], cells[:, 1:]  # (N, 1)
     length = end - start
+    last = np.full_like(end, np.inf) if ahead is None else end + ahead  # (N, 1)
     across = np.maximum(length, _REACH) * _ACROSS  # (N, 9)
     sampled = [
         _sample(curves[1:2], start + length * _ALONG),
         *(
-            _sample(curves, edge + places)
+            _sample(curves, np.minimum(edge + places, last))
             for places in (across, _STEPWISE)
             for edge in (start, end)
         ),
     ]
     half, quarter = length / 2, length / 4
     sums = np.concatenate([np.zeros((_CURVES, 1)), np.cumsum(curves, axis=1)], axis=1)
-    regions = [(start, end), (start - half, start), (end, end + half)]
+    regions = [(start, end), (start - half, start), (end, np.minimum(end + half, last))]
     means = [_means(sums, *region) for region in [*regions, (start + quarter, end - quarter)]]
-    sizes = np.log(np.concatenate([length * seconds, length / steps, length], axis=1))
+    share = length / steps if ahead is None else np.ones_like(length)
+    sizes = np.log(np.concatenate([length * seconds, share, length], axis=1))
     return np.concatenate([*sampled, *means, sizes], axis=1).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Train the density of instances over all segments (model span)."""
+"""Train the density of instances over all segments (models span and stream)."""
 
 import argparse
 from pathlib import Path
@@ -12,6 +12,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probabilities", type=Path, required=True, help="probabilities.h5")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     parser.add_argument("--out", type=Path, required=True, help="density.pt to write")
+    parser.add_argument(
+        "--ahead",
+        type=float,
+        help="steps behind a segment's end that are seen, for a stream (default: all)",
+    )
     add_settings(parser, LatticeSettings)
     add_settings(parser, DensitySettings)
 
@@ -26,4 +31,5 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.out,
         from_arguments(DensitySettings, arguments),
         from_arguments(LatticeSettings, arguments),
+        arguments.ahead,
     )

@@ -72,19 +72,22 @@ def train_density(
     out: Path,
     settings: DensitySettings,
     grid: LatticeSettings,
+    ahead: float | None = None,
 ) -> None:
     """Train the density on the training videos' probabilities and write density.pt.
+
+    For a stream, a cell is seen `ahead` steps behind its end; otherwise as far as the video goes.
 
     Raises:
         InputError: A file cannot be used, it has no parts, or no training video has an instance.
     """
     videos, lengths, source = _read(probabilities, annotations)
     with deterministic(threads=1):
-        model = fit_density(videos, lengths, settings, grid)
+        model = fit_density(videos, lengths, settings, grid, ahead)
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
-        "digest": digest(settings, grid, source),
+        "digest": digest(settings, grid, source, *([] if ahead is None else [ahead])),
         "density": density_state(model),
     }
     write_torch(out, content)
@@ -145,12 +148,16 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
 
 
 def fit_density(
-    videos: list[Footage], lengths: Lengths, settings: DensitySettings, grid: LatticeSettings
+    videos: list[Footage],
+    lengths: Lengths,
+    settings: DensitySettings,
+    grid: LatticeSettings,
+    ahead: float | None = None,
 ) -> DensityModel:
     """Fit the members, each without a part of the videos, and calibrate events by all of them."""
     members = 1 + max(video.part for video in videos)
     drawn = [
-        _draw(video, lengths, settings, grid, np.random.default_rng([settings.seed, place]))
+        _draw(video, lengths, settings, grid, ahead, np.random.default_rng([settings.seed, place]))
         for place, video in enumerate(videos)
     ]
     cells = Cells(
@@ -161,6 +168,7 @@ def fit_density(
         lengths=lengths,
         lattice=grid,
         calibration=Calibration(),
+        ahead=ahead,
     )
     # events of each video by the member that left it out
     gains, right = [], []
@@ -206,10 +214,11 @@ def _draw(
     lengths: Lengths,
     settings: DensitySettings,
     grid: LatticeSettings,
+    ahead: float | None,
     generator: np.random.Generator,
 ) -> Cells:
     """Return cells near and far from the truth and between, up to as many of each."""
-    cells, features = cells_of(video.probabilities, video.seconds, lengths, grid)
+    cells, features = cells_of(video.probabilities, video.seconds, lengths, grid, ahead)
     overlaps = temporal_iou(cells, video.instances)
     best = overlaps.max(axis=1, initial=0)
     rows, weights = [], []

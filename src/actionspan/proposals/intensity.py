@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
@@ -71,7 +72,11 @@ class Intensity(nn.Module):
 
 
 def cells_of(
-    probabilities: Float32, seconds: float, lengths: Lengths, settings: LatticeSettings
+    probabilities: Float32,
+    seconds: float,
+    lengths: Lengths,
+    settings: LatticeSettings,
+    ahead: float | None = None,
 ) -> tuple[Float64, Float32]:
     """Return the cells (N, 2) of a video in steps and their features (N, F): lattice and pairs."""
     shortest, longest = (length / seconds for length in lengths)
@@ -79,18 +84,33 @@ def cells_of(
     pairs = peak_pairs(probabilities, shortest, longest, settings.pairs)
     cells = np.concatenate([regular, pairs])
     paired = np.arange(len(cells)) >= len(regular)
-    features = cell_features(probabilities, cells, seconds)
-    return cells, np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
+    return cells, paired_features(probabilities, cells, paired, seconds, ahead)
+
+
+def paired_features(
+    probabilities: Float32,
+    cells: Float64,
+    paired: NDArray[np.bool_],
+    seconds: float,
+    ahead: float | None,
+) -> Float32:
+    """Return the features (N, F) of cells (N, 2) in steps, and whether they are pairs of peaks."""
+    features = cell_features(probabilities, cells, seconds, ahead)
+    return np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DensityModel:
-    """Members that each left out a part of the training videos, and what goes with them."""
+    """Members that each left out a part of the training videos, and what goes with them.
+
+    `ahead` is how many steps behind its end a cell is seen, for a stream; None: all of them.
+    """
 
     members: Sequence[Intensity]
     lengths: Lengths
     lattice: LatticeSettings
     calibration: Calibration
+    ahead: float | None = None
 
     def density(
         self, probabilities: Float32, duration: float, part: int | None = None
@@ -105,10 +125,14 @@ class DensityModel:
             part: That of a training video.
         """
         seconds = duration / len(probabilities)
-        cells, features = cells_of(probabilities, seconds, self.lengths, self.lattice)
+        cells, features = cells_of(probabilities, seconds, self.lengths, self.lattice, self.ahead)
+        return cells * seconds, self.expected(features, part)
+
+    def expected(self, features: Float32, part: int | None = None) -> Float64:
+        """Return the density (N,) at cells of these features (N, F); `part` is that above."""
         asked = self.members if part is None else [self.members[part]]
         density: Float64 = np.mean([member.density(features) for member in asked], axis=0)
-        return cells * seconds, density
+        return density
 
 
 def density_state(model: DensityModel) -> dict[str, Any]:
@@ -118,6 +142,7 @@ def density_state(model: DensityModel) -> dict[str, Any]:
         "lengths": list(model.lengths),
         "lattice": asdict(model.lattice),
         "calibration": list(model.calibration),
+        "ahead": model.ahead,
     }
 
 
@@ -134,4 +159,5 @@ def density_from_state(state: dict[str, Any]) -> DensityModel:
         lengths=Lengths(*state["lengths"]),
         lattice=LatticeSettings(**state["lattice"]),
         calibration=Calibration(*state["calibration"]),
+        ahead=state.get("ahead"),
     )

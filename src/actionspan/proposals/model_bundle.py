@@ -34,6 +34,7 @@ from actionspan.proposals.segment_classifier import (
 from actionspan.proposals.settings import (
     CandidateSettings,
     EventSettings,
+    OnlineSettings,
     RankingSettings,
     SelectionSettings,
     SuppressionSettings,
@@ -54,6 +55,7 @@ _LATER: dict[str, Any] = {
             "suppression": SuppressionSettings,
             "selection": SelectionSettings,
             "events": EventSettings,
+            "online": OnlineSettings,
         }.items()
     },
 }
@@ -71,6 +73,7 @@ class Bundle:
     suppression: SuppressionSettings
     selection: SelectionSettings
     events: EventSettings
+    online: OnlineSettings
     transform: Transform
     temporal: TemporalNetwork
     evaluator: ProposalEvaluator | None
@@ -137,6 +140,13 @@ def write_bundle(
             content["classified"] = _tensors(classified)
     _settings(content, out)
     write_torch(out, content)
+
+
+def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
+    """Write a bundle's file with the weights that its network has now."""
+    content = read_torch(bundle)
+    temporal = {**content["temporal"], "state_dict": network.state_dict()}
+    write_torch(out, {**content, "temporal": temporal})
 
 
 def load_bundle(path: Path) -> Bundle:

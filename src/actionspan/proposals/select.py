@@ -1,4 +1,4 @@
-"""Probabilities to proposals by the recall each adds, and events for a reader (model span)."""
+"""Probabilities to proposals by the recall each adds, and events for a reader (span, stream)."""
 
 import argparse
 from pathlib import Path

@@ -93,7 +93,7 @@ class SuppressionSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeSettings(Checked):
-    """The segments among which proposals are chosen (model span)."""
+    """The segments among which proposals are chosen (models span and stream)."""
 
     ratio: float = option(1.15, "each length of segments times this is the next", above=1, most=2)
     stride: float = option(
@@ -106,7 +106,7 @@ class LatticeSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class DensitySettings(Checked):
-    """How the density of instances over the lattice is learned (model span)."""
+    """How the density of instances over the lattice is learned (models span and stream)."""
 
     training_cells: int = option(
         600,
@@ -124,7 +124,7 @@ class DensitySettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Checked):
-    """How proposals are chosen by the recall that they are expected to add (model span)."""
+    """How proposals are chosen by the recall that they are expected to add (span, stream)."""
 
     proposals: int = option(100, "proposals chosen of each video", least=1)
     counted: int = option(1500, "cells of highest density where instances are expected", least=1)
@@ -133,7 +133,7 @@ class SelectionSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class EventSettings(Checked):
-    """Which distinct events a reader is shown (model span)."""
+    """Which distinct events a reader is shown (models span and stream)."""
 
     events: int = option(10, "at most this many events a video", least=1)
     overlap: float = option(
@@ -145,6 +145,21 @@ class EventSettings(Checked):
         "cross-fitting on the training videos",
         least=0,
         most=1,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineSettings(Checked):
+    """How proposals are made while the video goes on (model stream)."""
+
+    ahead: float = option(
+        1.0,
+        "how far behind a segment's end its density sees the curves",
+        unit="snippets",
+        least=0,
+    )
+    least: float = option(
+        0.003, "instances times recall that a proposal is expected to add at least", above=0
     )
 
 

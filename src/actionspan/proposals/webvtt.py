@@ -5,6 +5,7 @@ to the video when it has the video's name, and `ffmpeg -i video.mp4 -i video.vtt
 Chapters may not cut through each other: only proposals which overlap no better one become chapters.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,13 +22,18 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
         the first row.
     """
     chosen: list[tuple[int, Row]] = []
+    spans: list[tuple[int, int]] = []  # of those chosen, in order of time
     for rank, row in enumerate(sorted(rows, key=lambda row: -row["score"]), start=1):
         start, end = _milliseconds(row)
         if len(chosen) == settings.chapters or row["score"] < settings.minimum_score:
             break
         # A cue must last: what rounds to no time is left out.
-        others = [_milliseconds(other) for _, other in chosen]
-        if start < end and all(end <= first or last <= start for first, last in others):
+        place = bisect_left(spans, (start, end))
+        free = (place == 0 or spans[place - 1][1] <= start) and (
+            place == len(spans) or end <= spans[place][0]
+        )
+        if start < end and free:
+            spans.insert(place, (start, end))
             chosen.append((rank, row))
     return sorted(chosen, key=lambda ranked: _milliseconds(ranked[1]))
 

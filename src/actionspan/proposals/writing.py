@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,7 +26,7 @@ def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
 
 
 def write_proposals(
-    results: Iterable[tuple[str, Sequence[Row]]],
+    results: Iterable[tuple[str, Iterable[Row]]],
     json_path: Path,
     csv_path: Path | None = None,
     *,
@@ -55,10 +55,12 @@ def write_proposals(
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
         for video_id, rows in results:
-            file.write(f"{separator}{json.dumps(video_id)}: {json.dumps(rows)}")
+            file.write(f"{separator}{json.dumps(video_id)}: [")
             separator = ",\n"
-            if table is not None:
-                for rank, row in enumerate(rows, start=1):
+            for rank, row in enumerate(rows, start=1):
+                file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
+                if table is not None:
                     cells = (video_id, rank, *row["segment"], row["score"])
                     table.writerow((*cells, *(row[name] for name in more)))
+            file.write("]")
         file.write('\n}, "external_data": {}}\n')

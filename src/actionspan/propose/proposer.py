@@ -13,7 +13,11 @@ from actionspan.proposals.predicted import candidates_of
 from actionspan.proposals.ranking import rank_candidates
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.snippets import video_snippets
-from actionspan.temporal.prediction import predict_windows
+from actionspan.temporal.prediction import (
+    needs_no_windows,
+    predict_sequence,
+    predict_windows,
+)
 
 
 class Proposer:
@@ -45,13 +49,19 @@ class Proposer:
             times = flow["time"][:]
             motion = {key: flow[key][:] for key in MOTION if key in flow}
 
+        def sequence_of(transform: Transform) -> Float32:
+            return transform_features(raw, times, duration, transform, motion)
+
         def windows_of(transform: Transform) -> tuple[Float32, Int64, int]:
-            features = transform_features(raw, times, duration, transform, motion)
+            features = sequence_of(transform)
             starts = transform.starts(len(features))
             return cut_windows(features, starts, transform.steps), starts, len(features)
 
         # features to boundary probabilities, and the segments of a network that finds some
-        prediction = predict_windows(bundle.temporal, *windows_of(bundle.transform))
+        if needs_no_windows(bundle.temporal):
+            prediction = predict_sequence(bundle.temporal, sequence_of(bundle.transform))
+        else:
+            prediction = predict_windows(bundle.temporal, *windows_of(bundle.transform))
         # these to ranked proposals
         events = chances = None
         if bundle.density is not None:

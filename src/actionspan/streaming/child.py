@@ -6,6 +6,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.shared import SharedBlock, module_tensors, offsets
 from actionspan.streaming.sockets import SocketInlet, SocketOutlet
 from actionspan.streaming.stage import Options, Part, Place, Stage
-from actionspan.streaming.worker import Worker
+from actionspan.streaming.worker import COUNTS, Worker
 
 NEIGHBOUR_GONE = 3  # exit status
 
@@ -41,7 +42,7 @@ class Job(NamedTuple):
     packed: bytes  # `pack` made it of the module and its learning
     block: SharedBlock  # the module's tensors
     forms: list[Form]
-    beats: SharedBlock
+    counts: SharedBlock  # what each stage has done: `counts_in`
     ends: dict[str, socket.socket]  # left, right, back, signals, targets: those that it has
     commands: Connection
     options: Options
@@ -55,6 +56,11 @@ def forms_of(tensors: list[Tensor]) -> list[Form]:
         Form(place, t.dtype, tuple(t.shape), isinstance(t, nn.Parameter), t.requires_grad)
         for place, t in zip(places, tensors, strict=True)
     ]
+
+
+def counts_in(block: SharedBlock, stages: int) -> Tensor:
+    """Return the counts (D, `COUNTS`) of all stages, which each stage writes after a step."""
+    return block.tensor(0, torch.float64, (stages, len(COUNTS)))
 
 
 def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) -> bytes:
@@ -127,7 +133,8 @@ def serve(job: Job) -> None:
     except BaseException as error:
         what = f"{type(error).__name__}: {error}"
         sample = stage.sample if stage else -1
-        job.commands.send(("failed", (sample, what, traceback.format_exc())))
+        with suppress(OSError):  # the pipeline may have closed
+            job.commands.send(("failed", (sample, what, traceback.format_exc())))
         raise SystemExit(1) from None
 
 
@@ -149,11 +156,12 @@ def _stage(job: Job) -> Stage:
 
 def _worker(job: Job, stage: Stage) -> Worker:
     ends = job.ends
-    beats = job.beats.tensor(0, torch.int64, (job.place.stages,))
+    counts = counts_in(job.counts, job.place.stages)
     right = SocketOutlet(ends["right"])
 
-    def beat() -> None:
-        beats[job.place.index] += 1
+    def beat(stage: Stage) -> None:
+        done = [float(getattr(stage, name)) for name in COUNTS]
+        counts[job.place.index] = torch.tensor(done, dtype=torch.float64)
 
     def answer(reply: Reply | None) -> None:
         if reply is None:

@@ -20,5 +20,9 @@ class StallError(StageError):
     """A stage gave no sign of life before the deadline."""
 
 
+class CaptureError(StageError, ValueError):
+    """A stage does in a step what no CUDA graph can repeat."""
+
+
 class LinkClosedError(Exception):
     """The other end of a link is gone: a neighbour ended, and says itself why."""

@@ -10,7 +10,7 @@ from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.shared import module_tensors
 from actionspan.streaming.stage import Module, Options, Part, Place, trainable
 
-Executor = Literal["sequential", "thread", "process"]
+Executor = Literal["sequential", "thread", "process", "stream", "graph"]
 
 
 class Runs(Protocol):
@@ -34,8 +34,11 @@ class Runs(Protocol):
     def load(self, states: list[dict[str, Any]]) -> None:
         """Go on from `states`."""
 
+    def settle(self) -> None:
+        """Wait until all stages have done the steps begun."""
+
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done."""
+        """Return what each stage has done so far; it waits for none but to collect events."""
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""
@@ -76,7 +79,21 @@ def start(
     options: Options,
     devices: Sequence[torch.device | str] | None,
 ) -> Runs:
-    """Return the executor of a name, with all its threads or processes running."""
+    """Return the executor of a name, with all its threads or processes running.
+
+    Args:
+        name: One of `Executor`.
+        parts: The stages.
+        options: What holds for all.
+        devices: Of each stage, for `stream` and `graph`; None: neighbours share one.
+
+    Raises:
+        ValueError: There is no such executor, or it cannot run these stages here.
+    """
+    if devices is not None and name not in ("stream", "graph"):
+        raise ValueError(
+            f'devices: executor {name!r} runs on CPU; "stream" or "graph" take devices'
+        )
     if name == "sequential":
         from actionspan.streaming.sequential import SequentialExecutor
 
@@ -89,4 +106,12 @@ def start(
         from actionspan.streaming.processes import ProcessExecutor
 
         return ProcessExecutor(parts, options)
+    if name == "stream":
+        from actionspan.streaming.cuda import StreamExecutor
+
+        return StreamExecutor(parts, options, devices)
+    if name == "graph":
+        from actionspan.streaming.graph import GraphExecutor
+
+        return GraphExecutor(parts, options, devices)
     raise ValueError(f"executor {name!r}: one of {', '.join(get_args(Executor))}")

@@ -47,6 +47,9 @@ class History:
         self._kept: deque[Kept] = deque()
         self._version: Tensors | None = None  # of the weights of now; shared until they change
         self._used: Tensors = {}
+        # Of where the module draws its numbers; a device has a generator of its own.
+        self.get_random: Callable[[], Tensor] = torch.get_rng_state
+        self.set_random: Callable[[Tensor], None] = torch.set_rng_state
 
     def due(self, step: int) -> Kept | None:
         """Take out the input whose gradient comes at a step."""
@@ -58,18 +61,18 @@ class History:
     def keeping(self, step: int, message: Message) -> Iterator[None]:
         """Keep the input of the forward pass inside."""
         buffers = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
-        before = torch.get_rng_state() if self._random else None
+        before = self.get_random() if self._random else None
         kept = cloned(message)
         yield
-        drew = before is not None and not torch.equal(before, torch.get_rng_state())
+        drew = before is not None and not torch.equal(before, self.get_random())
         weights = self._weights() if self._with_weights else None
         self._kept.append(Kept(step, kept, before if drew else None, buffers, weights))
 
     def again(self, kept: Kept, inputs: Value) -> Value:
         """Return what the module makes of a kept input."""
-        now = torch.get_rng_state() if kept.random is not None else None
+        now = self.get_random() if kept.random is not None else None
         if kept.random is not None:
-            torch.set_rng_state(kept.random)
+            self.set_random(kept.random)
         try:
             if not isinstance(self._call, nn.Module):
                 return self._call(inputs)
@@ -85,7 +88,7 @@ class History:
             return output
         finally:
             if now is not None:
-                torch.set_rng_state(now)
+                self.set_random(now)
 
     def deliver(self) -> None:
         """Give the gradients of stashed weights to the parameters of now."""

@@ -36,6 +36,7 @@ from actionspan.streaming.messages import (
     message_of,
 )
 from actionspan.streaming.stage import Module, Options
+from actionspan.streaming.state import plain, revived, revived_stage
 
 FORMAT = "actionspan pipeline 1"
 
@@ -118,6 +119,7 @@ class Pipeline:
         self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller
         self._forms: dict[str, Layout] = {}
         self._closed = False
+        self._reports: list[dict[str, Any]] = []
 
     # ---- in
     def submit(self, x: Value, y: Value | None = None) -> int:
@@ -202,8 +204,8 @@ class Pipeline:
         """Wait until every step put in is done."""
         while self._asked < self._steps:
             self._take()
-        if self._learning and self._count > 1 and not self._closed:
-            self._guarded(self._executor.reports)  # earlier stages may still be in the last step
+        if self._learning and not self._closed:
+            self._guarded(self._executor.settle)  # stages may still be in the last step
 
     # ---- state
     def train(self, stage: int | None = None) -> None:
@@ -218,18 +220,23 @@ class Pipeline:
         """Return all that goes on depends on: weights, optimisers, messages, random states.
 
         `samples` says how many samples were put in; answers on their way or not yet taken are in
-        it too. Any executor can go on from it, bitwise.
+        it too. Any executor can go on from it, bitwise, and `torch.load(weights_only=True)` reads
+        it.
         """
         self.wait()
-        return {
-            "format": FORMAT,
-            "samples": self._samples,
-            "steps": self._steps,
-            "targets": list(self._targets),
-            "answers": [(answer.index, answer.output, answer._loss) for answer in self._answers],
-            "forms": dict(self._forms),
-            "stages": self._guarded(self._executor.states),
-        }
+        answers = [(answer.index, answer.output, answer._loss) for answer in self._answers]
+        state: dict[str, Any] = plain(
+            {
+                "format": FORMAT,
+                "samples": self._samples,
+                "steps": self._steps,
+                "targets": list(self._targets),
+                "answers": answers,
+                "forms": self._forms,
+                "stages": self._guarded(self._executor.states),
+            }
+        )
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`, of a pipeline of the same stages.
@@ -240,10 +247,11 @@ class Pipeline:
         if state.get("format") != FORMAT or len(state["stages"]) != self._count:
             raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")
         self.wait()
-        self._guarded(lambda: self._executor.load(state["stages"]))
+        stages = list(map(revived_stage, state["stages"]))
+        self._guarded(lambda: self._executor.load(stages))
         self._samples, self._steps = state["samples"], state["steps"]
         self._asked = self._steps
-        self._targets = deque(tuple(pair) for pair in state["targets"])
+        self._targets = deque((index, revived(message)) for index, message in state["targets"])
         self._forms = dict(state["forms"])
         self._answers.clear()
         for index, output, loss in state["answers"]:
@@ -251,6 +259,8 @@ class Pipeline:
 
     def report(self) -> list[dict[str, Any]]:
         """Return for each stage its steps, samples, updates, busy and CPU seconds, and events."""
+        if self._closed:
+            return self._reports
         reports: list[dict[str, Any]] = self._guarded(self._executor.reports)
         return reports
 
@@ -263,6 +273,7 @@ class Pipeline:
         """End all threads or processes. Weights stay; nothing can be put in any more."""
         if not self._closed:
             self.wait()
+            self._reports = self.report()
             self._closed = True
             self._executor.close()
 

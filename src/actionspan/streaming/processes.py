@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from actionspan.streaming.child import NEIGHBOUR_GONE, Job, forms_of, pack, serve
+from actionspan.streaming.child import NEIGHBOUR_GONE, Job, counts_in, forms_of, pack, serve
 from actionspan.streaming.errors import LinkClosedError, StageError, StallError
 from actionspan.streaming.messages import Message, Reply, cloned
-from actionspan.streaming.shared import module_tensors, share, unshare
-from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link, numbers
+from actionspan.streaming.shared import SharedBlock, module_tensors, share, unshare
+from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link
 from actionspan.streaming.stage import Options, Part, parts_of
+from actionspan.streaming.worker import COUNTS
 
 # Imported once, by the server that processes are forked from; the first optimiser would import
 # the second, in each process for itself.
@@ -39,7 +40,7 @@ class ProcessExecutor:
         count = len(parts)
         self._modules = [part.module for part in parts]
         self._learning = parts[0].learning is not None
-        self._stall_seconds = options.stall_seconds
+        self._stall_seconds, self._record = options.stall_seconds, options.record
         names = [f"stage {index + 1} of {count}" for index in range(count)]
         packed = [
             pack(part.module, part.learning, name) for part, name in zip(parts, names, strict=True)
@@ -49,7 +50,8 @@ class ProcessExecutor:
         self._pending: deque[tuple[SocketOutlet, Message | None]] = deque()
         self._answers: list[deque[Any]] = [deque() for _ in parts]
         self._failure: StageError | None = None
-        block, self._beats = numbers(count)
+        block = SharedBlock(8 * len(COUNTS) * count)
+        self._counts = counts_in(block, count)
         ends = self._open_links(count)
         kept = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
         context = multiprocessing.get_context("forkserver")
@@ -146,9 +148,22 @@ class ProcessExecutor:
             ):
                 inner.training = training
 
+    def settle(self) -> None:
+        """Wait until all stages have done the steps begun."""
+        self._ask_all("settle")
+
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done."""
-        return self._ask_all("report")
+        """Return what each stage has done so far; events are asked for."""
+        events = self._ask_all("events") if self._record else [[] for _ in self._modules]
+        whole = len(COUNTS) - 2  # the last two are seconds
+        return [
+            {
+                name: value if place >= whole else int(value)
+                for place, (name, value) in enumerate(zip(COUNTS, row, strict=True))
+            }
+            | {"events": noted}
+            for row, noted in zip(self._counts.tolist(), events, strict=True)
+        ]
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""
@@ -204,12 +219,12 @@ class ProcessExecutor:
 
     def _wait_for(self, queue: "deque[Any]", seconds: float) -> None:
         """Wait until a queue has an item, as long as stages are alive."""
-        beats, since = self._beats.tolist(), time.monotonic()
+        beats, since = self._counts[:, 0].tolist(), time.monotonic()
         while not queue:
             self._receive(max(0.001, seconds - (time.monotonic() - since)))
             if queue or time.monotonic() - since < seconds:
                 continue
-            now = self._beats.tolist()
+            now = self._counts[:, 0].tolist()
             if now == beats:
                 stage = beats.index(min(beats))
                 raise self._error(StallError, stage, f"no sign of life for {seconds:g} s")
@@ -292,7 +307,7 @@ class ProcessExecutor:
 
     def _sample_of(self, stage: int) -> int:
         """Return the sample that a stage works on or waits for, by the steps that it has done."""
-        return max(-1, int(self._beats[stage]) - (stage if self._learning else 0))
+        return max(-1, int(self._counts[stage, 0]) - (stage if self._learning else 0))
 
     def _flush(self) -> None:
         """Send what has room on its link."""

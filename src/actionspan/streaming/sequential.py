@@ -91,6 +91,9 @@ class SequentialExecutor:
                 self._gradients[index + 1] = state["signalled"][0]
         self._replies.clear()
 
+    def settle(self) -> None:
+        """All steps begun are done."""
+
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done."""
         return [report_of(stage) for stage in self.stages]

@@ -9,7 +9,6 @@ import struct
 from collections import deque
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from actionspan.streaming.errors import LinkClosedError
@@ -161,9 +160,3 @@ def _slots(block: SharedBlock, form: _Form) -> list[list[Tensor]]:
         ]
         for slot in range(SLOTS)
     ]
-
-
-def numbers(count: int) -> tuple[SharedBlock, Tensor]:
-    """Return `count` shared integers, 0 at first."""
-    block = SharedBlock(8 * count)
-    return block, block.tensor(0, torch.int64, (count,))

@@ -12,7 +12,7 @@ import torch
 from actionspan.streaming.errors import LinkClosedError, StageError, StallError
 from actionspan.streaming.messages import Message, Reply, cloned
 from actionspan.streaming.stage import Options, Part, Stage, parts_of
-from actionspan.streaming.worker import Worker
+from actionspan.streaming.worker import Worker, report_of
 
 _CLOSED: Any = object()
 _JOIN_SECONDS = 1.5
@@ -72,8 +72,8 @@ class ThreadExecutor:
         for index, stage in enumerate(stages):
             last = index == count - 1
 
-            def beat(index: int = index) -> None:
-                self._beats[index] += 1
+            def beat(stage: Stage) -> None:
+                self._beats[stage.place.index] += 1
 
             worker = Worker(
                 stage,
@@ -157,9 +157,13 @@ class ThreadExecutor:
         for index, state in enumerate(states):
             self._ask(index, "load", state)
 
+    def settle(self) -> None:
+        """Wait until all stages have done the steps begun."""
+        self._ask_all("settle")
+
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done."""
-        return self._ask_all("report")
+        """Return what each stage has done so far."""
+        return [report_of(stage) for stage in self.stages]
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""

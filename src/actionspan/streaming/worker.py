@@ -62,7 +62,7 @@ class Worker:
         signals: Inlet | None = None,
         targets: Inlet | None = None,
         answer: Callable[[Reply | None], None] | None = None,
-        beat: Callable[[], None] = lambda: None,
+        beat: Callable[[Stage], None],
     ) -> None:
         self.stage = stage
         self._left, self._right, self._back = left, right, back
@@ -85,8 +85,10 @@ class Worker:
             elif command == "train":
                 self.stage.train(given)
                 commands.reply(None)
-            elif command == "report":
-                commands.reply(report_of(self.stage))
+            elif command == "events":
+                commands.reply(list(self.stage.events or []))
+            elif command == "settle":
+                commands.reply(None)
             else:
                 return
 
@@ -102,7 +104,7 @@ class Worker:
         for inlet in (self._left, self._signals, self._targets):
             if inlet is not None:
                 inlet.release()
-        self._beat()
+        self._beat(self.stage)
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
         """Send the output to the right, or answer with it."""
@@ -131,13 +133,10 @@ class Worker:
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
 
 
+COUNTS = ("steps", "samples", "updates", "busy_seconds", "cpu_seconds")
+
+
 def report_of(stage: Stage) -> dict[str, Any]:
     """Return what a stage has done, and what it took."""
-    return {
-        "steps": stage.steps,
-        "samples": stage.samples,
-        "updates": stage.updates,
-        "busy_seconds": stage.busy_seconds,
-        "cpu_seconds": stage.cpu_seconds,
-        "events": list(stage.events or []),
-    }
+    counts = {name: getattr(stage, name) for name in COUNTS}
+    return {**counts, "events": list(stage.events or [])}

@@ -56,7 +56,7 @@ def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
     if content["model"] not in MODELS:
         raise InputError(f"{where}: model {content['model']!r}: one of {', '.join(MODELS)}")
     # of the settings only the network's shape: those of training have changed between versions
-    known = (*SHAPE, "fusion_weight", "members")
+    known = (*SHAPE, "fusion_weight", "members", "look_ahead")
     shape = {name: content["settings"][name] for name in known if name in content["settings"]}
     network = build_model(content["model"], content["channels"], TemporalSettings(**shape))
     try:

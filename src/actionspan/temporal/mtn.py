@@ -7,6 +7,7 @@ import actionspan.temporal.bmn
 import actionspan.temporal.depth
 import actionspan.temporal.pyramid
 import actionspan.temporal.span
+import actionspan.temporal.stream
 import actionspan.temporal.tcn  # noqa: F401 - these modules register their networks
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.networks import NETWORKS, TemporalNetwork, network

@@ -28,6 +28,10 @@ class TemporalNetwork(nn.Module):
     """Of the labels that `loss` takes: `KINDS`, or `targets.COLUMNS` with all that are known."""
     cross_fitted = False
     """Whether it has members each of which leaves out a part of the training videos."""
+    look_ahead: int | None = None
+    """Steps behind its own that a probability depends on; None: it may depend on all of them."""
+    look_back: int | None = None
+    """Steps before its own that a probability depends on; None: as there."""
 
     def loss(
         self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False

@@ -89,6 +89,19 @@ def predict_windows(
     return Prediction(merged, *(predict_segments(model, windows, starts, length) or ()))
 
 
+def needs_no_windows(model: TemporalNetwork) -> bool:
+    """Return whether a network sees whole videos of any length, as a stream does.
+
+    At the ends of windows something would be missing.
+    """
+    return model.cross_fitted and model.look_ahead is not None
+
+
+def predict_sequence(model: TemporalNetwork, sequence: Float32) -> Prediction:
+    """Return the probabilities of a whole video (T, C) by a network that needs no windows."""
+    return Prediction(predict_probabilities(model, sequence))
+
+
 def predict_parts(
     model: TemporalNetwork, sequence: Float32, parts: Int64, transform: Transform
 ) -> Prediction:
@@ -146,6 +159,8 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
             try:
                 if transform is not None and name in learned:
                     yield predict_parts(model, features.sequence(video), learned[name], transform)
+                elif needs_no_windows(model):
+                    yield predict_sequence(model, features.sequence(video))
                 else:
                     yield predict_windows(model, features.array[video], starts, length)
             except ValueError as error:

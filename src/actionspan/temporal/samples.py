@@ -160,11 +160,13 @@ def read_samples(
     *,
     columns: int = KINDS,
     parts: int = 0,
+    causal: bool = False,
     check: bool = True,
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Labels have so many `columns`; the training footage is divided into `parts`, if any.
+    Labels have so many `columns`; the training footage is divided into `parts`, if any. `causal`
+    says whether the network learns from causal.h5.
 
     Annotated videos that have no features are left out, with a line that says so. Without `check`
     (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
@@ -181,6 +183,12 @@ def read_samples(
         raise InputError(
             f"{features_path}: rows of a fixed number of steps; a cross-fitted network learns from "
             "sequences.h5, which `features sequences` makes"
+        )
+    if features.causal != causal:
+        given, wanted = ("causal", "sequences") if features.causal else ("sequences", "causal")
+        raise InputError(
+            f"{features_path}: features as {given}.h5 has them; this network learns from "
+            f"{wanted}.h5, which `features {wanted}` makes"
         )
     if not len(training):
         raise InputError(

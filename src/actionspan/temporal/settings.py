@@ -1,5 +1,6 @@
 """The knobs of the temporal network and its training."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,12 +19,15 @@ ModelName = Literal[
     "attention",
     "tcn",
     "span",
+    "stream",
     "bmn",
     "pyramid",
 ]
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
-ON_SEQUENCES: tuple[ModelName, ...] = ("span",)
-"""Models of sequences.h5, whose proposals are chosen by a density of instances."""
+SEQUENCES: Mapping[str, str] = {"span": "sequences", "stream": "causal"}
+"""The features, sequences.h5 or causal.h5, of models of snippets as they are."""
+ON_SEQUENCES: tuple[ModelName, ...] = ("span", "stream")
+"""Those models; their proposals are chosen by a density of instances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,16 @@ class TemporalSettings(Checked):
         0.0, "probability that a hidden value is dropped in training", least=0, below=1
     )
     members: int = option(
-        5, "networks of span, each trained without one of so many parts of the videos", least=2
+        5,
+        "networks of span and stream, each trained without one of so many parts of the videos",
+        least=2,
+    )
+    look_ahead: int = option(
+        1,
+        "snippets behind its own that stream's convolutions see; those of its cues come on top",
+        unit="snippets",
+        least=0,
+        most=7,
     )
     feature_noise: float = option(
         1.0,

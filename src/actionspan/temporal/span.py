@@ -47,15 +47,25 @@ class SpanNetwork(TemporalNetwork):
         super().__init__()
         self.channels, self.members, self.output_scale = channels, members, output_scale
         width, groups = max(1, hidden // _SHARE), PATHS * members
-        self.raw = nn.Conv1d(channels - 1, members * width, kernel_size=1)
-        self.centred = nn.Conv1d(channels - 1, members * width, kernel_size=1)
+        seen = self.seen(channels)
+        self.raw = nn.Conv1d(seen, members * width, kernel_size=1)
+        self.centred = nn.Conv1d(seen, members * width, kernel_size=1)
         maps = groups * width
         self.layers = nn.ModuleList(
-            nn.Conv1d(maps, maps, kernel_size=3, padding=step, dilation=step, groups=groups)
-            for step in DILATIONS
+            nn.Conv1d(maps, maps, kernel_size=3, dilation=step, groups=groups) for step in DILATIONS
         )
+        self.reaches = [(step, step) for step in DILATIONS]  # of each layer, back and ahead
         self.last = nn.Conv1d(maps, groups * KINDS, kernel_size=1, groups=groups)
         self.dropout = nn.Dropout(dropout)
+
+    def seen(self, channels: int) -> int:
+        """Return how many features of a step each path sees."""
+        return channels - 1
+
+    def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the two paths see of features (B, C - 1, T) and `inside` (B, 1, T)."""
+        mean = (values * inside).sum(dim=2, keepdim=True) / inside.sum(dim=2, keepdim=True).clamp(1)
+        return values, values - mean
 
     def logits(self, features: Tensor) -> Tensor:
         """Return (P, M, B, T, 3) of features (B, T, C): of each path of each member."""
@@ -65,11 +75,11 @@ class SpanNetwork(TemporalNetwork):
         length = int(covered.max()) + 1 if len(covered) else 1
         inside = inside[..., :length]
         values = features[:, :length, 1:].transpose(1, 2)  # (B, C - 1, L)
-        mean = (values * inside).sum(dim=2, keepdim=True) / inside.sum(dim=2, keepdim=True).clamp(1)
-        maps = torch.cat([self.raw(values), self.centred(values - mean)], dim=1)
+        whole, centred = self.views(values, inside)
+        maps = torch.cat([self.raw(whole), self.centred(centred)], dim=1)
         maps = maps.relu() * inside  # (B, P·M·W, L)
-        for layer in self.layers:
-            maps = (maps + layer(self.dropout(maps)).relu()) * inside
+        for layer, reach in zip(self.layers, self.reaches, strict=True):
+            maps = (maps + layer(pad(self.dropout(maps), reach)).relu()) * inside
         scores = pad(self.output_scale * self.last(maps), (0, steps - length))  # (B, P·M·3, T)
         scores = scores.view(batch, PATHS, self.members, KINDS, steps)
         return scores.permute(1, 2, 0, 4, 3)
@@ -98,10 +108,13 @@ class SpanNetwork(TemporalNetwork):
         A member's is over the steps inside the videos that are not of its part; positives and
         negatives of the full batch weigh alike.
         """
+        return self.loss_of(self.logits(features), labels, whole)
+
+    def loss_of(self, logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+        """Return the loss of logits (P, M, S, T, 3); see `loss`."""
         every = labels if whole is None else whole
         counted, used = self._counted(every), self._counted(labels)  # (M, B, T), (M, S, T)
         steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
-        logits = self.logits(features)  # (P, M, S, T, 3)
         parts = []
         for kind in range(KINDS):
             target = labels[..., kind]  # (S, T)

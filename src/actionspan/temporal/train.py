@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="origin: BSN's TEM; se: SE-ConvNet alone; dense: TEM + Multipath DenseNet; "
         "mtn: SE-ConvNet + Multipath DenseNet; cnn2, cnn4: TEM with 2 and 4 convolutions; "
         "attention: self-attention; tcn: residual dilated convolutions; "
-        "span: cross-fitted dilated convolutions over snippets; bmn: boundary-matching network; "
+        "span: cross-fitted dilated convolutions over snippets; "
+        "stream: span for a video that is still being recorded; bmn: boundary-matching network; "
         "pyramid: anchor-free pyramid with regression (default: mtn)",
     )
     add_training_flags(

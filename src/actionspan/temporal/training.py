@@ -26,7 +26,7 @@ from actionspan.temporal.model_file import FORMAT, model_content
 from actionspan.temporal.mtn import build_model
 from actionspan.temporal.networks import CLASSES, TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
-from actionspan.temporal.settings import ModelName, TemporalSettings
+from actionspan.temporal.settings import SEQUENCES, ModelName, TemporalSettings
 from actionspan.temporal.timing import rank_timing, whole_timing
 from actionspan.training.fit import begin, end, fit, introduce
 from actionspan.training.run import CHECKPOINT, Row, Run
@@ -211,6 +211,7 @@ def train(
             settings,
             columns=kind.columns,
             parts=settings.members if kind.cross_fitted else 0,
+            causal=SEQUENCES.get(name) == "causal",
             check=first,
         )
 

@@ -116,21 +116,28 @@ def read_timeline(path: Path) -> Timeline:
     )
 
 
-def read_frames(path: Path) -> Iterator[Frame]:
+def read_frames(path: Path, *, steady: bool = False) -> Iterator[Frame]:
     """Yield every frame of a file in the order of display, rotation applied.
+
+    Args:
+        path: The file.
+        steady: Whether to decode no faster than frames are taken, through PyAV. decord decodes
+            ahead without a bound where frames are taken slowly: gigabytes of a long file.
 
     Raises:
         InputError: The file is not a video, or its decoding breaks off.
     """
     timeline = read_timeline(path)
     done = 0
-    if timeline.continuous:
+    if timeline.continuous and not steady:
         for picture in _decord_pictures(path):
             yield Frame(picture, timeline.at(done))
             done += 1
     if done < len(timeline):  # decord cannot read this file, or gave up early
+        in_order = steady and timeline.continuous  # as decord would be: AVI has stamps of no use
         for stamp, picture in islice(_pyav_pictures(path, timeline), done, None):
-            yield Frame(picture, timeline.at(done) if stamp is None else stamp - timeline.origin)
+            at = timeline.at(done)
+            yield Frame(picture, at if stamp is None or in_order else stamp - timeline.origin)
             done += 1
     lacking = len(timeline) - timeline.headless - done
     if lacking > min(_FRAMES_ALLOWED_TO_LACK, len(timeline) // 4):
@@ -177,13 +184,14 @@ def _pyav_pictures(
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):
                 stamped = frame.time is not None and not np.isnan(timeline.origin)
-                yield frame.time if stamped else None, partial(_pyav_picture, frame)
+                yield frame.time if stamped else None, partial(pyav_picture, frame)
                 done += 1
     except (OSError, av.FFmpegError):
         raise _stopped(path, done, timeline) from None
 
 
-def _pyav_picture(frame: VideoFrame) -> UInt8:
+def pyav_picture(frame: VideoFrame) -> UInt8:
+    """Return a frame that PyAV decoded as an (H, W, 3) RGB picture, rotation applied."""
     upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
     return np.ascontiguousarray(upright, dtype=np.uint8)
 

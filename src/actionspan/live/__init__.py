@@ -1,0 +1,1 @@
+"""Proposals while the video plays: from a file or a camera, snippet by snippet."""

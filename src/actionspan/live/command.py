@@ -1,0 +1,132 @@
+"""Proposals while a video plays: a file, a camera or an address on the network."""
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actionspan.errors import InputError
+from actionspan.live.settings import LearningSettings, StreamSettings
+from actionspan.live.source import parse_source
+from actionspan.settings import add_settings, from_arguments
+
+if TYPE_CHECKING:
+    from actionspan.arrays import Float64
+    from actionspan.live.play import Player
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a video file, camera:0, or an address (rtsp://…, http://…); passwords in addresses "
+        "are never shown or written",
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        help="model.pt or the folder that holds it, of a network that can stream",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("live"), help="folder for the results (default: live)"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on where an earlier run into --out stopped"
+    )
+    parser.add_argument(
+        "--learn",
+        type=Path,
+        metavar="ANNOTATIONS",
+        help="train the network while the stream plays, with labels of this file (any form), each "
+        "known some time after its instance; it scores first, then learns, and writes model.pt",
+    )
+    parser.add_argument(
+        "--video", help="the stream's id in these annotations (default: the source's name)"
+    )
+    add_settings(parser, StreamSettings)
+    add_settings(parser, LearningSettings)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Stream until the end; 130 after Ctrl-C, 143 after SIGTERM, with valid files."""
+    settings = from_arguments(StreamSettings, arguments)
+    source = parse_source(arguments.source)
+    from actionspan.live.play import play
+    from actionspan.streaming import StageError
+
+    instances = _instances(arguments.learn, arguments.video or source.name)
+    learning = from_arguments(LearningSettings, arguments)
+    player = _player(arguments.model, settings, instances, learning)
+    stopping = threading.Event()
+    with _signals(stopping) as caught:
+        try:
+            ended = play(
+                source,
+                player,
+                settings,
+                arguments.out,
+                resume=arguments.resume,
+                echo=sys.stdout,
+                stopping=stopping,
+            )
+        except StageError as error:
+            raise InputError(str(error)) from None
+    print(f"{arguments.out}: {ended.line}", file=sys.stderr)
+    return 128 + caught[0] if caught else 0
+
+
+def _instances(annotations: Path | None, video: str) -> "Float64 | None":
+    """Return the instances (K, 2) of a video in seconds; None without annotations."""
+    if annotations is None:
+        return None
+    import numpy as np
+
+    from actionspan.dataset.tables import read_instances
+
+    known = read_instances(annotations)
+    if video not in known:
+        raise InputError(f"{annotations}: no video {video!r}; --video names the one that plays")
+    rows = [(instance.start, instance.end) for instance in known[video]]
+    return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def _player(
+    model: str,
+    settings: StreamSettings,
+    instances: "Float64 | None",
+    learning: LearningSettings,
+) -> "Player":
+    import cv2
+    import torch
+
+    from actionspan.live.play import Player
+    from actionspan.running.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    cv2.setNumThreads(1)
+    torch.set_num_threads(settings.threads)
+    return Player.load(Path(model), settings, instances, learning)
+
+
+@contextmanager
+def _signals(stopping: threading.Event) -> Iterator[list[int]]:
+    """Ask for the end on the first SIGINT or SIGTERM; a second one ends at once."""
+    caught: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,202 @@
+"""Learning while the video plays: score first, then learn, and go on with the new weights.
+
+Labels come from annotations, as if somebody gave them while watching: those of an instance some
+seconds after its end, those of the background once it is sure that nothing was going on. After each
+snippet the network does one step on the newest snippets that have labels, a window that slides by
+one: nearly the same samples each time, as learning from a stream wants it (paper 002).
+
+The score is prequential: each snippet's actionness is taken before its label is learned. Beside it
+stands that of the weights of the beginning, on the same snippets.
+"""
+
+import copy
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from actionspan.arrays import Float32, Float64
+from actionspan.errors import InputError
+from actionspan.live.proposing import Actionness
+from actionspan.live.settings import LearningSettings
+from actionspan.streaming import Pipeline
+from actionspan.temporal.labels import boundary_overlaps
+from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.span import SpanNetwork
+from actionspan.temporal.streaming import NetworkStream
+from actionspan.temporal.targets import INSIDE, NO_PART, video_targets
+
+_BINS = 1000  # of probabilities, for an area under the curve in bounded memory
+
+
+class Ranking:
+    """The area under the ROC curve of probabilities so far, in bins of 1/1000."""
+
+    def __init__(self, counts: Float64 | None = None) -> None:
+        self.counts = np.zeros((2, _BINS)) if counts is None else counts
+
+    def add(self, probability: float, positive: bool) -> None:
+        """Count a probability."""
+        self.counts[int(positive), min(int(probability * _BINS), _BINS - 1)] += 1
+
+    @property
+    def area(self) -> float | None:
+        """The chance that a positive ranks above a negative; None: one kind is missing."""
+        negative, positive = self.counts
+        if not (negative.sum() and positive.sum()):
+            return None
+        below = np.cumsum(negative) - negative / 2
+        return float((positive * below).sum() / (positive.sum() * negative.sum()))
+
+
+class OnlineLearner:
+    """Trains a model's network on the rows of a stream.
+
+    Args:
+        network: Of the bundle; it is the one that learns.
+        instances: (K, 2) starts and ends in seconds.
+        settings: How.
+
+    Raises:
+        InputError: The network is none that streams.
+    """
+
+    def __init__(
+        self, network: TemporalNetwork, instances: Float64, settings: LearningSettings
+    ) -> None:
+        if not isinstance(network, SpanNetwork) or network.look_ahead is None:
+            raise InputError("--learn: needs a model trained with temporal.models: [stream]")
+        self.settings, self.network = settings, network
+        self.instances = instances[np.argsort(instances[:, 0], kind="stable")].reshape(-1, 2)
+        self._kept = settings.learning_window + (network.look_back or 0) + network.look_ahead
+        network.requires_grad_(True).eval()  # no dropout: what is learned is what is used
+        self._frozen = copy.deepcopy(network)
+        self._pipeline = Pipeline(
+            [_Logits(network)],
+            loss=partial(_loss, network),
+            optimiser=partial(torch.optim.AdamW, lr=settings.learning_rate),
+            threads=torch.get_num_threads(),
+        )
+        self.steps = 0
+        self.learned, self.frozen = Ranking(), Ranking()
+        self.gap()
+
+    def gap(self) -> None:
+        """Forget the rows: those that follow do not adjoin them."""
+        self._rows: deque[Float32] = deque(maxlen=self._kept)
+        self._times: deque[float] = deque()  # of snippets without a row yet
+        self._row_times: deque[float] = deque(maxlen=self._kept)
+        self._predicted: deque[tuple[float, float, float]] = deque()  # seconds, learned, frozen
+        self._before = NetworkStream(self._frozen)
+
+    def add(
+        self, rows: Float32, seconds: float, interval: float, actionness: Sequence[Actionness]
+    ) -> None:
+        """Take a snippet's time, the rows and the actionness that it completed, and learn."""
+        self._times.append(seconds)
+        frozen = []
+        for row in rows:
+            self._rows.append(row)
+            self._row_times.append(self._times.popleft())
+            frozen += self._before.add(row).tolist()
+        for answer, other in zip(actionness, frozen, strict=True):
+            self._predicted.append((answer.seconds, answer.action, other[1]))
+        known = self.known_until(seconds)
+        fresh = False
+        while self._predicted and self._predicted[0][0] + interval / 2 <= known:
+            time, learned, before = self._predicted.popleft()
+            inside = bool(((self.instances[:, 0] <= time) & (time < self.instances[:, 1])).any())
+            self.learned.add(learned, inside)
+            self.frozen.add(before, inside)
+            fresh = True
+        if fresh and len(self._rows) == self._kept:
+            self._learn(known, interval)
+
+    def known_until(self, now: float) -> float:
+        """Return up to when all labels are known: nothing before is still going on or too new."""
+        known = now - self.settings.label_seconds
+        lengths = np.diff(self.instances, axis=1)[:, 0]
+        begun = self.instances[:, 0] - lengths / 10  # where the region of its start begins
+        ended = self.instances[:, 1] + self.settings.label_seconds
+        going = begun[(begun < known) & (ended > now)]
+        return float(min(known, going.min(initial=np.inf)))
+
+    def _learn(self, known: float, interval: float) -> None:
+        """Do one step on the rows kept; those without labels are only seen."""
+        times = np.array(self._row_times)
+        labels = self.labels(times, interval)
+        labels[times + interval / 2 > known, INSIDE] = 0
+        labels[: self.network.look_back or 0, INSIDE] = 0  # their past is cut off
+        if not labels[:, INSIDE].any():
+            return
+        self._pipeline.step(
+            torch.from_numpy(np.stack(self._rows))[None], torch.from_numpy(labels)[None]
+        )
+        self.steps += 1
+
+    def labels(self, times: Float64, interval: float) -> Float32:
+        """Return the labels (T, 7) of snippets at times (T,), as those of whole videos."""
+        lengths = np.diff(self.instances, axis=1)[:, 0]
+        # Instances are cut at the edges of what is labelled: let no edge come near.
+        margin = int(np.ceil(lengths.max(initial=0.0) / interval)) + 1
+        begin = times[0] - interval * (margin + 0.5)
+        steps = len(times) + 2 * margin
+        span = steps * interval
+        near = self.instances[
+            (self.instances[:, 1] > begin) & (self.instances[:, 0] < begin + span)
+        ]
+        shares = boundary_overlaps(near - begin, span, steps=steps)
+        whole = video_targets(shares, (near - begin) / interval, np.full(steps, NO_PART))
+        return whole[margin : margin + len(times)]
+
+    def summary(self) -> dict[str, Any]:
+        """Return how many steps were done and what they changed, for the last event."""
+        return {
+            "steps": self.steps,
+            "snippets": int(self.learned.counts.sum()),
+            "actionness_auc": self.learned.area,
+            "actionness_auc_without_learning": self.frozen.area,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that going on depends on, the weights included."""
+        return {
+            "pipeline": self._pipeline.state_dict(),
+            "steps": self.steps,
+            "rows": [row.copy() for row in self._rows],
+            "times": list(self._times),
+            "row_times": list(self._row_times),
+            "predicted": list(self._predicted),
+            "before": self._before.state_dict(),
+            "learned": self.learned.counts.copy(),
+            "frozen": self.frozen.counts.copy(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`, bitwise."""
+        self.gap()
+        self._pipeline.load_state_dict(state["pipeline"])
+        self.steps = state["steps"]
+        self._rows.extend(state["rows"])
+        self._times.extend(state["times"])
+        self._row_times.extend(state["row_times"])
+        self._predicted.extend(state["predicted"])
+        self._before.load_state_dict(state["before"])
+        self.learned, self.frozen = Ranking(state["learned"]), Ranking(state["frozen"])
+
+
+class _Logits(nn.Module):
+    def __init__(self, network: SpanNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.network.logits(rows)
+
+
+def _loss(network: SpanNetwork, logits: Any, labels: Any) -> Tensor:
+    return network.loss_of(logits, labels).total

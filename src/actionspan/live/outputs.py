@@ -1,0 +1,162 @@
+"""The files of a stream: growing line by line, or whole at any instant."""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from actionspan.errors import InputError
+from actionspan.live.found import Found, LiveChapters
+from actionspan.live.handover import Gap
+from actionspan.live.proposing import OnlineProposal
+from actionspan.proposals.writing import Row, write_proposals
+
+EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
+PROPOSALS = ("proposals.json", "proposals.csv")
+_COLUMNS = ("snippet", "seconds", "start", "action", "end")
+_DIGITS = 6
+
+
+class Outputs:
+    """Writes what a stream finds. Every line is complete as soon as it is there.
+
+    Args:
+        folder: Where; it is made.
+        name: The video's in proposals.json.
+        echo: Gets the events too.
+        offsets: Bytes of the growing files at which an earlier run left off; what it wrote after
+            them is cut off. None: begin with empty files.
+
+    Raises:
+        InputError: Files of the earlier run are gone or shorter than they were.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        echo: TextIO | None = None,
+        offsets: Mapping[str, int] | None = None,
+    ) -> None:
+        self.folder, self.name, self.echo = folder, name, echo
+        self.found, self._chapters = Found(), LiveChapters()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._files = {file: self._open(file, offsets) for file in (EVENTS, ACTIONNESS)}
+        if offsets is None:
+            self._line(ACTIONNESS, "\t".join(_COLUMNS))
+        else:
+            for row in _emitted(folder / EVENTS):
+                self._add(row)
+        self._unwritten = False
+        self._rewriting, self._written = 0.0, 0.0  # seconds the tables took, and when
+        self._chapters.write(folder / CHAPTERS)
+        self.write_tables()
+
+    def _open(self, file: str, offsets: Mapping[str, int] | None) -> TextIO:
+        path = self.folder / file
+        if offsets is None:
+            return path.open("w", encoding="utf-8", newline="\n")
+        wanted = offsets[file]
+        size = path.stat().st_size if path.is_file() else 0
+        if size < wanted:
+            raise InputError(
+                f"{path}: {size} bytes, had {wanted}: it was changed since; begin again without "
+                "--resume"
+            )
+        os.truncate(path, wanted)
+        return path.open("a", encoding="utf-8", newline="\n")
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Write an event: `kind` and what there is to say of it."""
+        line = json.dumps({"event": kind} | fields)
+        self._line(EVENTS, line)
+        if self.echo is not None:
+            print(line, file=self.echo, flush=True)
+
+    def actionness(
+        self,
+        snippet: int,
+        seconds: float,
+        curves: tuple[float, float, float],
+        latency_ms: Mapping[str, float],
+    ) -> None:
+        """Write start, actionness and end of a snippet."""
+        seconds, *values = (round(float(value), _DIGITS) for value in (seconds, *curves))
+        named = dict(zip(_COLUMNS[2:], values, strict=True))
+        self.event(
+            "actionness", snippet=snippet, seconds=seconds, **named, latency_ms=dict(latency_ms)
+        )
+        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in (seconds, *values))]
+        self._line(ACTIONNESS, "\t".join(cells))
+
+    def proposals(self, found: Iterable[OnlineProposal], emitted: float) -> None:
+        """Write proposals; `emitted` is how many seconds of the stream have been seen."""
+        before = self.found.count
+        for proposal in found:
+            fields: dict[str, Any] = {
+                "start": float(proposal.start),
+                "end": float(proposal.end),
+                "score": float(proposal.score),
+            }
+            if proposal.label is not None:
+                fields |= {"label": proposal.label, "label_score": proposal.label_score}
+            self.event("proposal", **fields, emitted=emitted)
+            self._add(_row(fields))
+        if self.found.count > before:
+            self._unwritten = True
+            self._chapters.write(self.folder / CHAPTERS)
+
+    def gap(self, gap: Gap) -> None:
+        """Write down a stretch that nothing is known of."""
+        seconds = {"from": round(gap.start, _DIGITS), "to": round(gap.end, _DIGITS)}
+        self.event("gap", **seconds, dropped=gap.dropped, reason=gap.reason)
+
+    def write_tables(self) -> None:
+        """Write proposals.json and proposals.csv: the best of all, in order."""
+        begun = time.monotonic()
+        paths = [self.folder / file for file in PROPOSALS]
+        write_proposals([(self.name, self.found.rows())], *paths, labelled=self.found.labelled)
+        self._unwritten, self._written = False, time.monotonic()
+        self._rewriting = self._written - begun
+
+    def refresh(self) -> None:
+        """Write the tables if there is something new, in a twentieth of the time at most."""
+        if self._unwritten and time.monotonic() - self._written >= 20 * self._rewriting:
+            self.write_tables()
+
+    def offsets(self) -> dict[str, int]:
+        """Return the bytes of the growing files, which are on the disk."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Write what is left and close the files."""
+        if self._unwritten:
+            self.write_tables()
+        for file in self._files.values():
+            file.close()
+
+    def _line(self, file: str, text: str) -> None:
+        self._files[file].write(text + "\n")
+        self._files[file].flush()
+
+    def _add(self, row: Row) -> None:
+        self.found.add(row)
+        self._chapters.add(row)
+
+
+def _row(fields: Mapping[str, Any]) -> Row:
+    row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
+    return row | {name: fields[name] for name in ("label", "label_score") if name in fields}
+
+
+def _emitted(path: Path) -> Iterable[Row]:
+    """Yield the proposals of a file of events."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            event = json.loads(line)
+            if event["event"] == "proposal":
+                yield _row(event)

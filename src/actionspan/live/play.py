@@ -1,0 +1,212 @@
+"""`actionspan stream` without its flags: a source and a model in, files out."""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from torch import nn
+
+from actionspan.arrays import Float64
+from actionspan.dataset.video_facts import file_sha256, probe_video
+from actionspan.errors import InputError
+from actionspan.files.storage import digest
+from actionspan.live.connection import connect
+from actionspan.live.encoding import Message, encoding_chain
+from actionspan.live.handover import HandOver
+from actionspan.live.learning import OnlineLearner
+from actionspan.live.outputs import Outputs
+from actionspan.live.progress import Ended, Facts, Place, Progress
+from actionspan.live.proposing import OnlineProposer
+from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
+from actionspan.live.run import Stream
+from actionspan.live.settings import LearningSettings, StreamSettings
+from actionspan.live.source import Source
+from actionspan.live.state import State, read_state
+from actionspan.live.status import Status
+from actionspan.proposals.model_bundle import load_bundle, write_learned
+from actionspan.running.determinism import deterministic
+from actionspan.streaming import Pipeline, balance_stages
+from actionspan.video.settings import FrameSettings
+
+_STALL_SECONDS = 60.0  # no stage works that long on a snippet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Player:
+    """A model ready to stream: how to cut snippets, encode them, and propose."""
+
+    frames: FrameSettings
+    chain: nn.Sequential
+    proposer: OnlineProposer
+    made_of: str  # digest of the model and of the settings that change results
+    file: Path  # of the model
+
+    @classmethod
+    def load(
+        cls,
+        model: Path,
+        settings: StreamSettings,
+        instances: Float64 | None = None,
+        learning: LearningSettings | None = None,
+    ) -> "Player":
+        """Load a model's file or folder.
+
+        Args:
+            model: The file or folder.
+            settings: Of the stream.
+            instances: (K, 2) in seconds, to learn from while it plays; None: nothing is learned.
+            learning: How.
+
+        Raises:
+            InputError: It is not a complete model, or it cannot stream.
+        """
+        bundle = load_bundle(model)
+        with deterministic(settings.threads):  # its first call takes seconds: not while it streams
+            pass
+        proposer = OnlineProposer(bundle, delay_seconds=settings.delay)
+        learned: list[str] = []
+        if instances is not None:
+            learning = learning or LearningSettings()
+            proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
+            learned = [digest(learning, instances.tolist())]
+        one_process = settings.executor != "process"
+        chain = encoding_chain(
+            bundle.encoders, bundle.flow, bundle.frames.stack, one_process=one_process
+        )
+        file = model / "model.pt" if model.is_dir() else model
+        return cls(
+            frames=bundle.frames,
+            chain=chain,
+            proposer=proposer,
+            made_of=digest(file_sha256(file), settings.delay, *learned),
+            file=file,
+        )
+
+
+class _Opened(NamedTuple):
+    """A source that is there."""
+
+    live: bool
+    frames: Callable[[float | None], Frames]  # takes the seconds the stream has lasted
+    duration: float | None
+    made_of: str
+
+
+def play(
+    source: Source,
+    player: Player,
+    settings: StreamSettings,
+    out: Path,
+    *,
+    resume: bool = False,
+    echo: TextIO | None = None,
+    stopping: threading.Event | None = None,
+) -> Ended:
+    """Stream a source and write its results.
+
+    Args:
+        source: What to open.
+        player: The model.
+        settings: How.
+        out: The folder for the results.
+        resume: Whether to go on where an earlier run stopped.
+        echo: Gets each event as a line of JSON.
+        stopping: Ends the stream soon after it is set, with valid files.
+
+    Raises:
+        InputError: The source cannot be opened or breaks off, or the earlier run was of another.
+    """
+    opened = _open(source, settings)
+    try:
+        policy = settings.policy_for(live=opened.live)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    made_of = digest(opened.made_of, player.made_of)
+    state = read_state(out, made_of) if resume else None
+    if state is not None and state.ended:
+        print(f"{out}: the stream has ended; nothing is left to do", file=sys.stderr)
+        return Ended("finished", state.seconds, None)
+    begin, progress = Begin(), Progress(made_of=made_of)
+    if state is not None:
+        begin, progress = _go_on(state, live=opened.live)
+        player.proposer.load_state_dict(state.proposer)
+    hand_over = HandOver(settings.queue, policy)
+    reader = Reader(opened.frames(begin.elapsed), player.frames, settings, hand_over, begin)
+    stream = Stream(
+        reader=reader,
+        hand_over=hand_over,
+        proposer=player.proposer,
+        outputs=Outputs(out, source.name, echo, state.offsets if state else None),
+        status=Status(out, append=state is not None),
+        progress=progress,
+        stopping=stopping or threading.Event(),
+        facts=Facts(
+            shown=source.shown,
+            live=opened.live,
+            duration=opened.duration,
+            limit=settings.duration,
+            state_seconds=settings.state_seconds,
+        ),
+    )
+    ended = stream.run(partial(_pipeline, player.chain, settings))
+    if player.proposer.learner is not None:
+        write_learned(player.file, player.proposer.bundle.temporal, out / "model.pt")
+    return ended
+
+
+def _open(source: Source, settings: StreamSettings) -> _Opened:
+    if source.kind == "file":
+        video = probe_video(source.path)
+        if video.error:
+            raise InputError(f"{source.shown}: {video.error}")
+        frames = FileFrames(source)
+        return _Opened(False, lambda elapsed: frames, video.duration_seconds, video.sha256)
+    connection = connect(source, settings)
+    if connection.recorded:
+        frames = FileFrames(source, connection)
+        return _Opened(False, lambda elapsed: frames, None, source.shown)
+    return _Opened(
+        True,
+        lambda elapsed: LiveFrames(source, connection, settings, elapsed),
+        None,
+        source.shown,
+    )
+
+
+def _go_on(state: State, *, live: bool) -> tuple[Begin, Progress]:
+    """Return where an earlier run stopped."""
+    began = state.snippets > 0
+    begin = Begin(
+        snippet=state.snippets,
+        seconds=state.seconds if began else None,
+        elapsed=time.time() - state.began if live and began else None,
+    )
+    progress = Progress(
+        made_of=state.made_of,
+        began=state.began,
+        snippets=state.snippets,
+        seconds=state.seconds,
+        dropped=state.dropped,
+        done=state.done,
+        unanswered=deque(
+            Place(number=number, seconds=seconds, arrived=time.monotonic())
+            for number, seconds in state.unanswered
+        ),
+    )
+    return begin, progress
+
+
+def _pipeline(chain: nn.Sequential, settings: StreamSettings, message: Message) -> Pipeline:
+    """Return the chain in stages of equal work, measured on a first message."""
+    stages = [chain]
+    if settings.executor != "sequential" and settings.stages > 1:
+        if settings.stages > len(chain):
+            raise InputError(f"stages {settings.stages}: this model has {len(chain)} parts at most")
+        stages = balance_stages(chain, message, settings.stages)
+    return Pipeline(stages, executor=settings.executor, stall_seconds=_STALL_SECONDS)

@@ -1,0 +1,299 @@
+"""Actionness and proposals of a stream, snippet by snippet, by a model that can wait.
+
+    snippets → rows (features.past) → network (temporal.streaming) → cells → proposals
+
+Each part keeps what it needs of the past and no more, so memory is that of the longest segment
+however long the stream is. Actionness is that of the network on the whole video, up to rounding.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from actionspan.arrays import Float32, Float64
+from actionspan.errors import InputError
+from actionspan.features.past import PastStream
+from actionspan.features.transform import Transform
+from actionspan.proposals.model_bundle import Bundle
+from actionspan.proposals.online_cells import OnlineCells
+from actionspan.proposals.online_selection import OnlineSelection
+from actionspan.temporal.networks import CLASSES
+from actionspan.temporal.streaming import NetworkStream
+
+_MARGIN = 4  # steps kept beyond those that a proposal may need
+_FEWEST = 64  # time stamps kept at least: the distance of two snippets is their median
+
+
+@dataclass(frozen=True)
+class Actionness:
+    """What the network says of a snippet: its number, time in seconds and three probabilities."""
+
+    snippet: int
+    seconds: float
+    start: float
+    action: float
+    end: float
+
+
+@dataclass(frozen=True)
+class OnlineProposal:
+    """A segment in seconds, the recall that it adds, and its best class if there are any."""
+
+    start: float
+    end: float
+    score: float
+    label: str | None = None
+    label_score: float | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became known: actionness in the order of snippets, proposals best first."""
+
+    actionness: list[Actionness] = field(default_factory=list)
+    proposals: list[OnlineProposal] = field(default_factory=list)
+
+
+class Learner(Protocol):
+    """What changes the weights of the network while it is used."""
+
+    def add(
+        self, rows: Float32, seconds: float, interval: float, actionness: list[Actionness]
+    ) -> None:
+        """Take a snippet's time, the rows and the actionness that it completed, and learn."""
+
+    def gap(self) -> None:
+        """Forget the rows: those that follow do not adjoin them."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was learned, and how well it was known before."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that going on depends on."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`, bitwise."""
+
+
+class OnlineProposer:
+    """Turns snippets into actionness and proposals as they come.
+
+    A snippet's actionness is given `look_ahead` snippets later. A proposal is given once: when it
+    ended `delay_seconds` ago, or when its end and what its density sees behind it are known, if
+    that takes longer; until then it competes with others.
+
+    Args:
+        bundle: A model of `temporal.models: [stream]`.
+        delay_seconds: How long a proposal waits behind its end.
+
+    Raises:
+        InputError: The model sees the whole video; the line says which setting makes one that does
+            not.
+    """
+
+    def __init__(self, bundle: Bundle, *, delay_seconds: float = 2.0) -> None:
+        _check(bundle, delay_seconds)
+        assert bundle.transform.past is not None
+        assert bundle.temporal.look_ahead is not None
+        self.bundle, self.delay_seconds = bundle, delay_seconds
+        self.look_ahead = bundle.transform.past.ahead + bundle.temporal.look_ahead
+        self.learner: Learner | None = None  # learns between two snippets, if there is one
+        self._first = 0  # number of the first snippet since the last gap
+        self._times: Float64
+        self._count: int
+        self._classified: Float32
+        self._begin()
+
+    def add(
+        self, features: Mapping[str, Float32], seconds: float, motion: Mapping[str, float]
+    ) -> Update:
+        """Take a snippet.
+
+        Args:
+            features: (C,) of each stream, as `TwoStream` has them.
+            seconds: Time stamp of its centre frame, behind that of the snippet before.
+            motion: `flow_magnitude` and `frame_difference`, as feature shards have them.
+
+        Raises:
+            ValueError: Time does not go on, or the streams are not those of the model.
+        """
+        transform = self.bundle.transform
+        if set(features) != set(transform.streams):
+            given, known = (", ".join(sorted(names)) for names in (features, transform.streams))
+            raise ValueError(f"streams are {given}, the model has {known}")
+        if len(self._times) and not seconds > self._times[-1]:
+            raise ValueError(f"{seconds} s: not behind the snippet before, {self._times[-1]} s")
+        self._times = np.append(self._times, seconds)
+        self._count += 1
+        if self.bundle.classifier is not None:
+            row = np.concatenate(list(_transformed(features, self.bundle.classified).values()))
+            self._classified = np.concatenate([self._classified.reshape(-1, len(row)), row[None]])
+        rows = self._past.add(_transformed(features, transform), motion)
+        found = [curve for row in rows for curve in self._network.add(row)]
+        interval = self._interval()
+        actionness = self._take(found, interval)
+        if self.learner is not None:
+            self.learner.add(rows, seconds, interval, actionness)
+        due = self._count + 1 - self.delay_seconds / interval
+        proposals = self._emit(due, interval)
+        self._forget(interval)
+        return Update(actionness, proposals)
+
+    def gap(self) -> Update:
+        """Say that frames were lost: give what is pending, and begin again behind them."""
+        update = self._flush(None)
+        self._first += self._count
+        self._begin()
+        return update
+
+    def finish(self, duration_seconds: float) -> Update:
+        """Say that the stream has ended: give the rest. No proposal passes its end."""
+        update = self._flush(duration_seconds)
+        self._first += self._count
+        self._begin()
+        return update
+
+    def _begin(self) -> None:
+        """Begin a stretch of snippets without a gap."""
+        assert self.bundle.transform.past is not None
+        assert self.bundle.density is not None
+        self._past = PastStream(self.bundle.transform.past)
+        self._network = NetworkStream(self.bundle.temporal)
+        self._cells = OnlineCells(self.bundle.density)
+        self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
+        self._times = np.zeros(0)  # of the last snippets
+        self._count = 0  # snippets so far
+        self._classified = np.zeros((0, 0), np.float32)  # what the classifier sees of the last
+
+    def _flush(self, duration: float | None) -> Update:
+        if not self._count:
+            return Update()
+        rows = self._past.finish()
+        found = [curve for row in rows for curve in self._network.add(row)]
+        found += list(self._network.finish())
+        if self.learner is not None:
+            self.learner.gap()
+        interval = self._interval()
+        if self._count == 1 and duration is not None and not self._first:
+            interval = duration
+        actionness = self._take(found, interval)
+        self._selection.add(*self._cells.finish(interval))
+        return Update(actionness, self._emit(np.inf, interval, duration))
+
+    def _take(self, found: list[Float32], interval: float) -> list[Actionness]:
+        """Hand curves on to the cells; return them as actionness."""
+        actionness = []
+        for curve in found:
+            step = self._cells.steps
+            self._selection.add(*self._cells.add(curve, interval))
+            time = float(self._times[step - self._count])
+            actionness.append(Actionness(self._first + step, time, *curve.tolist()))
+        return actionness
+
+    def _emit(
+        self, due: float, interval: float, duration: float | None = None
+    ) -> list[OnlineProposal]:
+        """Return the proposals that end by a step."""
+        segments, scores = self._selection.emit(due)
+        if not len(segments):
+            return []
+        labels = self._labels(segments, interval)
+        seconds = np.maximum(self._seconds(segments, interval), 0.0)
+        if duration is not None:
+            seconds = np.minimum(seconds, duration)
+        rows = zip(seconds.tolist(), scores.tolist(), labels, strict=True)
+        return [
+            OnlineProposal(start, end, score, *label)
+            for (start, end), score, label in rows
+            if start < end
+        ]
+
+    def _labels(self, segments: Float64, interval: float) -> list[tuple[str, float] | tuple[()]]:
+        """Return the best class of segments in steps, and its probability, as far as is seen."""
+        classifier = self.bundle.classifier
+        if classifier is None or not classifier.labels:
+            return [()] * len(segments)
+        first = self._count - len(self._classified)
+        length = len(self._classified) * interval
+        scores = classifier.scores(self._classified, (segments - first) * interval, length)
+        best = scores.argmax(axis=1)
+        rows = zip(best.tolist(), scores.tolist(), strict=True)
+        return [(classifier.labels[place], row[place]) for place, row in rows]
+
+    def _interval(self) -> float:
+        """Return the distance of two snippets in seconds: the median of the last ones."""
+        if len(self._times) < 2:
+            return float(max(2 * self._times[0], 1e-3)) if not self._first else 1.0
+        return float(np.median(np.diff(self._times[-_FEWEST:])))
+
+    def _seconds(self, places: Float64, interval: float) -> Float64:
+        """Return the seconds at places in steps; the middle of a step is its snippet's time."""
+        first = self._count - len(self._times)
+        middles = first + np.arange(-1, len(self._times) + 1) + 0.5
+        ends = [self._times[0] - interval], self._times, [self._times[-1] + interval]
+        seconds: Float64 = np.interp(places, middles, np.concatenate(ends))
+        return seconds
+
+    def _forget(self, interval: float) -> None:
+        """Drop what no later proposal depends on."""
+        longest = self._cells.longest(interval)
+        wait = self.delay_seconds / interval + self.look_ahead + _MARGIN
+        self._selection.forget(self._count - longest - wait)
+        kept = int(np.ceil(1.5 * longest + wait)) + _MARGIN
+        self._times = self._times[-max(kept, _FEWEST) :]
+        self._classified = self._classified[-kept:]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return arrays and numbers with which a proposer of the same bundle goes on, bitwise."""
+        return {
+            "first": self._first,
+            "count": self._count,
+            "times": self._times.copy(),
+            "classified": self._classified.copy(),
+            "learner": self.learner.state_dict() if self.learner is not None else None,
+            **{name: getattr(self, f"_{name}").state_dict() for name in _PARTS},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        self._begin()
+        self._first, self._count = state["first"], state["count"]
+        self._times, self._classified = state["times"].copy(), state["classified"].copy()
+        if self.learner is not None:
+            self.learner.load_state_dict(state["learner"])
+        for name in _PARTS:
+            getattr(self, f"_{name}").load_state_dict(state[name])
+
+
+_PARTS = ("past", "network", "cells", "selection")
+
+
+def _transformed(features: Mapping[str, Float32], transform: Transform) -> dict[str, Float32]:
+    """Return the transformed features (K,) of each stream of a snippet."""
+    return {
+        name: stream.apply(np.asarray(features[name], np.float32)[None])[0]
+        for name, stream in transform.streams.items()
+    }
+
+
+def _check(bundle: Bundle, delay_seconds: float) -> None:
+    if not (np.isfinite(delay_seconds) and delay_seconds >= 0):
+        raise InputError(f"delay {delay_seconds}: 0 seconds or more")
+    if bundle.encoders.clip_encoder != "none":
+        raise InputError(
+            f"the model's clip encoder {bundle.encoders.clip_encoder} sees seconds ahead; a stream "
+            "needs a model trained with features.encoders.clip_encoder: none"
+        )
+    if (
+        bundle.transform.past is None
+        or bundle.temporal.look_ahead is None
+        or bundle.density is None
+        or bundle.density.ahead is None
+    ):
+        names = " or ".join(name for name, kind in CLASSES.items() if kind is type(bundle.temporal))
+        raise InputError(
+            f"the model {names} sees the whole video; a stream needs a model trained with "
+            "temporal.models: [stream]"
+        )

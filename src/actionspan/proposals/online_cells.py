@@ -1,0 +1,156 @@
+"""The cells of a stream, given as they are complete: those of `proposals.intensity`, endlessly.
+
+A cell is complete when the curves are known as far behind its end as its density sees. Every cell
+is given once: those of the lattice, and pairs of a peak of the start curve with one of the end
+curve, which the next step confirms. Cells of one length are the same share of it apart, but never
+more than a step: a better one that ends soon after is then seen in time. The density of those that
+are nearer than in the whole video's lattice is as much lower.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.arrays import Float32, Float64
+from actionspan.proposals.intensity import DensityModel, paired_features
+from actionspan.proposals.pgm import END, START
+from actionspan.temporal.labels import KINDS
+
+APART = 1.0  # steps between two cells of a length, at most
+STARTS = 16  # highest start peaks that an end peak is paired with
+_BEFORE = 0.5  # of its length, what a cell sees of the curves before it
+_MARGIN = 4  # steps kept beyond what a cell may see
+
+
+class OnlineCells:
+    """Takes the curves step by step; gives the cells that became complete and their density.
+
+    Args:
+        model: The density; its `ahead` is how many steps behind a cell's end are waited for.
+        part: That of a training video, for the member that left it out.
+    """
+
+    def __init__(self, model: DensityModel, part: int | None = None) -> None:
+        self.model = model
+        self.steps = 0  # seen of the curves
+        self._part = part
+        self._curves = np.zeros((0, KINDS), np.float32)  # the last of them
+        self._given = 0.0  # cells that end up to here were given
+        self._starts = np.zeros((0, 2))  # places and heights of start peaks
+        self._ends = np.zeros((0, 2))  # of end peaks that have not been paired
+
+    def longest(self, seconds: float) -> float:
+        """Return the length of the longest cell in steps of so many seconds."""
+        return max(self.model.lengths.longest / seconds, 1.0)
+
+    def add(self, probabilities: Float32, seconds: float) -> tuple[Float64, Float64]:
+        """Return the cells (N, 2) in steps, and their density (N,), that a step (3,) completes.
+
+        Args:
+            probabilities: Start, actionness and end of the next step.
+            seconds: Length of a step.
+        """
+        self._curves = np.concatenate([self._curves, probabilities[None]])
+        self.steps += 1
+        if self.steps > 1:
+            self._find_peaks(self.steps - 2, self._last(3))
+        ahead = 0.0 if self.model.ahead is None else self.model.ahead
+        cells = self._complete(self.steps - ahead - 0.5, seconds)
+        kept = int(np.ceil((1 + _BEFORE) * self.longest(seconds) + ahead)) + _MARGIN
+        self._curves = self._curves[-kept:]
+        return cells
+
+    def finish(self, seconds: float) -> tuple[Float64, Float64]:
+        """Return the cells and the density of all that is left: no other step follows."""
+        if not self.steps:
+            return np.zeros((0, 2)), np.zeros(0)
+        beyond = np.zeros((1, KINDS), np.float32)
+        self._find_peaks(self.steps - 1, np.concatenate([self._last(2), beyond]))
+        return self._complete(float(self.steps), seconds, whole=True)
+
+    def _last(self, count: int) -> Float32:
+        """Return the last curves (count, 3), 0 before the first step."""
+        missing = np.zeros((max(count - len(self._curves), 0), KINDS), np.float32)
+        return np.concatenate([missing, self._curves[-count:]])
+
+    def _find_peaks(self, step: int, curves: Float32) -> None:
+        """Note whether a step is a peak, of the curves (3, 3) before, at and behind it.
+
+        As `proposals.peaks` has it, which sees full curves.
+        """
+        for kind, name in ((START, "_starts"), (END, "_ends")):
+            before, here, after = curves[:, kind].tolist()
+            if here > before and here >= after and here > 0:
+                place = step + 0.5 + (after - before) / (before + here + after)
+                setattr(self, name, np.append(getattr(self, name), [[place, here]], axis=0))
+
+    def _complete(
+        self, until: float, seconds: float, whole: bool = False
+    ) -> tuple[Float64, Float64]:
+        regular, shares = self._lattice(until, seconds, whole)
+        pairs = self._pairs(until, seconds)
+        self._given = max(until, self._given)
+        cells = np.concatenate([regular, pairs])
+        if not len(cells):
+            return cells, np.zeros(0)
+        paired = np.arange(len(cells)) >= len(regular)
+        first = self.steps - len(self._curves)
+        ahead = self.model.ahead
+        features = paired_features(self._curves, cells - first, paired, seconds, ahead)
+        density = self.model.expected(features, self._part)
+        density[: len(regular)] *= shares
+        return cells, density
+
+    def _lattice(self, until: float, seconds: float, whole: bool) -> tuple[Float64, Float64]:
+        """Return the regular cells that end behind what was given, and by `until`.
+
+        With them come their distances (N,), as shares of those of the whole video's lattice.
+        """
+        settings = self.model.lattice
+        length = max(self.model.lengths.shortest / seconds, 1.0)
+        longest = max(self.longest(seconds), length)
+        found, shares = [np.zeros((0, 2))], [np.zeros(0)]
+        while length <= self.steps:
+            usual = settings.stride * length
+            stride = min(usual, APART)
+            first = max(np.floor((self._given - length) / stride + 1e-9) + 1, 0.0)
+            last = np.floor((until - length) / stride + 1e-9)
+            starts = stride * np.arange(first, last + 1)
+            if whole and (not len(starts) or starts[-1] + length < until - 1e-6):
+                starts = np.append(starts, until - length)
+            found.append(np.stack([starts, starts + length], axis=1))
+            shares.append(np.full(len(starts), stride / usual))
+            if length >= longest:
+                break
+            length = min(length * settings.ratio, longest)
+        return np.concatenate(found), np.concatenate(shares)
+
+    def _pairs(self, until: float, seconds: float) -> Float64:
+        """Return the pairs of peaks whose end lies before `until`, each end with few starts."""
+        shortest, longest = (length / seconds for length in self.model.lengths)
+        pairs = [np.zeros((0, 2))]
+        ready: NDArray[np.bool_] = self._ends[:, 0] <= until
+        for end in self._ends[ready, 0]:
+            lengths = end - self._starts[:, 0]
+            starts = self._starts[(lengths >= shortest) & (lengths <= longest)]
+            best = np.argsort(-starts[:, 1], kind="stable")[:STARTS]
+            pairs.append(np.stack([starts[best, 0], np.full(len(best), end)], axis=1))
+        self._ends = self._ends[~ready]
+        self._starts = self._starts[self._starts[:, 0] >= until - longest - _MARGIN]
+        return np.concatenate(pairs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what another of the same density goes on with."""
+        return {
+            "steps": self.steps,
+            "given": self._given,
+            **{name: getattr(self, f"_{name}").copy() for name in ("curves", "starts", "ends")},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        self.steps, self._given = state["steps"], state["given"]
+        for name in ("curves", "starts", "ends"):
+            setattr(self, f"_{name}", state[name].copy())

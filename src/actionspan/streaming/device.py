@@ -1,0 +1,262 @@
+"""What the executors for GPUs ask of a device: streams, events, copies and graphs.
+
+The interface is small so that tests can put a recorder in its place, which runs all on CPU and
+checks who waited for whom.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+# A device's own objects; only the backend that made them looks inside.
+Stream = Any
+Event = Any
+Graph = Any
+_cuda: Any = torch.cuda  # annotated in part
+
+
+class Backend(Protocol):
+    """The operations of a kind of device. None lets the host wait, but where it says so."""
+
+    def devices(self) -> list[torch.device]:
+        """Return the devices there are."""
+
+    def place(self, module: nn.Module, device: torch.device) -> None:
+        """Move a module to a device; its parameters stay the objects that they are."""
+
+    def stream(self, device: torch.device) -> Stream:
+        """Return a new queue of work."""
+
+    def on(self, stream: Stream) -> AbstractContextManager[Any]:
+        """Give the work inside to a stream, and its memory to the stream's device."""
+
+    def record(self, stream: Stream) -> Event:
+        """Return a new event: all that the stream was given so far is done."""
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Let what the stream gets from now on wait for an event."""
+
+    def done(self, event: Event) -> bool:
+        """Return whether an event has happened."""
+
+    def synchronize(self) -> None:
+        """Let the host wait for all work on all devices."""
+
+    def empty(self, like: Tensor, device: torch.device) -> Tensor:
+        """Return memory of a device; it belongs to the current stream."""
+
+    def static(self, like: Tensor, device: torch.device) -> Tensor:
+        """Return memory of a device for every stream, to be kept until all work is done.
+
+        The host waits: the memory may be that of a tensor which a stream still reads.
+        """
+
+    def pinned(self, like: Tensor) -> Tensor:
+        """Return memory of the host that devices can copy from and to on their own."""
+
+    def copy(self, target: Tensor, source: Tensor) -> None:
+        """Copy within a device, or between it and pinned memory, in the current stream."""
+
+    def copy_across(self, target: Tensor, source: Tensor, send: Stream, receive: Stream) -> None:
+        """Copy to another device: on `send`, which waits for `receive`, and then it for `send`."""
+
+    def hold(self, tensor: Tensor, stream: Stream) -> None:
+        """Keep memory that another stream owns until what the stream has got so far is done."""
+
+    def random(self, device: torch.device) -> Tensor:
+        """Return the state of a device's random generator, as bytes on the host."""
+
+    def set_random(self, device: torch.device, state: Tensor) -> None:
+        """Set the state of a device's random generator."""
+
+    def seeded(self, device: torch.device, seed: int) -> Tensor:
+        """Return the state that a seed gives."""
+
+    def mark(self, stream: Stream) -> Event:
+        """Return a new event that notes when it happened."""
+
+    def seconds(self, begin: Event, end: Event) -> float:
+        """Return the time between two such events of one device, which have both happened."""
+
+    def capture(self, stream: Stream, works: Sequence[Callable[[], None]]) -> list[Graph]:
+        """Note what each work gives to a stream, without running it; return a graph of each.
+
+        The graphs share memory of their own, so they may only run one after the other. The host
+        waits for all work before.
+        """
+
+    def replay(self, graph: Graph) -> None:
+        """Run a graph in the current stream."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What a stage has of its device: queues for its work and for what it gets and sends.
+
+    Copies have queues of their own so that they run beside the work of the same stage.
+    """
+
+    device: torch.device
+    compute: Stream
+    receive: Stream
+    send: Stream
+
+
+def lanes_of(
+    backend: Backend, stages: int, devices: Sequence[torch.device | str] | None
+) -> list[Lane]:
+    """Return a lane for each stage; without `devices` neighbours share one or have the next.
+
+    Raises:
+        ValueError: There are more or fewer devices than stages, or one does not exist.
+    """
+    found = backend.devices()
+    if devices is None:
+        used = min(stages, len(found))
+        chosen = [found[stage * used // stages] for stage in range(stages)]
+    else:
+        if len(devices) != stages:
+            raise ValueError(
+                f"devices: {len(devices)} given for {stages} stages; name one for each stage, "
+                "the same one several times if they share it"
+            )
+        chosen = [_indexed(torch.device(device), found) for device in devices]
+    for device in chosen:
+        if device not in found:
+            raise ValueError(f"device {device}: one of {', '.join(map(str, found))}")
+    return [Lane(device, *(backend.stream(device) for _ in range(3))) for device in chosen]
+
+
+def _indexed(device: torch.device, found: list[torch.device]) -> torch.device:
+    """Return the first device of its type if the number is not said."""
+    same = [each for each in found if each.type == device.type]
+    return same[0] if device.index is None and same else device
+
+
+class CudaBackend:
+    """GPUs of NVIDIA by torch.cuda; each method is what `Backend` says."""
+
+    def devices(self) -> list[torch.device]:
+        """Return all that torch sees."""
+        return [torch.device("cuda", index) for index in range(_cuda.device_count())]
+
+    def place(self, module: nn.Module, device: torch.device) -> None:
+        """Move a module in place."""
+        module.to(device)
+
+    def stream(self, device: torch.device) -> Stream:
+        """Return a stream that does not wait for the default one."""
+        return _cuda.Stream(device)
+
+    def on(self, stream: Stream) -> AbstractContextManager[Any]:
+        """Make a stream and its device the current ones."""
+        context: AbstractContextManager[Any] = _cuda.stream(stream)
+        return context
+
+    def record(self, stream: Stream) -> Event:
+        """Record a new event, without a time, which would cost more."""
+        return stream.record_event(_cuda.Event())
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Let a stream wait; an event recorded again later does not change this."""
+        stream.wait_event(event)
+
+    def done(self, event: Event) -> bool:
+        """Ask without waiting."""
+        return bool(event.query())
+
+    def synchronize(self) -> None:
+        """Block until every device is idle."""
+        for device in self.devices():
+            _cuda.synchronize(device)
+
+    def empty(self, like: Tensor, device: torch.device) -> Tensor:
+        """Return memory with the shape, type and strides of a tensor."""
+        return torch.empty_like(like, device=device)
+
+    def static(self, like: Tensor, device: torch.device) -> Tensor:
+        """Return such memory that no kernel uses any more."""
+        tensor = torch.empty_like(like, device=device)
+        _cuda.synchronize(device)
+        return tensor
+
+    def pinned(self, like: Tensor) -> Tensor:
+        """Return page-locked memory."""
+        return torch.empty_like(like, device="cpu", pin_memory=True)
+
+    def copy(self, target: Tensor, source: Tensor) -> None:
+        """Copy without waiting."""
+        target.copy_(source, non_blocking=True)
+
+    def copy_across(
+        self,
+        target: Tensor,
+        source: Tensor,
+        send: Stream,
+        receive: Stream,
+    ) -> None:
+        """Copy; torch runs it on the source's current stream and lets both streams meet."""
+        with _cuda.stream(receive), _cuda.stream(send):
+            target.copy_(source, non_blocking=True)
+
+    def hold(self, tensor: Tensor, stream: Stream) -> None:
+        """Tell the allocator of the second stream."""
+        tensor.record_stream(stream)
+
+    def random(self, device: torch.device) -> Tensor:
+        """Return seed and offset, which the host knows."""
+        state: Tensor = _cuda.get_rng_state(device)
+        return state
+
+    def set_random(self, device: torch.device, state: Tensor) -> None:
+        """Set seed and offset."""
+        _cuda.set_rng_state(state, device)
+
+    def seeded(self, device: torch.device, seed: int) -> Tensor:
+        """Return the state of a new generator."""
+        return torch.Generator(device).manual_seed(seed).get_state()
+
+    def mark(self, stream: Stream) -> Event:
+        """Record a new event with a time."""
+        return stream.record_event(_cuda.Event(enable_timing=True))
+
+    def seconds(self, begin: Event, end: Event) -> float:
+        """Convert from milliseconds."""
+        return float(begin.elapsed_time(end)) / 1e3
+
+    def capture(self, stream: Stream, works: Sequence[Callable[[], None]]) -> list[Graph]:
+        """Capture all into one pool of memory."""
+        # What other threads do (whoever reads samples and pins memory, autograd for another
+        # device) must not break a capture that has nothing to do with them.
+        mode = "thread_local"
+        pool, graphs = _cuda.graph_pool_handle(), []
+        self.synchronize()
+        with _cuda.device(stream.device):
+            for work in works:
+                graph = _cuda.CUDAGraph()
+                with _cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode):
+                    work()
+                graphs.append(graph)
+        return graphs
+
+    def replay(self, graph: Graph) -> None:
+        """Launch in the current stream."""
+        graph.replay()
+
+
+def cuda_backend(executor: str) -> Backend:
+    """Return the backend of this machine's GPUs.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f'executor "{executor}" needs a CUDA device and torch sees none; '
+            'use "thread" or "process" on CPU'
+        )
+    return CudaBackend()

@@ -1,0 +1,193 @@
+"""A stage on a device: its random numbers, its clock, and a state that any executor takes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.history import Kept
+from actionspan.streaming.messages import Message
+from actionspan.streaming.stage import Event as Worked
+from actionspan.streaming.stage import Links, Options, Part, Stage
+
+
+class DeviceStage(Stage):
+    """A stage whose module is on a device: it draws from the device's generator too.
+
+    Its seconds in `report` are those of the host, which gives the work; its events are those of the
+    device.
+    """
+
+    def __init__(self, part: Part, options: Options, backend: Backend, lane: Lane) -> None:
+        if isinstance(part.module, nn.Module):
+            backend.place(part.module, lane.device)
+        super().__init__(part, options)
+        self._backend, self._lane = backend, lane
+        seed = options.seed + part.place.index
+        self.random = torch.cat([self.random, backend.seeded(lane.device, seed)])
+        self._marks: list[tuple[int, int, str, Event, Event]] = []
+        if self.events is not None:
+            backend.synchronize()
+            self._zero, self._zero_time = backend.mark(lane.compute), time.perf_counter()
+        if self.history is not None:
+            self.history.get_random = lambda: drawn_state(backend, lane.device)
+            self.history.set_random = lambda state: draw_from(backend, lane.device, state)
+
+    @contextmanager
+    def _random(self) -> Iterator[None]:
+        device = self._lane.device
+        outside = drawn_state(self._backend, device)
+        draw_from(self._backend, device, self.random)
+        try:
+            yield
+        finally:
+            self.random = drawn_state(self._backend, device)
+            draw_from(self._backend, device, outside)
+
+    @contextmanager
+    def _noted(self, work: str, sample: int) -> Iterator[None]:
+        if self.events is None:
+            yield
+            return
+        begin = self._backend.mark(self._lane.compute)
+        yield
+        end = self._backend.mark(self._lane.compute)
+        self._marks.append((self.steps, sample, work, begin, end))
+
+    def work(
+        self, arriving: Message, asked: tuple[Message | None, Message | None], links: Links
+    ) -> None:
+        """Do what a step does on the device, for warm-up and capture: nothing here may count it.
+
+        Args:
+            arriving: The sample.
+            asked: The signal and the target.
+            links: Get the output and the gradient.
+        """
+        counts = self.steps, self.samples, self.updates, self.sample
+        events, self.events = self.events, None
+        # A schedule runs on the host, after each replay: a graph would repeat one value for ever.
+        schedule = self.updater.schedule if self.updater else None
+        if self.updater is not None:
+            self.updater.schedule = None
+        try:
+            self._step(arriving, asked[0], asked[1], links)
+        finally:
+            self.steps, self.samples, self.updates, self.sample = counts
+            self.events = events
+            if self.updater is not None:
+                self.updater.schedule = schedule
+
+    @contextmanager
+    def counted(self, sample: int, *, learned: bool) -> Iterator[None]:
+        """Count a step whose work a graph does inside."""
+        begun, used = time.perf_counter(), time.thread_time()
+        with self._noted("step", sample):
+            yield
+        self.steps += 1
+        self.samples += 1
+        if learned and self.updater is not None:
+            self.updates += 1
+            if self.updater.schedule is not None:
+                self.updater.schedule.step()
+        self.busy_seconds += time.perf_counter() - begun
+        self.cpu_seconds += time.thread_time() - used
+
+    def read_clock(self) -> None:
+        """Turn what was noted on the device into events; all work is done."""
+        for step, sample, work, *marks in self._marks:
+            begin, end = (
+                self._zero_time + self._backend.seconds(self._zero, mark) for mark in marks
+            )
+            assert self.events is not None
+            self.events.append(Worked(step, sample, work, begin, end))
+        self._marks.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a state on the host that stages of other executors can go on from too.
+
+        What only a device knows has keys of its own: the states of its random generator.
+        """
+        size = len(torch.get_rng_state())
+        state = super().state_dict()
+        parts: dict[str, Any] = {"random": self.random[:size], "device_random": self.random[size:]}
+        if state["history"] is not None:
+            kept = state["history"]["kept"]
+            parts["kept_random"] = [each.random[size:] for each in kept if each.random is not None]
+            state["history"]["kept"] = [
+                each._replace(random=each.random if each.random is None else each.random[:size])
+                for each in kept
+            ]
+        whole: dict[str, Any] = on_host(state | parts)
+        return whole
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state_dict`; a stage on CPU has no random states of a device."""
+        size = len(torch.get_rng_state())
+        drawn = state.get("device_random", self.random[size:])
+        super().load_state_dict({**state, "history": self._moved(state)})
+        self.random = torch.cat([self.random, drawn])
+
+    def _moved(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what a history keeps on the device; random states stay on the host."""
+        history = state["history"]
+        if history is None:
+            return None
+        drawn = iter(state.get("kept_random", ()))
+        known: dict[int, Tensor] = {}  # a version of the weights is kept once
+
+        def move(tensor: Tensor) -> Tensor:
+            if id(tensor) not in known:
+                known[id(tensor)] = self._backend.empty(tensor, self._lane.device)
+                self._backend.copy(known[id(tensor)], tensor)
+            return known[id(tensor)]
+
+        def move_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: move(tensor) for name, tensor in tensors.items()}
+
+        kept = [
+            each._replace(
+                message=each.message._replace(tensors=tuple(map(move, each.message.tensors))),
+                buffers=move_all(each.buffers),
+                weights=each.weights and move_all(each.weights),
+                random=None
+                if each.random is None
+                else torch.cat([each.random, next(drawn, each.random[:0])]),
+            )
+            for each in (Kept(*fields) for fields in history["kept"])
+        ]
+        version = history["version"]
+        return {"kept": kept, "version": version and move_all(version)}
+
+
+def drawn_state(backend: Backend, device: torch.device) -> Tensor:
+    """Return the states of the host's and of a device's generator, one after the other."""
+    return torch.cat([torch.get_rng_state(), backend.random(device)])
+
+
+def draw_from(backend: Backend, device: torch.device, state: Tensor) -> None:
+    """Set the states of `drawn_state`; of the host's alone if that is all there is."""
+    size = len(torch.get_rng_state())
+    torch.set_rng_state(state[:size].clone())
+    if len(state) > size:
+        backend.set_random(device, state[size:].clone())
+
+
+def on_host(state: Any, known: dict[int, Tensor] | None = None) -> Any:
+    """Return a state with copies of its tensors in ordinary memory; what is one stays one."""
+    known = {} if known is None else known
+    if isinstance(state, Tensor):
+        if id(state) not in known:
+            known[id(state)] = state.detach().to("cpu", copy=True)
+        return known[id(state)]
+    if isinstance(state, Mapping):
+        return {key: on_host(value, known) for key, value in state.items()}
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return type(state)(*(on_host(value, known) for value in state))
+    if isinstance(state, list | tuple):
+        return type(state)(on_host(value, known) for value in state)
+    return state

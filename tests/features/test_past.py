@@ -1,0 +1,127 @@
+"""Rows for a stream: what they hold, what they depend on, and that they come one by one alike."""
+
+import numpy as np
+import pytest
+
+from actionspan.features.cues import REACHES, causal_cues, change
+from actionspan.features.past import Past, PastStream, past_rows
+from actionspan.features.transform import StreamTransform, Transform, transform_features
+
+CUES = 2 * len(REACHES) + 2
+WIDTH = 5 + 3
+
+
+def past(ahead=1, horizon=16):
+    return Past(
+        horizon=horizon,
+        ahead=ahead,
+        mean=np.linspace(-1, 1, CUES).astype(np.float32),
+        deviation=np.linspace(0.5, 2, CUES).astype(np.float32),
+    )
+
+
+def video(rng, steps):
+    streams = {
+        "rgb": rng.normal(size=(steps, 5)).astype(np.float32),
+        "flow": rng.normal(size=(steps, 3)).astype(np.float32),
+    }
+    motion = {key: rng.random(steps).astype(np.float32) for key in ("difference", "flow")}
+    return streams, motion
+
+
+def one_by_one(given, streams, motion, first=0):
+    found = []
+    for k in range(first, len(streams["rgb"])):
+        row = {key: values[k] for key, values in streams.items()}
+        found.append(given.add(row, {key: float(values[k]) for key, values in motion.items()}))
+    return found
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+@pytest.mark.parametrize("steps", [1, 2, 3, 9, 60])
+def test_rows_come_one_by_one_as_they_are_of_the_whole_video(rng, ahead, steps):
+    streams, motion = video(rng, steps)
+    whole = past_rows(streams, motion, past(ahead))
+    assert whole.shape == (steps, 1 + 2 * (WIDTH + CUES))
+    given = PastStream(past(ahead))
+    found = one_by_one(given, streams, motion)
+    assert [len(rows) for rows in found] == [0] * min(ahead, steps) + [1] * (steps - ahead)
+    rows = [row for rows in [*found, given.finish()] for row in rows]
+    np.testing.assert_allclose(np.stack(rows), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_a_row_depends_on_no_more_than_the_snippets_ahead(rng, ahead):
+    streams, motion = video(rng, 40)
+    whole = past_rows(streams, motion, past(ahead))
+    for values in (*streams.values(), *motion.values()):
+        values[25:] = 7.0
+    changed = past_rows(streams, motion, past(ahead))
+    np.testing.assert_array_equal(changed[: 25 - ahead], whole[: 25 - ahead])
+    assert (changed[25 - ahead] != whole[25 - ahead]).any()
+
+
+def test_the_second_half_is_the_difference_to_the_running_mean(rng):
+    streams, motion = video(rng, 30)
+    rows = past_rows(streams, motion, past(horizon=1000))
+    features = np.concatenate(list(streams.values()), axis=1).astype(float)
+    np.testing.assert_array_equal(rows[:, 0], 1)
+    np.testing.assert_allclose(rows[:, 1 : 1 + WIDTH], features, atol=1e-6)
+    second = rows[:, 1 + WIDTH + CUES :][:, :WIDTH]
+    for k in range(30):  # four average snippets, at 0, were seen before
+        mean = features[: k + 1].sum(axis=0) / (4 + k + 1)
+        np.testing.assert_allclose(second[k], features[k] - mean, atol=1e-5)
+
+
+def test_what_is_far_back_is_forgotten(rng):
+    streams, motion = video(rng, 200)
+    streams["rgb"][:20] += 50
+    rows = past_rows(streams, motion, past(horizon=8))
+    second = rows[:, 1 + WIDTH + CUES :][:, :5]
+    assert np.abs(second[20:25]).mean() > 10 > 2 > np.abs(second[150:]).mean()
+
+
+def test_cues_are_standardised_by_the_given_moments(rng):
+    streams, motion = video(rng, 30)
+    rows = past_rows(streams, motion, past())
+    cues = causal_cues(streams, motion, 1)
+    first = rows[:, 1 + WIDTH : 1 + WIDTH + CUES]
+    np.testing.assert_allclose(first, 2 * (cues - past().mean) / past().deviation, atol=1e-5)
+
+
+def test_change_far_ahead_is_that_of_the_whole_video(rng):
+    features = rng.normal(size=(30, 4)).astype(np.float32)
+    np.testing.assert_array_equal(change(features, max(REACHES)), change(features))
+
+
+def test_a_state_goes_on_bitwise(rng):
+    streams, motion = video(rng, 50)
+    given, other = PastStream(past()), PastStream(past())
+    one_by_one(given, *({k: v[:20] for k, v in each.items()} for each in (streams, motion)))
+    state = given.state_dict()
+    rest = one_by_one(given, streams, motion, first=20)
+    other.load_state_dict(state)
+    again = one_by_one(other, streams, motion, first=20)
+    np.testing.assert_array_equal(np.concatenate(rest), np.concatenate(again))
+    np.testing.assert_array_equal(given.finish(), other.finish())
+
+
+def test_a_transform_keeps_its_past_and_every_snippet_its_row(rng):
+    streams, motion = video(rng, 11)
+    plain = {
+        key: StreamTransform(
+            mean=np.zeros(rows.shape[1], np.float32),
+            components=np.zeros((0, rows.shape[1]), np.float32),
+            scale=np.ones(rows.shape[1], np.float32),
+        )
+        for key, rows in streams.items()
+    }
+    made = Transform(
+        steps=8, method="nearest", streams=plain, grid="windows", stride=4, cues=True, past=past()
+    )
+    kept = Transform.from_arrays(made.to_arrays())
+    assert kept.past is not None
+    assert (kept.past.horizon, kept.past.ahead) == (16, 1)
+    uneven = np.cumsum(rng.uniform(0.1, 2, 11))  # a variable frame rate
+    found = transform_features(streams, uneven, 30.0, kept, motion)
+    np.testing.assert_array_equal(found, past_rows(streams, motion, past()))

@@ -1,0 +1,229 @@
+"""Live sources: a camera that stalls, hangs up, goes away and comes back, and one that is dead."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.live.outputs import EVENTS
+from live.camera import HttpCamera, jpegs
+from live.fakes import FakeProposer, player, run_stream
+from live.vtt import cues
+from video.numbered import encode
+
+RATE = 50.0
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return encode(tmp_path_factory.mktemp("video") / "v.mp4", 100)
+
+
+def events(folder, kind=None):
+    found = [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
+    return [event for event in found if kind in (None, event["event"])]
+
+
+def eventually(holds, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)
+
+
+@contextmanager
+def streaming(camera, out, **settings):
+    """Stream a camera in a thread; stop it at the end of the block, and check what always holds."""
+    stopping, ended, made = threading.Event(), [], player(settings.pop("seconds", 0.0))
+
+    def work():
+        try:
+            ended.append(run_stream(camera.url, out, made=made, stopping=stopping, **settings))
+        except InputError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        eventually(lambda: (out / EVENTS).exists() and events(out, "actionness"))
+        yield ended
+    finally:
+        stopping.set()
+        thread.join(20)
+    assert not thread.is_alive()
+    times = [event["seconds"] for event in events(out, "actionness")]
+    assert times == sorted(set(times)), "time stamps increase"
+    end = events(out)[-1]
+    assert end["dropped"] == sum(gap["dropped"] for gap in events(out, "gap"))
+    assert end["snippets"] == len(times)
+    numbers = [event["snippet"] for event in events(out, "actionness")]
+    assert end["dropped"] == numbers[-1] + 1 - len(numbers) + _after(out, numbers)
+    assert isinstance(made.proposer, FakeProposer)
+
+
+def _after(out, numbers):
+    """Return how many snippets were dropped after the last one that was worked on."""
+    gaps = events(out, "gap")
+    last = events(out, "actionness")[-1]["seconds"]
+    return sum(gap["dropped"] for gap in gaps if gap["from"] >= last - 1e-5)
+
+
+def seen(out):
+    return len(events(out, "actionness"))
+
+
+def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
+    began = time.time()
+    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+        eventually(lambda: seen(tmp_path) > 20)
+    first, *_, end = events(tmp_path)
+    assert first["policy"] == "newest"
+    assert first["began"].startswith("20")
+    assert end["reason"] == "interrupted"
+    assert 1.0 < end["seconds"] < time.time() - began
+    steps = np.diff([event["seconds"] for event in events(tmp_path, "actionness")])
+    assert np.median(steps) == pytest.approx(4 / RATE, rel=0.2)
+    looks = [e["latency_ms"]["look_ahead"] for e in events(tmp_path, "actionness")[:-2]]
+    assert np.median(looks) == pytest.approx(1000 * 2 * 4 / RATE, rel=0.5)
+
+
+def test_a_stalled_camera_is_opened_again(video, tmp_path):
+    with (
+        HttpCamera(video, RATE) as camera,
+        streaming(camera, tmp_path, read_seconds=0.5),
+    ):
+        eventually(lambda: seen(tmp_path) > 5)
+        camera.stalled.set()
+        before = seen(tmp_path)
+        # what is known of the time before comes at once, not when the camera is back
+        eventually(lambda: seen(tmp_path) >= before + 1 and camera.connections >= 2)
+        camera.stalled.clear()
+        after = seen(tmp_path)
+        eventually(lambda: seen(tmp_path) > after + 5)
+    (gap,) = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
+    assert 0.5 < gap["to"] - gap["from"] < 10
+    times = [event["seconds"] for event in events(tmp_path, "actionness")]
+    assert not [at for at in times if gap["from"] + 1e-6 < at < gap["to"] - 1e-6]
+
+
+def test_a_camera_that_hangs_up_is_called_again(video, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+        for _ in range(2):
+            before = seen(tmp_path)
+            eventually(lambda before=before: seen(tmp_path) > before + 5)
+            camera.hang_up()
+        before = seen(tmp_path)
+        eventually(lambda: seen(tmp_path) > before + 5)
+        assert camera.connections >= 3
+    lost = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
+    assert len(lost) == 2
+
+
+def test_a_camera_that_goes_away_may_come_back(video, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+        camera.go_away()
+        time.sleep(1.0)
+        before = seen(tmp_path)
+        camera.come_back()
+        eventually(lambda: seen(tmp_path) > before + 5)
+    assert [gap["reason"] for gap in events(tmp_path, "gap")].count("lost") == 1
+
+
+def test_a_camera_that_stays_away_ends_the_stream(video, tmp_path):
+    with (
+        HttpCamera(video, RATE, password="geheim") as camera,
+        streaming(camera, tmp_path, reconnect_seconds=1.0) as ended,
+    ):
+        camera.go_away()
+        eventually(lambda: bool(ended))
+    (error,) = ended
+    assert "tried again for" in str(error)
+    assert "geheim" not in str(error)
+    assert events(tmp_path)[-1]["reason"] == "broken"
+    cues((tmp_path / "live.vtt").read_text())
+
+
+def test_a_slow_consumer_drops_the_oldest_and_counts(video, tmp_path):
+    with (
+        HttpCamera(video, RATE) as camera,
+        streaming(camera, tmp_path, seconds=0.3, queue=3, executor="thread"),
+    ):
+        eventually(lambda: len(events(tmp_path, "gap")) >= 3)
+    assert events(tmp_path)[-1]["dropped"] > 0
+
+
+def test_a_camera_whose_picture_changes_its_size(tmp_path, rng):
+    sizes = [(64, 96)] * 20 + [(48, 48)] * 20
+    pictures = [rng.integers(0, 255, (*size, 3), np.uint8) for size in sizes]
+    with HttpCamera(jpegs(pictures), RATE) as camera, streaming(camera, tmp_path):
+        eventually(lambda: seen(tmp_path) > 25)
+    assert not [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
+
+
+def test_no_password_is_written_anywhere(video, tmp_path, capfd):
+    with HttpCamera(video, RATE, password="geheim") as camera, streaming(camera, tmp_path):
+        camera.hang_up()
+        before = seen(tmp_path)
+        eventually(lambda: seen(tmp_path) > before + 5)
+    for path in tmp_path.iterdir():
+        assert b"geheim" not in path.read_bytes(), path
+    assert "geheim" not in "".join(capfd.readouterr())
+    assert events(tmp_path)[0]["source"].startswith("http://***@127.0.0.1:")
+
+
+def test_a_live_stream_goes_on_after_a_gap(video, tmp_path):
+    with HttpCamera(video, RATE) as camera:
+        with streaming(camera, tmp_path):
+            eventually(lambda: seen(tmp_path) > 5)
+        count = seen(tmp_path)
+        time.sleep(0.5)
+        with streaming(camera, tmp_path, resume=True):
+            eventually(lambda: seen(tmp_path) > count + 5)
+    (gap,) = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "restart"]
+    assert gap["to"] - gap["from"] > 0.5
+    assert len(events(tmp_path, "start")) == 1
+    assert len(events(tmp_path, "end")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("refused", "Connection refused"),
+        ("silent", "no answer within 0.5 s"),
+        ("wrong password", "401"),
+        ("no video", "no video comes"),
+        ("no host", "no such host"),
+    ],
+)
+def test_a_dead_address_is_one_line_and_leaves_nothing(video, tmp_path, words, message, capfd):
+    with HttpCamera(video, RATE, password="geheim") as camera:
+        url = camera.url
+        if words == "wrong password":
+            url = url.replace("geheim", "secret")
+        elif words == "no host":
+            url = "http://me:secret@no-such-host.invalid/x"
+        elif words == "silent":
+            camera.stalled.set()
+        elif words == "no video":
+            camera.come_back_with(b"<html>no video</html>")
+        if words == "refused":
+            camera.go_away()
+        with pytest.raises(InputError) as error:
+            run_stream(url, tmp_path / "out", open_seconds=0.5, read_seconds=0.5)
+    text = str(error.value) + "".join(capfd.readouterr())
+    assert message in text
+    assert "geheim" not in text
+    assert "secret" not in text
+    assert len(str(error.value).splitlines()) == 1
+    assert "***@" in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_camera_of_this_machine_that_is_not_there_is_one_line(tmp_path, capfd):
+    with pytest.raises(InputError, match="camera:97: there is no such camera"):
+        run_stream("camera:97", tmp_path / "out")
+    assert capfd.readouterr().err == ""

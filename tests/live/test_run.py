@@ -1,0 +1,208 @@
+"""Whole streams of files: everything is seen, in any executor, after any interruption."""
+
+import io
+import json
+import threading
+import time
+from fractions import Fraction
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.live import reading
+from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
+from actionspan.live.state import FILE
+from actionspan.video.decode import read_frames
+from actionspan.video.snippets import snippets
+from live.fakes import CUTTING, EVERY, FakeProposer, player, run_stream
+from live.vtt import cues
+from video.numbered import encode
+
+FILES = (ACTIONNESS, *PROPOSALS, "live.vtt")
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    return encode(tmp_path_factory.mktemp("video") / "v.mp4", 250)
+
+
+@pytest.fixture(scope="module")
+def whole(video, tmp_path_factory):
+    """The results of a stream that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert run_stream(video, folder).reason == "finished"
+    return folder
+
+
+def events(folder, kind=None):
+    found = [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
+    return [event for event in found if kind in (None, event["event"])]
+
+
+def without_latencies(folder):
+    return [{k: v for k, v in event.items() if k != "latency_ms"} for event in events(folder)]
+
+
+def assert_same(folder, whole):
+    for name in FILES:
+        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
+    assert without_latencies(folder) == without_latencies(whole)
+
+
+def test_a_file_is_seen_whole(video, whole):
+    expected = [snippet.seconds for snippet in snippets(video, CUTTING)]
+    seen = events(whole, "actionness")
+    assert [event["seconds"] for event in seen] == pytest.approx(expected, abs=1e-6)
+    assert [event["snippet"] for event in seen] == list(range(len(expected)))
+    assert len(events(whole, "proposal")) == len(expected) // EVERY + 1
+    assert events(whole)[0]["event"] == "start"
+    end = events(whole)[-1]
+    assert end["event"] == "end"
+    assert end["reason"] == "finished"
+    assert end["seconds"] == 10.0
+    assert end["snippets"] == len(expected)
+    assert end["dropped"] == 0
+    assert not events(whole, "gap")
+    for event in seen:
+        parts = event["latency_ms"]
+        assert parts["total"] == pytest.approx(
+            parts["look_ahead"] + parts["compute"] + parts["queueing"], abs=0.01
+        )
+
+
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_the_executor_changes_no_byte(video, whole, tmp_path, executor):
+    run_stream(video, tmp_path, executor=executor)
+    assert_same(tmp_path, whole)
+
+
+def test_an_interrupted_stream_has_valid_files_and_goes_on_to_the_same_bytes(
+    video, whole, tmp_path
+):
+    reason, rounds = "interrupted", 0
+    while reason == "interrupted":
+        stopping = threading.Event()
+        threading.Timer(0.1 * (1 + rounds), stopping.set).start()
+        reason = run_stream(
+            video, tmp_path, seconds=0.02, resume=rounds > 0, stopping=stopping, executor="thread"
+        ).reason
+        assert events(tmp_path)[-1]["reason"] == reason
+        cues((tmp_path / "live.vtt").read_text())
+        results = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]["v"]
+        assert len(results) == len(events(tmp_path, "proposal"))
+        rounds += 1
+    assert rounds > 2
+    assert_same(tmp_path, whole)
+
+
+def test_going_on_after_the_end_does_nothing(video, tmp_path):
+    run_stream(video, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run_stream(video, tmp_path, resume=True).reason == "finished"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_going_on_with_nothing_begins(video, whole, tmp_path):
+    run_stream(video, tmp_path, resume=True)
+    assert_same(tmp_path, whole)
+
+
+def test_another_file_does_not_go_on(video, tmp_path):
+    stopping = threading.Event()
+    threading.Timer(0.2, stopping.set).start()
+    assert run_stream(video, tmp_path, seconds=0.02, stopping=stopping).reason == "interrupted"
+    other = encode(tmp_path / "other.mp4", 100)
+    with pytest.raises(InputError, match="of another stream"):
+        run_stream(other, tmp_path, resume=True)
+    assert (tmp_path / FILE).is_file()
+
+
+def test_too_slow_for_a_camera_drops_and_says_so(video, tmp_path):
+    """62 snippets in 10 seconds, 0.4 s of work each."""
+    ended = run_stream(
+        video, tmp_path, seconds=0.4, policy="newest", rate="real", queue=3, executor="thread"
+    )
+    assert ended.reason == "finished"
+    seen, gaps, end = events(tmp_path, "actionness"), events(tmp_path, "gap"), events(tmp_path)[-1]
+    assert gaps
+    assert end["dropped"] == sum(gap["dropped"] for gap in gaps)
+    assert end["dropped"] + end["snippets"] == 62
+    assert len(seen) == end["snippets"]
+    times = [event["seconds"] for event in seen]
+    assert times == sorted(set(times))
+    for gap in gaps:  # nothing is said of what was dropped
+        assert not [at for at in times if gap["from"] + 1e-6 < at < gap["to"] - 1e-6]
+        assert gap["reason"] == "slow"
+    # a bounded wait: what is in the queue and in the pipeline
+    assert max(event["latency_ms"]["queueing"] for event in seen) < 1000 * 0.4 * (3 + 2 + 2)
+
+
+def test_newest_at_full_speed_is_refused(video, tmp_path):
+    with pytest.raises(InputError, match="--rate real"):
+        run_stream(video, tmp_path, policy="newest")
+
+
+def test_a_gap_resets_the_proposer(video, tmp_path):
+    made = player(0.4)
+    run_stream(
+        video, tmp_path, made=made, policy="newest", rate="real", queue=2, executor="thread",
+        duration=3.0,
+    )  # fmt: skip
+    assert isinstance(made.proposer, FakeProposer)
+    assert made.proposer.gaps == len(events(tmp_path, "gap")) > 0
+
+
+def test_the_duration_is_a_limit(video, tmp_path):
+    ended = run_stream(video, tmp_path, duration=4.0)
+    assert ended[:2] == ("limit", 4.0)
+    assert events(tmp_path)[-1]["seconds"] == 4.0
+    assert run_stream(video, tmp_path, duration=40.0)[:2] == ("finished", 10.0)
+
+
+def test_a_variable_rate_is_followed_by_time_stamps(tmp_path):
+    milliseconds = [*range(0, 500, 20), *range(500, 2500, 200), *range(2500, 3500, 40)]
+    path = encode(
+        tmp_path / "v.mkv", len(milliseconds), rate=50, stamps=milliseconds,
+        tick=Fraction(1, 1000), b_frames=0,
+    )  # fmt: skip
+    begun = time.monotonic()
+    run_stream(path, tmp_path / "out", rate="real")
+    assert time.monotonic() - begun > 3.4
+    seen = events(tmp_path / "out", "actionness")
+    assert [round(1000 * event["seconds"]) for event in seen] == milliseconds[2::4]
+
+
+def test_a_file_that_breaks_off_gives_what_came_before(video, whole, tmp_path, monkeypatch):
+    def broken(path, steady):
+        for number, frame in enumerate(read_frames(path, steady=steady)):
+            if number == 100:
+                raise InputError(f"{path}: decoding stopped at frame 100")
+            yield frame
+
+    monkeypatch.setattr(reading, "read_frames", broken)
+    with pytest.raises(InputError, match="stopped at frame 100"):
+        run_stream(video, tmp_path)
+    assert events(tmp_path)[-1]["reason"] == "broken"
+    assert len(events(tmp_path, "actionness")) == 25
+    cues((tmp_path / "live.vtt").read_text())
+    monkeypatch.undo()
+    run_stream(video, tmp_path, resume=True)  # the file is whole now
+    assert_same(tmp_path, whole)
+
+
+def test_events_are_echoed_as_they_come(video, tmp_path):
+    echo = io.StringIO()
+    run_stream(video, tmp_path, echo=echo)
+    assert echo.getvalue() == (tmp_path / EVENTS).read_text()
+
+
+@pytest.mark.parametrize("fault", ["none.mp4", "empty.mp4", "text.mp4", "folder"])
+def test_what_is_no_video_is_one_line_and_leaves_nothing(tmp_path, fault):
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    (tmp_path / "text.mp4").write_text("no video")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError) as error:
+        run_stream(tmp_path / fault, tmp_path / "out")
+    assert fault in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    assert not (tmp_path / "out").exists()

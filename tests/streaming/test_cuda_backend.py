@@ -1,0 +1,75 @@
+"""What the backend for CUDA asks of torch.cuda, where there is no GPU: the calls, by a recorder."""
+
+from unittest.mock import MagicMock, call
+
+import pytest
+import torch
+
+from actionspan.streaming import device
+from actionspan.streaming.device import CudaBackend, lanes_of
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    recorder = MagicMock()
+    monkeypatch.setattr(device, "_cuda", recorder)
+    return recorder
+
+
+def test_a_copy_between_devices_has_both_streams_current_and_runs_on_the_senders(cuda):
+    """The inner context says which device and stream are current; torch copies on the source's."""
+    target, send, receive = MagicMock(), MagicMock(), MagicMock()
+    source = object()
+    CudaBackend().copy_across(target, source, send, receive)
+    assert cuda.stream.call_args_list == [call(receive), call(send)]
+    target.copy_.assert_called_once_with(source, non_blocking=True)
+
+
+def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_all_idle(cuda):
+    cuda.device_count.return_value = 2
+    stream, done = MagicMock(), []
+    works = [lambda: done.append("even"), lambda: done.append("odd")]
+    graphs = CudaBackend().capture(stream, works)
+    assert done == ["even", "odd"]
+    assert len(graphs) == 2
+    pool = cuda.graph_pool_handle.return_value
+    for each in cuda.graph.call_args_list:
+        assert each.kwargs == {"pool": pool, "stream": stream, "capture_error_mode": "thread_local"}
+    names = [name for name, _, _ in cuda.mock_calls]
+    assert names.count("synchronize") == 2  # one for each device
+    assert max(i for i, name in enumerate(names) if name == "synchronize") < names.index("graph")
+
+
+def test_fixed_memory_is_given_out_when_the_device_is_idle(cuda, monkeypatch):
+    monkeypatch.setattr(torch, "empty_like", lambda like, device: (like, device))
+    gpu = torch.device("cuda", 1)
+    assert CudaBackend().static("like", gpu) == ("like", gpu)
+    cuda.synchronize.assert_called_once_with(gpu)
+
+
+def test_events_and_streams(cuda):
+    backend, stream, event, tensor = CudaBackend(), MagicMock(), MagicMock(), MagicMock()
+    backend.record(stream)
+    backend.wait(stream, event)
+    backend.hold(tensor, stream)
+    assert cuda.Event.call_args == call()  # without a time
+    stream.record_event.assert_called_once_with(cuda.Event.return_value)
+    stream.wait_event.assert_called_once_with(event)
+    tensor.record_stream.assert_called_once_with(stream)
+    backend.mark(stream)
+    assert cuda.Event.call_args == call(enable_timing=True)
+    event.elapsed_time.return_value = 2000.0
+    assert backend.seconds(event, event) == 2.0
+    event.query.return_value = False
+    assert backend.done(event) is False
+
+
+@pytest.mark.parametrize(
+    ("gpus", "stages", "expected"),
+    [(1, 3, [0, 0, 0]), (2, 3, [0, 0, 1]), (3, 3, [0, 1, 2]), (8, 2, [0, 1]), (2, 4, [0, 0, 1, 1])],
+)
+def test_neighbours_share_a_device(cuda, gpus, stages, expected):
+    cuda.device_count.return_value = gpus
+    lanes = lanes_of(CudaBackend(), stages, None)
+    assert [lane.device.index for lane in lanes] == expected
+    assert cuda.Stream.call_count == 3 * stages

@@ -1,0 +1,183 @@
+"""The executors `stream` and `graph` on real GPUs; the stand-in's tests say what is meant."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.streaming import Pipeline, StageError
+from streaming.cuda_networks import fused_sgd, normed, samples_of, squared, tanh_layers
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine"
+)
+EXECUTORS = ("stream", "graph")
+GPUS = torch.cuda.device_count()
+capturable = partial(torch.optim.Adam, capturable=True)
+
+
+def adam(parameters):
+    return capturable(parameters, lr=torch.tensor(0.01, dtype=torch.float64))
+
+
+def adam_on_host(parameters):
+    return torch.optim.Adam(parameters, lr=0.01)
+
+
+def doubled(make, stages):
+    return [stage.double() for stage in make(stages)]
+
+
+def learned(stages, executor, samples, **how):
+    with Pipeline(stages, executor, **({"loss": squared} | how)) as pipeline:
+        answers = list(pipeline.run([(x.double(), y.double()) for x, y in samples]))
+        report = pipeline.report()
+    state = [tensor.detach().cpu() for stage in stages for tensor in stage.state_dict().values()]
+    assert [answer.index for answer in answers] == list(range(len(samples)))
+    assert not any(answer.output.is_cuda for answer in answers)
+    return [answer.loss for answer in answers], state, report
+
+
+def assert_close(found, expected):
+    torch.testing.assert_close(torch.tensor(found[0]), torch.tensor(expected[0]))
+    for one, other in zip(found[1], expected[1], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
+    assert [each["updates"] for each in found[2]] == [each["updates"] for each in expected[2]]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("make", [tanh_layers, normed])
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_learning_is_that_of_the_cpu(executor, make, stages):
+    samples = samples_of(40)
+    expected = learned(doubled(make, stages), "sequential", samples, optimiser=adam_on_host)
+    found = learned(doubled(make, stages), executor, samples, optimiser=adam)
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["inputs", "stash"])
+def test_gradient_modes(mode):
+    how = {"optimiser": adam_on_host, "gradients": mode}
+    expected = learned(doubled(normed, 3), "sequential", samples_of(20), **how)
+    assert_close(learned(doubled(normed, 3), "stream", samples_of(20), **how), expected)
+
+
+class Late(nn.Module):
+    """Keeps the device busy for a time, so that a missing wait would show."""
+
+    def __init__(self, cycles):
+        super().__init__()
+        self.cycles = cycles
+
+    def forward(self, x):
+        torch.cuda._sleep(self.cycles)
+        return x
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("slow", range(3))
+def test_slow_stages_change_nothing(executor, slow):
+    expected = learned(
+        doubled(tanh_layers, 3), "sequential", samples_of(30), optimiser=adam_on_host
+    )
+    stages = doubled(tanh_layers, 3)
+    stages[slow] = nn.Sequential(Late(2_000_000), stages[slow], Late(3_000_000))
+    found = learned(stages, executor, samples_of(30), optimiser=adam)
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.skipif(GPUS < 2, reason=f"needs 2 CUDA devices, torch sees {GPUS}")
+def test_stages_on_several_devices(executor):
+    expected = learned(doubled(normed, 2), "sequential", samples_of(30), optimiser=adam_on_host)
+    devices = ["cuda:0", "cuda:1"]
+    found = learned(doubled(normed, 2), executor, samples_of(30), optimiser=adam, devices=devices)
+    assert_close(found, expected)
+
+
+def test_every_stage_learns_by_graphs():
+    stages = tanh_layers(4)
+    before = [parameter.detach().clone() for stage in stages for parameter in stage.parameters()]
+    with Pipeline(stages, "graph", loss=squared, optimiser=fused_sgd) as pipeline:
+        list(pipeline.run(samples_of(30)))
+    after = [parameter.detach().cpu() for stage in stages for parameter in stage.parameters()]
+    assert not any(map(torch.equal, before, after))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_inference(executor):
+    stages = [stage.eval() for stage in normed(3)]
+    samples = [x for x, _ in samples_of(30)]
+    with Pipeline(stages, "sequential") as pipeline:
+        expected = [answer.output for answer in pipeline.run(samples)]
+    with Pipeline(stages, executor) as pipeline:
+        found = [answer.output for answer in pipeline.run(samples)]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)  # TF32 may be on
+
+
+def test_dropout_repeats_with_its_seed_and_the_caller_draws_as_before():
+    found = []
+    for _ in range(2):
+        torch.cuda.manual_seed(4)
+        before = torch.cuda.get_rng_state()
+        how = {"optimiser": adam_on_host, "gradients": "stash", "seed": 3}
+        found.append(
+            learned(doubled(partial(normed, dropout=0.5), 2), "stream", samples_of(9), **how)
+        )
+        assert torch.equal(before, torch.cuda.get_rng_state())
+    assert found[0][0] == found[1][0]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("step", [1, 4, 9])
+def test_goes_on_from_a_state(executor, step):
+    how = {"loss": squared, "optimiser": fused_sgd}
+    samples = samples_of(20)
+    with Pipeline(normed(3), executor, **how) as pipeline:
+        whole = [answer.loss for answer in pipeline.run(samples)]
+    with Pipeline(normed(3), executor, **how) as pipeline:
+        for x, y in samples[:step]:
+            pipeline.submit(x, y)
+        state = pipeline.state_dict()
+    with Pipeline(normed(3), executor, **how) as pipeline:
+        pipeline.load_state_dict(state)
+        for x, y in samples[step:]:
+            pipeline.submit(x, y)
+        losses = [answer.loss for answer in pipeline.drain()]
+    torch.testing.assert_close(torch.tensor(losses), torch.tensor(whole))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_memory_does_not_grow(executor):
+    with Pipeline(normed(3), executor, loss=squared, optimiser=fused_sgd) as pipeline:
+        list(pipeline.run(samples_of(30)))
+        before = torch.cuda.memory_allocated()
+        list(pipeline.run(samples_of(200)))
+        assert torch.cuda.memory_allocated() <= before + 100_000
+
+
+class Reading(nn.Module):
+    def forward(self, x):
+        return x * float(x.detach().abs().max())
+
+
+def test_a_stage_that_reads_the_device_is_refused_and_the_device_goes_on():
+    how = {"loss": squared, "optimiser": fused_sgd}
+    pipeline = Pipeline(
+        [*tanh_layers(1), nn.Sequential(*tanh_layers(1), Reading())], "graph", **how
+    )
+    with pytest.raises(StageError, match='stage 2 of 2.*cannot be a graph.*use executor "stream"'):
+        list(pipeline.run(samples_of(9)))
+    with Pipeline(tanh_layers(2), "graph", **how) as pipeline:
+        assert len(list(pipeline.run(samples_of(9)))) == 9
+
+
+def test_what_is_recorded_is_of_the_device():
+    how = {"loss": squared, "optimiser": fused_sgd, "record": True}
+    with Pipeline(tanh_layers(2), "graph", **how) as pipeline:
+        list(pipeline.run(samples_of(20)))
+        events = [event for stage in pipeline.report() for event in stage["events"]]
+    assert {event.work for event in events} == {"forward", "backward", "update", "step"}
+    assert all(event.end >= event.begin for event in events)
