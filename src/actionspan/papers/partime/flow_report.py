@@ -43,12 +43,8 @@ def summary(
     ]
     titles = {"way": "way", "learning_rate": "rate"}
     titles |= {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
-    titles |= {
-        "loss": "late loss",
-        "still": "without flow",
-        "ratio": "÷ sequential",
-        "likeness": "pattern",
-    }
+    titles |= {"loss": "late loss", "still": "without flow", "ratio": "÷ sequential"}
+    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
     titles |= {"difference": "difference to DIS", "length": "length of DIS"}
     caption.append(
         "Pattern: correlation with the loss of sequential learning over windows of "
@@ -122,8 +118,6 @@ def draw(
     figure: "Figure", rows: Sequence[Read], own: PartimeSettings, settings: FlowLearningSettings
 ) -> None:
     """Draw the loss over time of the first seed, and the losses of all rates on the right."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     from actionspan.files.figures import COLOURS, INK
 
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
@@ -147,7 +141,8 @@ def draw(
     title = f"loss over windows of {settings.window_seconds:g} s (seed 1)"
     left.set(title=title, xlabel="seconds of the stream", ylabel="brightness constancy")
     right.set(title="one sweep for all", xlabel="step size", xscale="log")
-    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    right.xaxis.set_minor_formatter(NullFormatter())
+    tried = list(settings.learning_rates)
+    right.set_xticks(tried, [f"{rate:g}" for rate in tried])
+    right.minorticks_off()
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)

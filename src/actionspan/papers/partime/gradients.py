@@ -29,4 +29,4 @@ def run(arguments: argparse.Namespace) -> None:
     caption, titles, align = summary(rows, own, settings)
     shown = shown_rows(rows, own)
     write_table(arguments, rows, caption, align, titles, shown)
-    write_figures(arguments, lambda figure: draw(figure, rows, own, settings), (8.4, 6.2))
+    write_figures(arguments, lambda figure: draw(figure, rows, own, settings), (8.4, 6.6))

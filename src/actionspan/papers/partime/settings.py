@@ -117,7 +117,7 @@ class FlowLearningSettings(Checked):
     maps: int = option(8, "maps of the widest picture inside the network", least=2)
     smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
-        10.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
+        4.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
     )
 
 
