@@ -3,9 +3,10 @@
     python benchmarks/streaming_speed.py VIDEO --model results/proposals/stream --launches 5
     python benchmarks/streaming_speed.py VIDEO --model results/proposals/stream --memory 100000
 
-The first plays the file at full speed on one core (executor sequential) and on two (two stages, by
-threads or processes) in turns, and then at its own rate. Times are of the stream alone, without
-the start of Python. Ratios are of neighbours in turn; the load says what else the machine did.
+The first plays the file, looped, at full speed on one core (executor sequential) and on two (two
+stages, by threads or processes) in turns, and then the file at its own rate. Times are of the
+stream alone, without the start of Python. Ratios are of neighbours in turn; the load says what else
+the machine did.
 The second loops the file to so many frames and prints resident memory along the way; there the
 networks see small pictures, as what may grow is everything else.
 """
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--executors", nargs="+", default=["sequential", "thread"], choices=WAYS)
+    parser.add_argument("--frames", type=int, default=3000, help="the file is looped to so many")
     parser.add_argument("--memory", type=int, metavar="FRAMES", help="measure memory instead")
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -52,7 +54,8 @@ def main() -> None:
         if given.memory:
             memory(looped(given.video, Path(folder) / "long.mkv", given.memory), given.model)
         else:
-            speed(given.video, given.model, given.executors, given.launches)
+            long = looped(given.video, Path(folder) / "long.mkv", given.frames)
+            speed(given.video, long, given.model, given.executors, given.launches)
 
 
 def stream(video: Path, player: Player, cores: int, **settings: Any) -> dict[str, Any]:
@@ -73,14 +76,14 @@ def stream(video: Path, player: Player, cores: int, **settings: Any) -> dict[str
     return end | {"wall": wall, "cpu": cpu}
 
 
-def speed(video: Path, model: Path, executors: list[str], launches: int) -> None:
+def speed(video: Path, long: Path, model: Path, executors: list[str], launches: int) -> None:
     """Print times real time and latencies of each executor."""
     player = Player.load(model, StreamSettings())
     FRESH.update(player.proposer.state_dict())
     runs: dict[str, list[dict[str, Any]]] = {executor: [] for executor in executors}
     for _ in range(launches):
         for executor in executors:
-            runs[executor].append(stream(video, player, WAYS[executor], executor=executor))
+            runs[executor].append(stream(long, player, WAYS[executor], executor=executor))
     load = os.getloadavg()[0]
     length, snippets = (runs[executors[0]][0][key] for key in ("seconds", "snippets"))
     print(f"{video.name}: {length:.1f} s, {snippets} snippets; load {load:.1f}\n")

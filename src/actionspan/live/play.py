@@ -34,6 +34,7 @@ from actionspan.running.determinism import deterministic
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 
+_REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _STALL_SECONDS = 60.0  # no stage works that long on a snippet
 
 
@@ -208,5 +209,5 @@ def _pipeline(chain: nn.Sequential, settings: StreamSettings, message: Message) 
     if settings.executor != "sequential" and settings.stages > 1:
         if settings.stages > len(chain):
             raise InputError(f"stages {settings.stages}: this model has {len(chain)} parts at most")
-        stages = balance_stages(chain, message, settings.stages)
+        stages = balance_stages(chain, message, settings.stages, repetitions=_REPETITIONS)
     return Pipeline(stages, executor=settings.executor, stall_seconds=_STALL_SECONDS)
