@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z-]+ [a-z-]+|[a-z-]+ [a-z-]+)")
 STEP = re.compile(r'step\("([^"]+)"\)')
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
-TARGETS = {"all", "tables", "analysis", "recognition_figures", "folds"}  # rules without a command
+# rules without a command
+TARGETS = {"all", "tables", "analysis", "recognition_figures", "partime_figures", "folds"}
 
 
 def rules() -> dict[str, tuple[str, str]]:
@@ -109,7 +110,8 @@ ELSEWHERE = {"evaluation_baseline", "evaluation_pool", "scaling_run"}
 @pytest.mark.parametrize("name", sorted(set(RULES) - TARGETS))
 def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
     file, text = RULES[name]
-    assert name.partition("_")[0] == file
+    assert name.startswith(f"{file}_")  # papers_partime.smk: a paper with many rules
+    file = file.partition("_")[0]
     if name in ELSEWHERE:
         return
     assert outputs(text) == {file}

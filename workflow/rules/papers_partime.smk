@@ -145,27 +145,60 @@ rule papers_partime_messages:
         " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
 
 
-rule papers_partime_stages:
-    # What the stages of networks do, cost and need, drawn.
+rule papers_partime_balance:
     input:
-        code=lambda wildcards: step(f"papers partime {wildcards.figure}"),
+        code=step("papers partime balance"),
     output:
-        tsv="results/papers/partime/{figure}.tsv",
-        markdown="results/papers/partime/{figure}.md",
-        figures=multiext("results/papers/partime/{figure}", ".svg", ".png"),
+        tsv="results/papers/partime/balance.tsv",
+        markdown="results/papers/partime/balance.md",
+        figures=multiext("results/papers/partime/balance", ".svg", ".png"),
     log:
-        "results/logs/papers_partime_stages/{figure}.log",
-    wildcard_constraints:
-        figure="balance|timeline|memory",
+        "results/logs/papers_partime_balance.log",
     conda:
         "../../envs/environment.yaml"
     threads: 2
     params:
         settings=PARTIME_SPEED,
     shell:
-        "python -m actionspan papers partime {wildcards.figure} {params.settings}"
-        " --out-tsv {output.tsv} --out-markdown {output.markdown}"
-        " --out-figures {output.figures} > {log} 2>&1"
+        "python -m actionspan papers partime balance {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
+
+
+rule papers_partime_timeline:
+    input:
+        code=step("papers partime timeline"),
+    output:
+        tsv="results/papers/partime/timeline.tsv",
+        markdown="results/papers/partime/timeline.md",
+        figures=multiext("results/papers/partime/timeline", ".svg", ".png"),
+    log:
+        "results/logs/papers_partime_timeline.log",
+    conda:
+        "../../envs/environment.yaml"
+    threads: 2
+    params:
+        settings=PARTIME_SPEED,
+    shell:
+        "python -m actionspan papers partime timeline {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
+
+
+rule papers_partime_memory:
+    input:
+        code=step("papers partime memory"),
+    output:
+        tsv="results/papers/partime/memory.tsv",
+        markdown="results/papers/partime/memory.md",
+        figures=multiext("results/papers/partime/memory", ".svg", ".png"),
+    log:
+        "results/logs/papers_partime_memory.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        settings=PARTIME_SPEED,
+    shell:
+        "python -m actionspan papers partime memory {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
 
 
 rule papers_partime_claims:

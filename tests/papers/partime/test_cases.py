@@ -4,10 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from actionspan.papers.partime.balance import even_cuts
+from actionspan.papers.partime.balance_rows import even_cuts
 from actionspan.papers.partime.cases import (
-    PLAIN,
-    POOLED,
     Case,
     bound_of,
     counted_cuts,
@@ -15,7 +13,8 @@ from actionspan.papers.partime.cases import (
     operations,
     stages_by_counting,
 )
-from actionspan.papers.partime.messages import cut_bytes
+from actionspan.papers.partime.messages_rows import cut_bytes
+from actionspan.papers.partime.names import PLAIN, POOLED
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.timing import emulate, measure, samples_for
 from actionspan.streaming.balance import layers_of

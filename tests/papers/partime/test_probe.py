@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from actionspan.papers.partime.footprints import MODES, footprints, kept_bytes
+from actionspan.papers.partime.footprints import footprints, kept_bytes
 from actionspan.papers.partime.networks import in_stages, perceptron
 from actionspan.papers.partime.probe import Probe
+from actionspan.papers.partime.variants import MODES
 from actionspan.streaming import Pipeline
 
 STEPS = 24

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.papers.partime.frames import Footage
+from actionspan.papers.partime.footage import Footage
 from actionspan.papers.partime.streams import frame_stream, random_stream, speed
 
 

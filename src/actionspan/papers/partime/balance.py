@@ -5,22 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from actionspan.papers.curves import write_figures
-from actionspan.papers.partime.cases import (
-    ENCODERS,
-    bound_of,
-    cases,
-    counted_cuts,
-    inside,
-    operations,
-    works,
-)
-from actionspan.papers.partime.runs import Row, distinct, number, values
+from actionspan.papers.partime.names import ENCODERS
+from actionspan.papers.partime.runs import Row, distinct, values
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.tables import add_outputs, write_table
-from actionspan.running.determinism import deterministic
 from actionspan.settings import add_settings, from_arguments
-from actionspan.streaming import balance_stages
-from actionspan.streaming.balance import layers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,45 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network, work and number of stages, and the figure."""
     settings = from_arguments(SpeedSettings, arguments)
-    rows: list[dict[str, str]] = []
-    with deterministic(threads=1):
-        for case in cases(settings):
-            if case.outputs != settings.outputs[-1]:
-                continue  # F changes the last layer alone
-            network, sample = case.network(settings), case.sample()
-            layers = layers_of(network, inside)
-            counted = operations(layers, sample)
-            for work, learning in works():
-                costs = None
-                for depth in settings.depths:
-                    stages = balance_stages(
-                        network,
-                        sample,
-                        depth,
-                        learning=learning,
-                        divide=inside,
-                        costs=costs,
-                        repetitions=5,
-                    )
-                    costs = stages.costs
-                    parts = [b - a for a, b in zip(stages.cuts, stages.cuts[1:], strict=False)]
-                    rows.append(
-                        {
-                            **case.named,
-                            "work": work,
-                            "stages": str(depth),
-                            "layers": str(len(layers)),
-                            "cuts": " + ".join(map(str, parts)),
-                            "stage_ms": " | ".join(f"{1000 * s:.2f}" for s in stages.seconds),
-                            "bound": number(stages.bound, ".4f"),
-                            "bound_by_operations": number(
-                                bound_of(counted, counted_cuts(counted, depth)), ".4f"
-                            ),
-                            "even_bound": number(
-                                bound_of(counted, even_cuts(len(counted), depth)), ".4f"
-                            ),
-                        }
-                    )
+    from actionspan.papers.partime.balance_rows import balance_rows
+
+    rows = balance_rows(settings)
     caption = [
         "Stages of least slowest time. Bound: CPU time of the whole by that of the slowest stage, "
         "as measured; `by counting`: the same of multiplications, which are no matter of the "
@@ -86,11 +39,6 @@ def run(arguments: argparse.Namespace) -> None:
     titles |= {"bound_by_operations": "by counting", "even_bound": "as many layers each"}
     write_table(arguments, rows, caption, "lrlrrllrrr", titles)
     write_figures(arguments, lambda figure: _draw(figure, rows), (6.6, 3.6))
-
-
-def even_cuts(layers: int, stages: int) -> list[int]:
-    """Return the cuts where each stage has about as many layers, whatever they cost."""
-    return [round(stage * layers / stages) for stage in range(stages + 1)]
 
 
 def _draw(figure: "Figure", rows: Sequence[Row]) -> None:

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.networks.division import division
+from actionspan.papers.partime.names import ENCODERS, PLAIN, POOLED
 from actionspan.papers.partime.networks import convolutions, encoder
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.streaming.costs import Costs, partition
 from actionspan.streaming.messages import Value
 
-ENCODERS = ("resnet18", "efficientnet_lite0")
-PLAIN, POOLED = "convolutions", "pooled convolutions"
 _SEED = 1
 
 

@@ -1,30 +1,14 @@
 """Learn optical flow continually from frames in pipelines, as in figures 4 and 5 of paper 002."""
 
 import argparse
-from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
-import numpy as np
-import torch
-from torch import Tensor, nn
-
-from actionspan.arrays import Float64
 from actionspan.papers.curves import write_figures
-from actionspan.papers.partime.flow_report import draw, shown_rows, summary, ways
-from actionspan.papers.partime.frames import Footage
-from actionspan.papers.partime.motion import Pairs, pairs_of, photometric, roughness
-from actionspan.papers.partime.networks import flow_network, in_stages
-from actionspan.papers.partime.runs import number, settings_of
+from actionspan.papers.partime.flow_report import draw, shown_rows, summary
+from actionspan.papers.partime.runs import settings_of
 from actionspan.papers.partime.settings import FlowLearningSettings, PartimeSettings
-from actionspan.papers.partime.variants import Variant
 from actionspan.papers.tables import add_outputs, write_table
-from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.settings import add_settings, from_arguments
-from actionspan.streaming import Pipeline
-from actionspan.streaming.messages import Value
-from actionspan.video.optical_flow import estimator
-from actionspan.video.settings import FlowSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,123 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a way of learning, rate, seed and window of time, and the figure."""
     own, settings = settings_of(arguments), from_arguments(FlowLearningSettings, arguments)
-    footage = Footage(arguments.frames)
-    # rates are chosen on the first quarter of the videos, which no score is of
-    first = max(1, len(footage.videos) // 4)
-    with deterministic(threads=1):
-        choosing = pairs_of(footage, range(first), settings.choosing_pairs, settings.apart)
-        places = np.arange(first, len(footage.videos))
-        rows = []
-        for variant in ways(own.stages):
-            tried = {}
-            for rate in settings.learning_rates:
-                losses, _ = _learned(choosing, variant, rate, settings, seed=0)
-                tried[rate] = float(losses[len(losses) // 2 :].mean())
-                rows.append(_row(variant, rate, "choosing", 0) | {"loss": number(tried[rate])})
-            best = min(tried, key=lambda rate: tried[rate])
-            for seed in range(1, own.seeds + 1):
-                order = np.random.default_rng([seed, 5]).permutation(places)
-                scored = pairs_of(footage, order.tolist(), settings.pairs, settings.apart)
-                losses, network = _learned(scored, variant, best, settings, seed=seed)
-                rows += _windows(_row(variant, best, "scored", seed), scored, losses, settings)
-                rows += [_compared(_row(variant, best, "late", seed), scored, losses, network)]
+    from actionspan.papers.partime.flow_rows import flow_rows
+    from actionspan.papers.partime.footage import Footage
+
+    rows = flow_rows(Footage(arguments.frames), own, settings)
     caption, titles, align = summary(own, settings)
     write_table(arguments, rows, caption, align, titles, shown_rows(rows, own))
     write_figures(arguments, lambda figure: draw(figure, rows, own, settings), (8.4, 3.6))
-
-
-def _row(variant: Variant, rate: float, part: str, seed: int) -> dict[str, str]:
-    return {
-        "stages": str(variant.stages),
-        "gradients": variant.mode,
-        "learning_rate": f"{rate:g}",
-        "part": part,
-        "seed": str(seed),
-        "seconds": "",
-        "loss": "",
-        "difference_to_dis": "",
-        "dis_length": "",
-        "loss_without_flow": "",
-    }
-
-
-def _learned(
-    pairs: Pairs, variant: Variant, rate: float, settings: FlowLearningSettings, *, seed: int
-) -> tuple[Float64, nn.Module]:
-    """Return the photometric loss of each pair before it was learned, and the network after all."""
-    seed_torch(seed, 6)
-    network = flow_network(settings.maps)
-    with Pipeline(
-        in_stages(list(network), variant.stages),
-        loss=partial(_loss, settings.smoothness),
-        optimiser=partial(_adam, rate),
-        gradients=variant.gradients,
-    ) as pipeline:
-        losses = [
-            float(photometric(_tensor(answer.output), pairs.frames[answer.index][None]))
-            for answer in pipeline.run(
-                (cues[None], pair[None])
-                for cues, pair in zip(pairs.cues, pairs.frames, strict=True)
-            )
-        ]
-    return np.array(losses), network
-
-
-def _loss(smoothness: float, flow: Value, pair: Value) -> Tensor:
-    """Return brightness constancy and regularity of the flow."""
-    field = _tensor(flow)
-    return photometric(field, _tensor(pair)) + smoothness * roughness(field)
-
-
-def _adam(rate: float, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=rate)
-
-
-def _windows(
-    row: dict[str, str], pairs: Pairs, losses: Float64, settings: FlowLearningSettings
-) -> list[dict[str, str]]:
-    """Return a row for each whole window of time."""
-    numbers = np.floor(pairs.seconds / settings.window_seconds).astype(int)
-    whole = range(max(1, int(numbers[-1])))
-    return [
-        {
-            **row,
-            "seconds": f"{(window + 1) * settings.window_seconds:g}",
-            "loss": number(float(losses[numbers == window].mean())),
-        }
-        for window in whole
-        if (numbers == window).any()
-    ]
-
-
-def _compared(
-    row: dict[str, str], pairs: Pairs, losses: Float64, network: nn.Module
-) -> dict[str, str]:
-    """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
-    begin = 3 * len(losses) // 4
-    late = range(begin, len(losses), 4)
-    still = [
-        float(photometric(torch.zeros_like(pair[None]), pair[None]))
-        for pair in pairs.frames[begin:]
-    ]
-    solve = estimator(FlowSettings())
-    differences, lengths = [], []
-    with torch.no_grad():
-        for index in late:
-            pair = pairs.frames[index]
-            codes = (255 * pair).round().to(torch.uint8).numpy()
-            classic = solve(codes)[0]  # (h, w, 2)
-            found = network(pairs.cues[index : index + 1])[0].permute(1, 2, 0).numpy()
-            differences.append(np.linalg.norm(found - classic, axis=-1).mean())
-            lengths.append(np.linalg.norm(classic, axis=-1).mean())
-    return row | {
-        "loss": number(float(losses[begin:].mean())),
-        "loss_without_flow": number(float(np.mean(still))),
-        "difference_to_dis": number(float(np.mean(differences)), ".4f"),
-        "dis_length": number(float(np.mean(lengths)), ".4f"),
-    }
-
-
-def _tensor(value: Value) -> Tensor:
-    assert isinstance(value, Tensor)
-    return value

@@ -43,18 +43,15 @@ def summary(
     ]
     titles = {"way": "way", "learning_rate": "rate"}
     titles |= {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
-    titles |= {
-        "loss": "late loss",
-        "still": "without flow",
-        "ratio": "÷ sequential",
-        "likeness": "pattern",
-    }
+    titles |= {"loss": "late loss", "still": "without flow", "ratio": "÷ sequential"}
+    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
     titles |= {"difference": "difference to DIS", "length": "length of DIS"}
     caption.append(
         "Pattern: correlation with the loss of sequential learning over windows of "
-        f"{settings.window_seconds:g} s."
+        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
+        "learned: the same of the loss as a share of that without flow."
     )
-    return caption, titles, "lr" + "r" * len(settings.learning_rates) + "rrrrrr"
+    return caption, titles, "lr" + "r" * len(settings.learning_rates) + "rrrrrrr"
 
 
 def shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
@@ -80,6 +77,9 @@ def shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
                 "still": estimate(rows, "loss_without_flow", own.confidence, late, ".4f"),
                 "ratio": over_seeds([ratios(rows, variant)], own.confidence, form=".3f"),
                 "likeness": likeness,
+                "learned": over_seeds(
+                    [patterns(rows, variant, learned=True)], own.confidence, form=".3f"
+                ),
                 "difference": estimate(rows, "difference_to_dis", own.confidence, late, ".2f"),
                 "length": estimate(rows, "dis_length", own.confidence, late, ".2f"),
             }
@@ -94,14 +94,21 @@ def ratios(rows: Sequence[Read], variant: Variant) -> Float64:
     return own / alone
 
 
-def patterns(rows: Sequence[Read], variant: Variant) -> Float64:
-    """Return the correlation of each seed's curve with that of sequential learning."""
+def patterns(rows: Sequence[Read], variant: Variant, *, learned: bool = False) -> Float64:
+    """Return the correlation of each seed's curve with that of sequential learning.
+
+    `learned` takes the loss as a share of that without any flow: what the frames do to every curve
+    alike is then gone.
+    """
     seeds = sorted({row["seed"] for row in rows if row["part"] == "scored"}, key=int)
     found = []
     for seed in seeds:
-        alone = values(rows, "loss", part="scored", stages=1, seed=seed)
-        chosen = {"stages": variant.stages, "gradients": variant.mode, "seed": seed}
-        own = values(rows, "loss", part="scored", **chosen)
+        curves = []
+        for way in (Variant(1, "paper"), variant):
+            chosen = {"stages": way.stages, "gradients": way.mode, "seed": seed, "part": "scored"}
+            curve = values(rows, "loss", **chosen)
+            curves.append(curve / values(rows, "loss_without_flow", **chosen) if learned else curve)
+        alone, own = curves
         enough = len(own) > 2 and own.std() > 0 and alone.std() > 0
         found.append(float(np.corrcoef(alone, own)[0, 1]) if enough else np.nan)
     return np.array(found)
@@ -111,8 +118,6 @@ def draw(
     figure: "Figure", rows: Sequence[Read], own: PartimeSettings, settings: FlowLearningSettings
 ) -> None:
     """Draw the loss over time of the first seed, and the losses of all rates on the right."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     from actionspan.files.figures import COLOURS, INK
 
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
@@ -136,7 +141,8 @@ def draw(
     title = f"loss over windows of {settings.window_seconds:g} s (seed 1)"
     left.set(title=title, xlabel="seconds of the stream", ylabel="brightness constancy")
     right.set(title="one sweep for all", xlabel="step size", xscale="log")
-    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    right.xaxis.set_minor_formatter(NullFormatter())
+    tried = list(settings.learning_rates)
+    right.set_xticks(tried, [f"{rate:g}" for rate in tried])
+    right.minorticks_off()
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)

@@ -5,13 +5,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming import Pipeline
 from actionspan.streaming.footprint import StageBytes, stage_bytes
 from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
 from actionspan.streaming.messages import Value, bytes_of, message_of
-
-Modes = tuple[Gradients, ...]
-MODES: Modes = ("paper", "inputs", "stash")
+from actionspan.streaming.pipeline import Pipeline
 
 
 def footprints(
@@ -73,11 +70,11 @@ def kept_bytes(
         states = pipeline.state_dict()["stages"]
     counted = []
     for state in states:
+        history = state["history"] or {"kept": []}
         held: dict[int, Tensor] = {}
-        for kept in (state["history"] or {"kept": []})["kept"]:
-            tensors = [*kept.message.tensors, *kept.buffers.values()]
-            tensors += list((kept.weights or {}).values())
-            held |= {id(tensor): tensor for tensor in tensors}
+        for _, message, _, buffers, weights in history["kept"]:
+            tensors = [*message[1], *buffers.values(), *(weights or {}).values()]
+            held |= {tensor.data_ptr(): tensor for tensor in tensors}
         counted.append(bytes_of(tuple(held.values())))
     return counted
 

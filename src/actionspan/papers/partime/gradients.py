@@ -1,52 +1,14 @@
 """Compare the gradients of pipelines with the true ones over the speed of streams."""
 
 import argparse
-import copy
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
 from actionspan.papers.curves import write_figures
-from actionspan.papers.partime.footprints import MODES, footprints
-from actionspan.papers.partime.frames import Footage
 from actionspan.papers.partime.gradients_report import draw, shown_rows, summary
-from actionspan.papers.partime.networks import (
-    RANDOM_INPUTS,
-    RANDOM_OUTPUTS,
-    RANDOM_UNITS,
-    autoencoder,
-    in_stages,
-    perceptron,
-    teacher,
-)
-from actionspan.papers.partime.probe import Probe
-from actionspan.papers.partime.runs import number, settings_of
+from actionspan.papers.partime.runs import settings_of
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
-from actionspan.papers.partime.streams import frame_stream, random_stream, speed
 from actionspan.papers.tables import add_outputs, write_table
-from actionspan.running.determinism import deterministic
 from actionspan.settings import add_settings, from_arguments
-from actionspan.streaming import Pipeline
-from actionspan.streaming.learning import Gradients
-from actionspan.streaming.messages import Value
-
-_MEASURED = 30  # steps of a stream in which gradients are compared
-
-
-class _Stream(NamedTuple):
-    """Samples with their targets, and the network that learns them."""
-
-    kind: str
-    setting: str
-    inputs: Tensor
-    targets: Tensor
-    network: nn.Sequential
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,97 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a stream, number of stages, mode, stage and seed, and the figure."""
     own, settings = settings_of(arguments), from_arguments(GradientSettings, arguments)
-    with deterministic(threads=1):
-        rows = [
-            row
-            for stream, seed in _streams(Footage(arguments.frames), own, settings)
-            for stages, mode in [
-                (1, MODES[0]),
-                *((count, mode) for count in own.stages for mode in MODES),
-            ]
-            for row in _measured(stream, seed, stages, mode, settings)
-        ]
+    from actionspan.papers.partime.footage import Footage
+    from actionspan.papers.partime.gradients_rows import gradient_rows
+
+    rows = gradient_rows(Footage(arguments.frames), own, settings)
     caption, titles, align = summary(rows, own, settings)
     shown = shown_rows(rows, own)
     write_table(arguments, rows, caption, align, titles, shown)
-    write_figures(arguments, lambda figure: draw(figure, rows, own, settings), (8.4, 6.2))
-
-
-def _streams(
-    footage: Footage, own: PartimeSettings, settings: GradientSettings
-) -> Iterator[tuple[_Stream, int]]:
-    """Yield every stream with its seed; a network of the seed begins each the same."""
-    for seed in range(1, own.seeds + 1):
-        generator = torch.Generator().manual_seed(seed)
-        wanted = teacher(generator)
-        for correlation in settings.correlations:
-            inputs = random_stream(correlation, settings.samples, seed)
-            torch.manual_seed(seed)
-            network = perceptron(RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS, nn.Tanh)
-            name = f"correlation {correlation:g}"
-            yield _Stream("random", name, inputs, wanted(inputs), network), seed
-        for every in settings.subsampling:
-            frames = frame_stream(footage, every, settings.samples, seed)
-            torch.manual_seed(seed)
-            name = "every frame" if every == 1 else f"every {every} frames"
-            yield _Stream("frames", name, frames, frames, autoencoder()), seed
-
-
-def _measured(
-    stream: _Stream, seed: int, stages: int, mode: Gradients, settings: GradientSettings
-) -> list[dict[str, str]]:
-    """Return a row for each stage of a pipeline that learns a stream."""
-    rates = {"random": settings.learning_rate, "frames": settings.frames_learning_rate}
-    rate = rates[stream.kind]
-    network = copy.deepcopy(stream.network)
-    parts = in_stages(list(network), stages)
-    probe, count = Probe(parts, _loss), len(stream.inputs)
-    first = max(2 * stages, count // 4)
-    chosen = set(np.linspace(first, count - 1, min(_MEASURED, count - first)).astype(int).tolist())
-    cosines, losses = [], []
-
-    def sample(index: int) -> tuple[Tensor, Tensor]:
-        return stream.inputs[index : index + 1], stream.targets[index : index + 1]
-
-    with Pipeline(
-        parts,
-        loss=_loss,
-        optimiser=lambda parameters: torch.optim.SGD(parameters, lr=rate),
-        clip=probe.clips,
-        gradients=mode,
-    ) as pipeline:
-        for step in range(count):
-            if step in chosen:
-                probe.before()
-            answer = pipeline.step(*sample(step))
-            if step in chosen:
-                cosines.append(probe.cosines(step, sample))
-            if answer is not None and answer.loss is not None:
-                losses.append(answer.loss)
-        used = sum(report["cpu_seconds"] for report in pipeline.report())
-    late = float(np.mean(losses[3 * len(losses) // 4 :]))
-    sizes = footprints(parts, *sample(0), _loss, mode)
-    means = np.nanmean(np.array(cosines), axis=0)
-    shared = {"speed": number(speed(stream.inputs)), "late_loss": number(late)}
-    return [
-        {
-            "stream": stream.kind,
-            "setting": stream.setting,
-            "stages": str(stages),
-            "gradients": mode,
-            "stage": str(stage + 1),
-            "seed": str(seed),
-            "cosine": number(float(means[stage]), ".4f"),
-            **shared,
-            "cpu_ms_a_step": number(1000 * used / count, ".4f"),
-            "bytes": str(size.total),
-            "kept_bytes": str(asdict(size)["kept"]),
-        }
-        for stage, size in enumerate(sizes)
-    ]
-
-
-def _loss(output: Value, target: Value) -> Tensor:
-    assert isinstance(output, Tensor)
-    assert isinstance(target, Tensor)
-    return functional.mse_loss(output, target)
+    write_figures(arguments, lambda figure: draw(figure, rows, own, settings), (8.4, 6.6))

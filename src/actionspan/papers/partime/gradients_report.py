@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actionspan.papers.estimates import Estimate
-from actionspan.papers.partime.footprints import MODES
 from actionspan.papers.partime.runs import Row as Read
 from actionspan.papers.partime.runs import distinct, estimate, values
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
+from actionspan.papers.partime.variants import MODES
 from actionspan.papers.tables import Row
 
 if TYPE_CHECKING:

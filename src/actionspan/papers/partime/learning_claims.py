@@ -163,6 +163,16 @@ def flow_findings(rows: Sequence[Row], own: PartimeSettings) -> list[Finding]:
             key="flow",
         )
         found.append(judged(same, patterns(rows, way) - PATTERN, own.confidence))
+        beyond = Claim(
+            text="so has what is learned, without what the frames do to every curve",
+            source=OURS,
+            better=name,
+            worse=f"{PATTERN:g}",
+            measure="correlation of the losses as shares of those without flow",
+            key="flow",
+        )
+        learned = patterns(rows, way, learned=True) - PATTERN
+        found.append(judged(beyond, learned, own.confidence))
     ends = {stages: ratios(rows, Variant(stages, "paper")) for stages in own.stages}
     few, many = own.stages[0], own.stages[-1]
     near = Claim(

@@ -2,20 +2,14 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from actionspan.papers.curves import write_figures
-from actionspan.papers.partime.cases import PLAIN, Case, inside, squared, stages_by_counting
-from actionspan.papers.partime.footprints import MODES, footprints, kept_bytes
 from actionspan.papers.partime.runs import Row, distinct, values
 from actionspan.papers.partime.settings import SpeedSettings
-from actionspan.papers.partime.timing import sgd
+from actionspan.papers.partime.variants import MODES
 from actionspan.papers.tables import add_outputs, write_table
-from actionspan.running.determinism import deterministic
 from actionspan.settings import add_settings, from_arguments
-from actionspan.streaming.balance import layers_of
-from actionspan.streaming.footprint import StageBytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,50 +24,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network, number of stages, mode and stage, and the figure."""
     settings = from_arguments(SpeedSettings, arguments)
-    chosen = [
-        Case(PLAIN, settings.sides[0], settings.outputs[-1]),
-        Case("resnet18", settings.encoder_side, settings.outputs[-1]),
-    ]
-    rows: list[dict[str, str]] = []
-    with deterministic(threads=1):
-        for case in chosen:
-            rows += _rows(case, settings)
-    parts = [field.name for field in fields(StageBytes)]
+    from actionspan.papers.partime.memory_rows import PARTS, memory_rows
+
+    rows = memory_rows(settings)
     caption = [
         "Bytes of each stage that learns with SGD, by the closed form: "
-        f"{', '.join(parts)}; saved tensors are those of one sample. `counted` is what the stage "
+        f"{', '.join(PARTS)}; saved tensors are those of one sample. `counted` is what the stage "
         "really kept of the past, to compare with `kept`.",
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
         "needs 2(D − h) beside those of now. Cuts are those of counted multiplications.",
     ]
     titles = {"network": "network", "stages": "D", "mode": "mode", "stage": "stage"}
-    titles |= {name: name for name in parts} | {"total": "total", "counted": "counted"}
-    write_table(arguments, rows, caption, "lrlr" + "r" * (len(parts) + 2), titles)
+    titles |= {name: name for name in PARTS} | {"total": "total", "counted": "counted"}
+    write_table(arguments, rows, caption, "lrlr" + "r" * (len(PARTS) + 2), titles)
     write_figures(arguments, lambda figure: _draw(figure, rows), (8.4, 3.4))
-
-
-def _rows(case: Case, settings: SpeedSettings) -> list[dict[str, str]]:
-    found = []
-    for depth in settings.depths:
-        for mode in MODES:
-            network, sample = case.network(settings), case.sample()
-            target = case.target(network)
-            stages, _ = stages_by_counting(layers_of(network, inside), sample, depth)
-            sizes = footprints(stages, sample, target, squared, mode)
-            counted = kept_bytes(stages, sample, target, squared, sgd, mode)
-            found += [
-                {
-                    **case.named,
-                    "stages": str(depth),
-                    "mode": mode,
-                    "stage": str(stage + 1),
-                    **{name: str(value) for name, value in asdict(size).items()},
-                    "total": str(size.total),
-                    "counted": str(kept),
-                }
-                for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True))
-            ]
-    return found
 
 
 def _draw(figure: "Figure", rows: Sequence[Row]) -> None:

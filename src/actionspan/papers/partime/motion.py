@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from actionspan.arrays import Float64
-from actionspan.papers.partime.frames import Footage
+from actionspan.papers.partime.footage import Footage
 
 
 class Pairs(NamedTuple):

@@ -7,8 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.papers.partime.published import Network
-
 RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS = 16, 32, 4
 FLOW_CUES = 5
 
@@ -116,12 +114,3 @@ def encoder(name: str, outputs: int) -> nn.Module:
     from actionspan.networks.architecture import architecture
 
     return architecture(name).build(3, outputs)
-
-
-KINDS: dict[str, Network] = {
-    "convolutions": "plain",
-    "pooled convolutions": "pooled",
-    "resnet18": "resnet",
-    "efficientnet_lite0": "resnet",
-}
-"""The networks whose speed is measured, and their like in the paper."""

@@ -10,7 +10,7 @@ from actionspan.settings import Checked, option
 class PartimeSettings(Checked):
     """What holds for all experiments that learn."""
 
-    seeds: int = option(3, "trainings of each kind", least=1)
+    seeds: int = option(5, "trainings of each kind", least=1)
     stages: tuple[int, ...] = option(
         (2, 4), "numbers of stages, beside one", least=2, most=4, fewest=1, rising=True
     )
@@ -40,11 +40,11 @@ class SpeedSettings(Checked):
     layers: int = option(20, "convolutions of the plain network and of the pooled one", least=8)
     maps: int = option(16, "maps of each of these convolutions", least=1)
     sides: tuple[int, ...] = option(
-        (32, 64, 128), "R, sides of their images", least=16, fewest=2, rising=True, unit="pixels"
+        (32, 64, 128), "R, sides of their images", least=16, fewest=1, rising=True, unit="pixels"
     )
     outputs: tuple[int, ...] = option((1, 10, 100), "F, output maps or classes", least=1, fewest=1)
     encoder_side: int = option(
-        128, "side of the images of ResNet-18 and EfficientNet-Lite0", least=32, unit="pixels"
+        128, "side of the images of ResNet-18 and EfficientNet-Lite0", least=64, unit="pixels"
     )
     depths: tuple[int, ...] = option(
         (2, 4, 8), "D, numbers of stages to balance and to emulate", least=2, most=8, fewest=1
@@ -64,17 +64,17 @@ class GradientSettings(Checked):
         "of successive samples of random streams",
         least=0,
         below=1,
-        fewest=2,
+        fewest=1,
         rising=True,
     )
     subsampling: tuple[int, ...] = option(
         (1, 2, 4, 8, 16, 32, 64),
         "every so many frames of the streams of frames",
         least=1,
-        fewest=2,
+        fewest=1,
         rising=True,
     )
-    samples: int = option(400, "of each stream", least=40)
+    samples: int = option(300, "of each stream", least=40)
     learning_rate: float = option(0.05, "step size of SGD on random streams", above=0)
     frames_learning_rate: float = option(0.01, "step size of SGD on frames", above=0)
     good_cosine: float = option(
@@ -88,7 +88,7 @@ class ClassificationSettings(Checked):
 
     samples: int = option(600, "snippets of a stream", least=50)
     windows: tuple[int, ...] = option(
-        (1, 16, 64), "sizes of the sliding window", least=1, fewest=2, rising=True
+        (1, 16, 64), "sizes of the sliding window", least=1, fewest=1, rising=True
     )
     learning_rates: tuple[float, ...] = option(
         (0.0003, 0.001, 0.003),
@@ -117,7 +117,7 @@ class FlowLearningSettings(Checked):
     maps: int = option(8, "maps of the widest picture inside the network", least=2)
     smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
-        10.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
+        4.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
     )
 
 

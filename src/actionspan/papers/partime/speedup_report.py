@@ -103,7 +103,9 @@ def draw(figure: "Figure", rows: Sequence[Read]) -> None:
                     markersize=4,
                 )
     left.axhline(2, color=QUIET, linewidth=0.8)
-    left.set(title="measured, D = 2", xlabel="slowest stage (ms)", ylabel="speed-up", xscale="log")
+    key = "● inference, ■ learning; filled: threads, open: processes"
+    left.set(title="measured, D = 2", xlabel=f"slowest stage (ms)\n{key}", xscale="log")
+    left.set_ylabel("speed-up")
     left.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     left.xaxis.set_minor_formatter(lambda value, _: "")
     depths = sorted(map(int, distinct(rows, "stages")))

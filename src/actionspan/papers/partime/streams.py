@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from actionspan.arrays import Float32, Float64
-from actionspan.papers.partime.frames import Footage
+from actionspan.papers.partime.footage import Footage
 from actionspan.papers.partime.networks import RANDOM_INPUTS
 
 

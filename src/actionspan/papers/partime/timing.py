@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from actionspan.papers.partime.cases import squared
-from actionspan.streaming import Pipeline
 from actionspan.streaming.messages import Value
+from actionspan.streaming.pipeline import Pipeline
 
 _RATE = 1e-4
 _FEWEST, _MOST = 6, 400  # samples of a measurement
@@ -52,7 +53,7 @@ def measure(
     for stage in stages:
         stage.train(learning)
     optimiser = sgd(alone.parameters()) if learning else None
-    how = {"loss": squared, "optimiser": sgd} if learning else {}
+    how: dict[str, Any] = {"loss": squared, "optimiser": sgd} if learning else {}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     ratios, loops, piped = [], [], []
@@ -160,7 +161,7 @@ def emulate(
     It shows what filling, hand-over and the slowest stage leave of D; the cores do nothing.
     """
     value = torch.zeros(1, 16)
-    how = {"loss": _half_square, "optimiser": sgd} if learning else {}
+    how: dict[str, Any] = {"loss": _half_square, "optimiser": sgd} if learning else {}
     stages = [Wait(own, learning=learning) for own in seconds]
     with Pipeline(stages, "thread", **how) as pipeline:
         spent = _steady(pipeline, value, value, samples, learning=learning)

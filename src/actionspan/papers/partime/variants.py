@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from torch import nn
+if TYPE_CHECKING:
+    from torch import nn
 
-from actionspan.papers.partime.footprints import MODES
-from actionspan.streaming.learning import Gradients
+Mode = Literal["paper", "inputs", "stash"]
+MODES: tuple[Mode, ...] = ("paper", "inputs", "stash")
+
 
 LAST_ONLY = "last stage only"
 """Only the last stage learns, as in the paper's public code with CUDA graph."""
@@ -20,7 +23,7 @@ class Variant:
     mode: str
 
     @property
-    def gradients(self) -> Gradients:
+    def gradients(self) -> Mode:
         """The mode that the pipeline has."""
         return next((mode for mode in MODES if mode == self.mode), "paper")
 
@@ -29,7 +32,7 @@ class Variant:
         """How reports call it."""
         return "sequential" if self.stages == 1 else f"D = {self.stages}, {self.mode}"
 
-    def freeze(self, stages: Sequence[nn.Module]) -> None:
+    def freeze(self, stages: "Sequence[nn.Module]") -> None:
         """Freeze the stages that do not learn."""
         if self.mode == LAST_ONLY:
             for stage in stages[:-1]:
