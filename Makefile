@@ -23,6 +23,7 @@ demo: $(VENV)/ready
 	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
 	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/span/"
 	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/span"
+	@echo "While it plays: actionspan stream VIDEO --model results/proposals/stream --rate real"
 	@echo "All files:  results/README.md says what is where"
 
 test: $(VENV)/ready
