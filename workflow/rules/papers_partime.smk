@@ -57,7 +57,7 @@ rule papers_partime_gradients:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["gradients"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["gradients"])],
     shell:
         "python -m actionspan papers partime gradients --frames {input.frames} {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -78,7 +78,7 @@ rule papers_partime_classification:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["classification"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["classification"])],
         subset=config["evaluation"]["subset"],
     shell:
         "python -m actionspan papers partime classification --features {input.features}"
@@ -100,7 +100,7 @@ rule papers_partime_flow:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["flow"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["flow"])],
     shell:
         "python -m actionspan papers partime flow --frames {input.frames} {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -220,7 +220,7 @@ rule papers_partime_claims:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["gradients"], "good_cosine"),
+        settings=[PARTIME_SEEDS, flags(PARTIME["gradients"], "good_cosine")],
     shell:
         "python -m actionspan papers partime claims --speedup {input.speedup}"
         " --balance {input.balance} --messages {input.messages} --timeline {input.timeline}"
