@@ -2,7 +2,10 @@
 
 PARTIME = config["papers"]["partime"]
 PARTIME_SEEDS = flags(PARTIME, "seeds", "stages", "confidence")
-PARTIME_SPEED = flags(PARTIME["speed"])
+PARTIME_NETWORKS = flags(
+    PARTIME["speed"],
+    *(key for key in PARTIME["speed"] if key not in ("pairs", "measured_seconds")),
+)
 
 
 rule partime_figures:
@@ -57,7 +60,7 @@ rule papers_partime_gradients:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["gradients"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["gradients"])],
     shell:
         "python -m actionspan papers partime gradients --frames {input.frames} {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -78,7 +81,7 @@ rule papers_partime_classification:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["classification"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["classification"])],
         subset=config["evaluation"]["subset"],
     shell:
         "python -m actionspan papers partime classification --features {input.features}"
@@ -100,7 +103,7 @@ rule papers_partime_flow:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["flow"]),
+        settings=[PARTIME_SEEDS, flags(PARTIME["flow"])],
     shell:
         "python -m actionspan papers partime flow --frames {input.frames} {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -121,7 +124,7 @@ rule papers_partime_speedup:
         "../../envs/environment.yaml"
     threads: 2
     params:
-        settings=PARTIME_SPEED,
+        settings=flags(PARTIME["speed"]),
     shell:
         "python -m actionspan papers partime speedup --cores {threads} {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown}"
@@ -139,7 +142,7 @@ rule papers_partime_messages:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SPEED,
+        settings=PARTIME_NETWORKS,
     shell:
         "python -m actionspan papers partime messages {params.settings}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
@@ -158,7 +161,7 @@ rule papers_partime_balance:
         "../../envs/environment.yaml"
     threads: 2
     params:
-        settings=PARTIME_SPEED,
+        settings=PARTIME_NETWORKS,
     shell:
         "python -m actionspan papers partime balance {params.settings} --out-tsv {output.tsv}"
         " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
@@ -177,7 +180,7 @@ rule papers_partime_timeline:
         "../../envs/environment.yaml"
     threads: 2
     params:
-        settings=PARTIME_SPEED,
+        settings=PARTIME_NETWORKS,
     shell:
         "python -m actionspan papers partime timeline {params.settings} --out-tsv {output.tsv}"
         " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
@@ -195,7 +198,7 @@ rule papers_partime_memory:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SPEED,
+        settings=PARTIME_NETWORKS,
     shell:
         "python -m actionspan papers partime memory {params.settings} --out-tsv {output.tsv}"
         " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
@@ -220,7 +223,7 @@ rule papers_partime_claims:
     conda:
         "../../envs/environment.yaml"
     params:
-        settings=PARTIME_SEEDS + " " + flags(PARTIME["gradients"], "good_cosine"),
+        settings=[PARTIME_SEEDS, flags(PARTIME["gradients"], "good_cosine")],
     shell:
         "python -m actionspan papers partime claims --speedup {input.speedup}"
         " --balance {input.balance} --messages {input.messages} --timeline {input.timeline}"
