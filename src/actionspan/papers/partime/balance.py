@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     caption = [
         "Stages of least slowest time. Bound: CPU time of the whole by that of the slowest stage, "
         "as measured; `by counting`: the same of multiplications, which are no matter of the "
-        "machine; `as many layers each`: by counting, without balancing.",
+        "machine; `as many layers each`: by counting, without balancing. F is the least.",
         f"ResNet-18 and EfficientNet-Lite0 ({' and '.join(ENCODERS)}) are cut inside their blocks "
         "too; their skip connections travel with the messages.",
     ]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from actionspan.papers.partime.cases import (
     bound_of,
-    cases,
+    counted_cases,
     counted_cuts,
     inside,
     operations,
@@ -23,9 +23,7 @@ def balance_rows(settings: SpeedSettings) -> list[dict[str, str]]:
     """Return a row a network, work and number of stages."""
     rows: list[dict[str, str]] = []
     with deterministic(threads=1):
-        for case in cases(settings):
-            if case.outputs != settings.outputs[-1]:
-                continue  # F changes the last layer alone
+        for case in counted_cases(settings):
             network, sample = case.network(settings), case.sample()
             layers = layers_of(network, inside)
             counted = operations(layers, sample)

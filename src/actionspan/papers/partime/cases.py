@@ -54,6 +54,19 @@ class Case:
         return {"network": self.name, "R": str(self.side), "F": str(self.outputs)}
 
 
+def counted_cases(settings: SpeedSettings) -> list[Case]:
+    """Return the networks with the fewest outputs F.
+
+    With few layers, F of 100 makes the last one cost as much as several: it would be that layer
+    which bounds the stages.
+    """
+    return [
+        case
+        for case in cases(settings)
+        if case.name in ENCODERS or case.outputs == settings.outputs[0]
+    ]
+
+
 def cases(settings: SpeedSettings) -> list[Case]:
     """Return the networks of both tables."""
     plain = [

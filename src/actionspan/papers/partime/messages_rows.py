@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from actionspan.papers.partime.cases import Case, cases, inside, stages_by_counting
+from actionspan.papers.partime.cases import Case, counted_cases, inside, stages_by_counting
 from actionspan.papers.partime.names import KINDS
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.running.determinism import deterministic
@@ -15,12 +15,7 @@ from actionspan.streaming.messages import Value, bytes_of, message_of
 def message_rows(settings: SpeedSettings) -> list[dict[str, str]]:
     """Return a row a network and number of stages."""
     with deterministic(threads=1):
-        return [
-            row
-            for case in cases(settings)
-            if case.outputs == settings.outputs[-1]
-            for row in _rows(case, settings)
-        ]
+        return [row for case in counted_cases(settings) for row in _rows(case, settings)]
 
 
 def _rows(case: Case, settings: SpeedSettings) -> list[dict[str, str]]:

@@ -28,7 +28,7 @@ def timeline_rows(settings: SpeedSettings) -> list[dict[str, str]]:
 
 
 def _measured(settings: SpeedSettings) -> list[dict[str, str]]:
-    case = Case(PLAIN, settings.sides[-1], settings.outputs[-1])
+    case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
     network, sample = case.network(settings), case.sample()
     stages = balance_stages(network, sample, 2, learning=True, divide=inside, repetitions=3)
     target = case.target(network)
