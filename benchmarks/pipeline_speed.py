@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from actionspan.streaming import Pipeline, balance_stages
 
-SIDES = (16, 32, 48, 64, 96)  # pixels; about 1 to 40 ms a stage
+SIDES = (32, 64, 128)  # pixels; about 1 to 80 ms a stage
 LAYERS, MAPS = 8, 16
 
 

@@ -24,6 +24,7 @@ HEAVIEST = (
     "recognition/test_training.py",
     "mpi/test_model_averaging.py",
     "mpi/test_network_testbed.py",
+    "streaming/test_faults.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"

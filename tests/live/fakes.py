@@ -156,7 +156,7 @@ def run_stream(
 if __name__ == "__main__":  # a process of its own, which tests kill or interrupt
     from actionspan.live import command
 
-    command._player = lambda model, settings: player(float(model))
+    command._player = lambda model, settings, *_: player(float(model))
     from actionspan.cli import main
 
     sys.exit(main(sys.argv[1:]))

@@ -46,6 +46,21 @@ def test_a_connection_is_tied_to_the_wall_clock():
     assert clock.stamp(0.04) == pytest.approx(30.04)
 
 
+def test_frames_never_crowd_together_behind_a_burst():
+    """What was said ahead of the wall clock is not waited for a millisecond a frame."""
+    now = Now()
+    clock = LiveClock(now=now)
+    clock.stamp(0.0)
+    now.at += 0.1
+    ahead = [clock.stamp(0.04 * n) for n in range(1, 51)][-1]  # two seconds at once
+    now.at += 0.9
+    clock.reconnected()
+    stamps = [clock.stamp(100 + 0.04 * n) for n in range(10)]
+    assert stamps[0] > ahead
+    steps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+    assert steps == pytest.approx([0.04] * 9)
+
+
 def test_a_clock_that_was_set_is_not_followed():
     now = Now()
     clock = LiveClock(now=now)

@@ -25,7 +25,7 @@ def video(tmp_path_factory):
     return encode(tmp_path_factory.mktemp("video") / "v.mp4", 250)
 
 
-def started(source, out, *words, seconds=0.05):
+def started(source, out, *words, seconds=0.05, group=False):
     """Start the command with a model that takes `seconds` for a snippet."""
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-m", "live.fakes", "stream", source, "--model", seconds]
@@ -36,6 +36,7 @@ def started(source, out, *words, seconds=0.05):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
+        start_new_session=group,
     )
 
 
@@ -109,6 +110,44 @@ def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
     assert json.loads(stdout.splitlines()[-1])["reason"] == "interrupted"
     (line,) = stderr.splitlines()
     assert "interrupted; --resume goes on" in line
+
+
+def test_a_signal_to_the_whole_group_is_no_fault_of_a_stage(video, tmp_path):
+    """A service manager ends all processes of a service at once."""
+    process = started(video, tmp_path, "--executor", "process", seconds=0.2, group=True)
+    wait_for(process, lambda: seen(tmp_path) > 5)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 143, stderr
+    assert_valid(tmp_path)
+
+
+def test_a_state_of_an_earlier_stream_is_not_gone_on_from(video, whole, tmp_path):
+    """It ended there; the one that is killed did not."""
+    first = started(video, tmp_path, seconds=0.0)
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    killed = started(video, tmp_path, "--state-seconds", "1000")
+    wait_for(killed, lambda: 5 < seen(tmp_path) < 60)
+    killed.kill()
+    killed.communicate()
+    process = started(video, tmp_path, "--resume", seconds=0.0)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "nothing is left to do" not in stderr
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("name", [EVENTS, ACTIONNESS])
+def test_a_full_disk_is_one_line(video, tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/full")
+    process = started(video, tmp_path, seconds=0.0)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2
+    (line,) = stderr.splitlines()
+    assert line.endswith(f"{tmp_path / name}: No space left on device")
 
 
 def test_files_are_valid_at_any_instant(video, tmp_path):

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
@@ -66,11 +66,12 @@ def test_a_snippet_is_scored_before_its_label_is_learned():
 
 
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0.5, 10)), max_size=6), st.floats(0, 80))
+@example([(2.0, 0.5)], 3.0)  # the region of its start is as wide as a step
 def test_what_is_known_depends_on_nothing_that_is_not_over(pairs, now):
     instances = np.array([(start, start + length) for start, length in pairs]).reshape(-1, 2)
     network = build_model("stream", 9, TemporalSettings(hidden=8, members=2))
     learner = OnlineLearner(network, instances, SETTINGS)
-    known = learner.known_until(now)
+    known = learner.known_until(now, STEP)
     assert known <= now - SETTINGS.label_seconds
     over = instances[instances[:, 1] + SETTINGS.label_seconds <= now]
     until = np.arange(0.5, 40) * STEP
@@ -90,6 +91,46 @@ def test_labels_are_those_of_the_whole_video():
     for first, last in ((0, 40), (33, 90), (150, 200)):
         found = learner.labels(times[first:last], STEP)[:, :3]
         assert np.allclose(found, whole[first:last], atol=1e-5)
+
+
+def test_labels_follow_the_snippets_where_their_rate_changes():
+    instances = np.array([[30.0, 34.0]])
+    network = build_model("stream", 9, TemporalSettings(hidden=8, members=2))
+    learner = OnlineLearner(network, instances, SETTINGS)
+    times = np.concatenate([np.arange(80) * 0.3, 24 + np.arange(1, 41) * 0.9])
+    labels = learner.labels(times, 0.3)
+    inside = (times > 30.5) & (times < 33.5)
+    outside = (times < 29) | (times > 35)
+    assert labels[inside, 1].min() == 1
+    assert labels[outside, 1].max() == 0
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0, 8.0, 20.0])
+def test_late_labels_are_learned_too(late):
+    video, instances = acted(300)
+    settings = LearningSettings(label_seconds=late, learning_window=24, learning_rate=0.003)
+    proposer, _ = learned(instances, video, settings=settings)
+    summary = proposer.learner.summary()
+    assert summary["steps"] > 100
+    assert summary["snippets"] > 290
+
+
+def test_a_long_instance_is_learned_as_a_whole():
+    video, _ = acted(300)
+    instances = np.array([[20.0, 70.0]])  # six windows
+    network_sees = []
+    bundle = streaming_bundle()
+    proposer = OnlineProposer(bundle)
+    learner = proposer.learner = OnlineLearner(bundle.temporal, instances, SETTINGS)
+    learn = learner._learn
+    learner._learn = lambda end, times, interval: (
+        network_sees.append(times[end - 24 : end].copy()) or learn(end, times, interval)
+    )
+    add(proposer, video)
+    seen = np.unique(np.concatenate(network_sees))
+    times = video[1]
+    wanted = times[(times > 10) & (times < 75)]
+    assert np.isin(wanted.round(6), seen.round(6)).all()
 
 
 def test_a_state_goes_on_bitwise(tmp_path):

@@ -29,13 +29,17 @@ def test_forms(text, kind, name):
     assert source.place == (text if kind != "camera" else text.split(":")[1])
 
 
-@pytest.mark.parametrize("text", ["camera:", "camera:-1", "camera:front", "camera:²"])
+@pytest.mark.parametrize(
+    "text", ["camera:", "camera:-1", "camera:front", "camera:²", "camera:99999"]
+)
 def test_a_camera_has_a_number(text):
     with pytest.raises(InputError, match="camera:0"):
         parse_source(text)
 
 
-@pytest.mark.parametrize("text", ["ftp://me:secret@host/x", "rtsp://", "gopher://secret@"])
+@pytest.mark.parametrize(
+    "text", ["ftp://me:secret@host/x", "rtsp://", "gopher://secret@", "rtsp:/me:secret@host/x"]
+)
 def test_an_unknown_address_is_one_line_without_a_password(text):
     with pytest.raises(InputError) as error:
         parse_source(text)

@@ -40,7 +40,8 @@ class LiveClock:
         seconds = wall
         if own is not None:
             if self._own is None or not 0 < own - self._own < _LONGEST_STEP:
-                self._shift = wall - own
+                # never behind what was said before: all frames behind it would crowd together
+                self._shift = max(wall, self._last + _LEAST_STEP) - own
             self._own, seconds = own, own + self._shift
         self._last = max(seconds, self._last + _LEAST_STEP)
         return self._last

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "known some time after its instance; it scores first, then learns, and writes model.pt",
     )
     parser.add_argument(
-        "--video", help="the stream's id in these annotations (default: the source's name)"
+        "--video", help="the stream's id in results and annotations (default: the source's name)"
     )
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
@@ -56,10 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Stream until the end; 130 after Ctrl-C, 143 after SIGTERM, with valid files."""
     settings = from_arguments(StreamSettings, arguments)
     source = parse_source(arguments.source)
+    if arguments.video is not None:
+        source = replace(source, name=arguments.video)
     from actionspan.live.play import play
     from actionspan.streaming import StageError
 
-    instances = _instances(arguments.learn, arguments.video or source.name)
+    instances = _instances(arguments.learn, source.name)
     learning = from_arguments(LearningSettings, arguments)
     player = _player(arguments.model, settings, instances, learning)
     stopping = threading.Event()

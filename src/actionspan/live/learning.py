@@ -24,12 +24,13 @@ from actionspan.errors import InputError
 from actionspan.live.proposing import Actionness
 from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
-from actionspan.temporal.labels import boundary_overlaps
+from actionspan.temporal.labels import boundary_regions, covered
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.span import SpanNetwork
 from actionspan.temporal.streaming import NetworkStream
 from actionspan.temporal.targets import INSIDE, NO_PART, video_targets
 
+_MOST_ROWS = 8192  # that wait for labels: of a longer instance only the end is learned
 _BINS = 1000  # of probabilities, for an area under the curve in bounded memory
 
 
@@ -72,7 +73,7 @@ class OnlineLearner:
             raise InputError("--learn: needs a model trained with temporal.models: [stream]")
         self.settings, self.network = settings, network
         self.instances = instances[np.argsort(instances[:, 0], kind="stable")].reshape(-1, 2)
-        self._kept = settings.learning_window + (network.look_back or 0) + network.look_ahead
+        self._back, self._ahead = network.look_back or 0, network.look_ahead
         network.requires_grad_(True).eval()  # no dropout: what is learned is what is used
         self._frozen = copy.deepcopy(network)
         self._pipeline = Pipeline(
@@ -83,14 +84,14 @@ class OnlineLearner:
         )
         self.steps = 0
         self.learned, self.frozen = Ranking(), Ranking()
-        self.gap()
-
-    def gap(self) -> None:
-        """Forget the rows: those that follow do not adjoin them."""
-        self._rows: deque[Float32] = deque(maxlen=self._kept)
-        self._times: deque[float] = deque()  # of snippets without a row yet
-        self._row_times: deque[float] = deque(maxlen=self._kept)
         self._predicted: deque[tuple[float, float, float]] = deque()  # seconds, learned, frozen
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a stretch of rows that adjoin each other."""
+        self._rows: deque[Float32] = deque()
+        self._times: deque[float] = deque()  # of the snippets, those without a row yet too
+        self._learned = 0  # rows up to which labels were learned
         self._before = NetworkStream(self._frozen)
 
     def add(
@@ -101,60 +102,83 @@ class OnlineLearner:
         frozen = []
         for row in rows:
             self._rows.append(row)
-            self._row_times.append(self._times.popleft())
             frozen += self._before.add(row).tolist()
+        self._expect(actionness, frozen)
+        known = self.known_until(seconds, interval)
+        self._score(known, interval)
+        times = np.array(self._times)[: len(self._rows)]
+        labelled = int((times + interval / 2 <= known).sum())
+        last = min(labelled, len(times) - self._ahead)  # it sees rows ahead of what it learns
+        window = self.settings.learning_window
+        first = self._back + window
+        if last > self._learned and last >= first:
+            # Many labels at once, as at the end of a long instance, are more than one window.
+            for end in (*range(max(self._learned, first - window) + window, last, window), last):
+                self._learn(end, times, interval)
+            self._learned = last
+        self._forget(labelled - first)
+
+    def gap(self, rows: Float32, actionness: Sequence[Actionness]) -> None:
+        """Take the last rows and actionness of a stretch: the rows that follow do not adjoin."""
+        frozen = [curve for row in rows for curve in self._before.add(row).tolist()]
+        self._expect(actionness, frozen + self._before.finish().tolist())
+        self._begin()
+
+    def _expect(self, actionness: Sequence[Actionness], frozen: Sequence[Any]) -> None:
         for answer, other in zip(actionness, frozen, strict=True):
             self._predicted.append((answer.seconds, answer.action, other[1]))
-        known = self.known_until(seconds)
-        fresh = False
+
+    def _score(self, known: float, interval: float) -> None:
+        """Count the predictions whose labels are known."""
         while self._predicted and self._predicted[0][0] + interval / 2 <= known:
             time, learned, before = self._predicted.popleft()
             inside = bool(((self.instances[:, 0] <= time) & (time < self.instances[:, 1])).any())
             self.learned.add(learned, inside)
             self.frozen.add(before, inside)
-            fresh = True
-        if fresh and len(self._rows) == self._kept:
-            self._learn(known, interval)
 
-    def known_until(self, now: float) -> float:
+    def known_until(self, now: float, interval: float) -> float:
         """Return up to when all labels are known: nothing before is still going on or too new."""
         known = now - self.settings.label_seconds
         lengths = np.diff(self.instances, axis=1)[:, 0]
-        begun = self.instances[:, 0] - lengths / 10  # where the region of its start begins
+        begun = self.instances[:, 0] - np.maximum(interval, lengths / 10) / 2  # of their regions
         ended = self.instances[:, 1] + self.settings.label_seconds
         going = begun[(begun < known) & (ended > now)]
         return float(min(known, going.min(initial=np.inf)))
 
-    def _learn(self, known: float, interval: float) -> None:
-        """Do one step on the rows kept; those without labels are only seen."""
-        times = np.array(self._row_times)
-        labels = self.labels(times, interval)
-        labels[times + interval / 2 > known, INSIDE] = 0
-        labels[: self.network.look_back or 0, INSIDE] = 0  # their past is cut off
-        if not labels[:, INSIDE].any():
-            return
-        self._pipeline.step(
-            torch.from_numpy(np.stack(self._rows))[None], torch.from_numpy(labels)[None]
-        )
+    def _learn(self, end: int, times: Float64, interval: float) -> None:
+        """Do one step on the window of rows that ends before `end`."""
+        first, last = end - self.settings.learning_window - self._back, end + self._ahead
+        labels = self.labels(times[first:last], interval)
+        labels[: self._back, INSIDE] = 0  # rows around the window are only seen
+        labels[len(labels) - self._ahead :, INSIDE] = 0
+        rows = np.stack([self._rows[place] for place in range(first, last)])
+        self._pipeline.step(torch.from_numpy(rows)[None], torch.from_numpy(labels)[None])
         self.steps += 1
 
+    def _forget(self, done: int) -> None:
+        """Drop the rows that no later window holds, and too many that wait for labels."""
+        for _ in range(max(done, len(self._rows) - _MOST_ROWS, 0)):
+            self._rows.popleft()
+            self._times.popleft()
+            self._learned = max(0, self._learned - 1)
+
     def labels(self, times: Float64, interval: float) -> Float32:
-        """Return the labels (T, 7) of snippets at times (T,), as those of whole videos."""
-        lengths = np.diff(self.instances, axis=1)[:, 0]
-        # Instances are cut at the edges of what is labelled: let no edge come near.
-        margin = int(np.ceil(lengths.max(initial=0.0) / interval)) + 1
-        begin = times[0] - interval * (margin + 0.5)
-        steps = len(times) + 2 * margin
-        span = steps * interval
-        near = self.instances[
-            (self.instances[:, 1] > begin) & (self.instances[:, 0] < begin + span)
-        ]
-        shares = boundary_overlaps(near - begin, span, steps=steps)
-        whole = video_targets(shares, (near - begin) / interval, np.full(steps, NO_PART))
-        return whole[margin : margin + len(times)]
+        """Return the labels (T, 7) of snippets at times (T,); a step is as long as they are apart.
+
+        For snippets at equal distances they are those of whole videos.
+        """
+        steps = len(times)
+        middles = np.arange(-1, steps + 1) + 0.5
+        around = np.concatenate([[times[0] - interval], times, [times[-1] + interval]])
+        inner = np.interp(self.instances, around, middles)
+        before = np.minimum(self.instances - around[0], 0) / interval
+        segments = inner + before + np.maximum(self.instances - around[-1], 0) / interval
+        shares = covered(boundary_regions(segments / steps, steps, "bsn", 0.1), steps)
+        return video_targets(shares, segments, np.full(steps, NO_PART))
 
     def summary(self) -> dict[str, Any]:
-        """Return how many steps were done and what they changed, for the last event."""
+        """Return how many steps were done and what they changed, at the end of the stream."""
+        self._score(np.inf, 0.0)
         return {
             "steps": self.steps,
             "snippets": int(self.learned.counts.sum()),
@@ -169,7 +193,7 @@ class OnlineLearner:
             "steps": self.steps,
             "rows": [row.copy() for row in self._rows],
             "times": list(self._times),
-            "row_times": list(self._row_times),
+            "learned_rows": self._learned,
             "predicted": list(self._predicted),
             "before": self._before.state_dict(),
             "learned": self.learned.counts.copy(),
@@ -178,13 +202,13 @@ class OnlineLearner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`, bitwise."""
-        self.gap()
+        self._begin()
         self._pipeline.load_state_dict(state["pipeline"])
         self.steps = state["steps"]
         self._rows.extend(state["rows"])
         self._times.extend(state["times"])
-        self._row_times.extend(state["row_times"])
-        self._predicted.extend(state["predicted"])
+        self._learned = state["learned_rows"]
+        self._predicted = deque(tuple(each) for each in state["predicted"])
         self._before.load_state_dict(state["before"])
         self.learned, self.frozen = Ranking(state["learned"]), Ranking(state["frozen"])
 

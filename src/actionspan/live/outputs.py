@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -85,11 +86,11 @@ class Outputs:
         """Write start, actionness and end of a snippet."""
         seconds, *values = (round(float(value), _DIGITS) for value in (seconds, *curves))
         named = dict(zip(_COLUMNS[2:], values, strict=True))
+        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in (seconds, *values))]
+        self._line(ACTIONNESS, "\t".join(cells))
         self.event(
             "actionness", snippet=snippet, seconds=seconds, **named, latency_ms=dict(latency_ms)
         )
-        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in (seconds, *values))]
-        self._line(ACTIONNESS, "\t".join(cells))
 
     def proposals(self, found: Iterable[OnlineProposal], emitted: float) -> None:
         """Write proposals; `emitted` is how many seconds of the stream have been seen."""
@@ -134,14 +135,20 @@ class Outputs:
 
     def close(self) -> None:
         """Write what is left and close the files."""
-        if self._unwritten:
-            self.write_tables()
-        for file in self._files.values():
-            file.close()
+        try:
+            if self._unwritten:
+                self.write_tables()
+        finally:
+            for file in self._files.values():
+                with suppress(OSError):  # every line was flushed; a full disk was said then
+                    file.close()
 
     def _line(self, file: str, text: str) -> None:
-        self._files[file].write(text + "\n")
-        self._files[file].flush()
+        try:
+            self._files[file].write(text + "\n")
+            self._files[file].flush()
+        except OSError as error:
+            raise InputError(f"{self.folder / file}: {error.strerror}") from None
 
     def _add(self, row: Row) -> None:
         self.found.add(row)

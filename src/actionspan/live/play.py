@@ -27,6 +27,7 @@ from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reade
 from actionspan.live.run import Stream
 from actionspan.live.settings import LearningSettings, StreamSettings
 from actionspan.live.source import Source
+from actionspan.live.state import FILE as STATE
 from actionspan.live.state import State, read_state
 from actionspan.live.status import Status
 from actionspan.proposals.model_bundle import load_bundle, write_learned
@@ -133,8 +134,12 @@ def play(
     if state is not None and state.ended:
         print(f"{out}: the stream has ended; nothing is left to do", file=sys.stderr)
         return Ended("finished", state.seconds, None)
+    if player.file.resolve().parent == out.resolve():
+        raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
     begin, progress = Begin(), Progress(made_of=made_of)
-    if state is not None:
+    if state is None:
+        (out / STATE).unlink(missing_ok=True)  # of an earlier stream, whose files are begun again
+    else:
         begin, progress = _go_on(state, live=opened.live)
         player.proposer.load_state_dict(state.proposer)
     hand_over = HandOver(settings.queue, policy)
@@ -147,6 +152,7 @@ def play(
         status=Status(out, append=state is not None),
         progress=progress,
         stopping=stopping or threading.Event(),
+        keep=partial(_keep_learned, player, out),
         facts=Facts(
             shown=source.shown,
             live=opened.live,
@@ -155,10 +161,13 @@ def play(
             state_seconds=settings.state_seconds,
         ),
     )
-    ended = stream.run(partial(_pipeline, player.chain, settings))
+    return stream.run(partial(_pipeline, player.chain, settings))
+
+
+def _keep_learned(player: Player, out: Path) -> None:
+    """Write the model with what it has learned while the stream played."""
     if player.proposer.learner is not None:
         write_learned(player.file, player.proposer.bundle.temporal, out / "model.pt")
-    return ended
 
 
 def _open(source: Source, settings: StreamSettings) -> _Opened:
@@ -186,7 +195,8 @@ def _go_on(state: State, *, live: bool) -> tuple[Begin, Progress]:
     begin = Begin(
         snippet=state.snippets,
         seconds=state.seconds if began else None,
-        elapsed=time.time() - state.began if live and began else None,
+        # a wall clock that was set back must not take the stream back
+        elapsed=max(time.time() - state.began, state.seconds) if live and began else None,
     )
     progress = Progress(
         made_of=state.made_of,

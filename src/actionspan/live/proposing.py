@@ -22,6 +22,7 @@ from actionspan.proposals.online_selection import OnlineSelection
 from actionspan.temporal.networks import CLASSES
 from actionspan.temporal.streaming import NetworkStream
 
+_SLACK = 0.5  # how much shorter, or longer, than all training instances proposals may be
 _MARGIN = 4  # steps kept beyond those that a proposal may need
 _FEWEST = 64  # time stamps kept at least: the distance of two snippets is their median
 
@@ -64,8 +65,8 @@ class Learner(Protocol):
     ) -> None:
         """Take a snippet's time, the rows and the actionness that it completed, and learn."""
 
-    def gap(self) -> None:
-        """Forget the rows: those that follow do not adjoin them."""
+    def gap(self, rows: Float32, actionness: list[Actionness]) -> None:
+        """Take the last rows and actionness of a stretch: the rows that follow do not adjoin."""
 
     def summary(self) -> dict[str, Any]:
         """Return what was learned, and how well it was known before."""
@@ -173,12 +174,12 @@ class OnlineProposer:
         rows = self._past.finish()
         found = [curve for row in rows for curve in self._network.add(row)]
         found += list(self._network.finish())
-        if self.learner is not None:
-            self.learner.gap()
         interval = self._interval()
-        if self._count == 1 and duration is not None and not self._first:
+        if self._count == 1 and duration and not self._first:
             interval = duration
         actionness = self._take(found, interval)
+        if self.learner is not None:
+            self.learner.gap(rows, actionness)
         self._selection.add(*self._cells.finish(interval))
         return Update(actionness, self._emit(np.inf, interval, duration))
 
@@ -203,11 +204,15 @@ class OnlineProposer:
         seconds = np.maximum(self._seconds(segments, interval), 0.0)
         if duration is not None:
             seconds = np.minimum(seconds, duration)
+        assert self.bundle.density is not None
+        shortest, longest = self.bundle.density.lengths
         rows = zip(seconds.tolist(), scores.tolist(), labels, strict=True)
         return [
             OnlineProposal(start, end, score, *label)
             for (start, end), score, label in rows
-            if start < end
+            # where the rate of snippets changes, steps are not as long as they were taken for
+            if start < end and (duration is not None or _SLACK * shortest < end - start)
+            if end - start < longest / _SLACK
         ]
 
     def _labels(self, segments: Float64, interval: float) -> list[tuple[str, float] | tuple[()]]:

@@ -92,8 +92,8 @@ class LiveFrames:
         """Yield the frames of one connection after the other."""
         connection: Connection | None = self._connection
         wait, last_seen = _FIRST_WAIT, time.monotonic()
+        reason = f"{self._source.shown}: ended"
         while True:
-            reason = f"{self._source.shown}: ended"
             if connection is not None:
                 self._clock.reconnected()
                 seen = _Watched(connection, self._clock)
@@ -112,8 +112,8 @@ class LiveFrames:
             wait = min(2 * wait, _LONGEST_WAIT)
             try:
                 connection = connect(self._source, self._settings)
-            except InputError:
-                connection = None
+            except InputError as error:
+                connection, reason = None, str(error)
 
 
 class _Watched:

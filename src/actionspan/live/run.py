@@ -8,6 +8,7 @@ everything that was written fits what the proposer remembers: that is where stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,7 @@ from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.live.reading import Reader
 from actionspan.live.state import State, write_state
 from actionspan.live.status import Counts, Latency, Status
+from actionspan.streaming.errors import StageError
 
 _POLL = 0.02  # seconds to wait for an answer before looking for a new snippet again
 _IDLE = 0.1  # seconds to wait for a snippet before looking whether to stop
@@ -38,6 +40,7 @@ class Stream:
         progress: Where it begins.
         stopping: Set by a signal: end soon, with valid files.
         facts: Of the source and of the call.
+        keep: Writes what was learned.
     """
 
     def __init__(
@@ -51,10 +54,12 @@ class Stream:
         progress: Progress,
         stopping: threading.Event,
         facts: Facts,
+        keep: Callable[[], None] = lambda: None,
     ) -> None:
         self._reader, self._hand_over, self._proposer = reader, hand_over, proposer
         self._outputs, self._status, self._at = outputs, status, progress
         self._stopping, self._facts = stopping, facts
+        self._keep_learned = keep
         self._resumed = progress.snippets > 0
         self._failure: InputError | None = None
         self._began = False
@@ -78,10 +83,14 @@ class Stream:
                 with make_pipeline(message_of(first.snippet)) as pipeline:
                     self._work(pipeline, first)
             return self._end()
+        except StageError:
+            self._keep_learned()
+            raise
         finally:
-            self._reader.stop()
-            self._status.close()
-            self._outputs.close()
+            with ExitStack() as closing:
+                closing.callback(self._outputs.close)
+                closing.callback(self._status.close)
+                closing.callback(self._reader.stop)
 
     def _first(self) -> Arrived | None:
         """Wait for the first snippet; None: the stream ended or was stopped before it."""
@@ -280,6 +289,7 @@ class Stream:
             if rest is not None:
                 self._at.dropped += rest.dropped
                 self._outputs.gap(rest)
+        self._keep_learned()  # before the stream is said to have ended
         learner = self._proposer.learner
         learned = {} if learner is None else {"learned": learner.summary()}
         self._outputs.event(

@@ -8,6 +8,7 @@ from typing import Literal
 from actionspan.errors import InputError, printable
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "udp", "tcp")
+_DIGITS = 4  # of a camera's number at most
 _HTTP = ("http", "https")
 # What some cameras want inside the path, such as /user=me_password=mine_channel=1.
 _SECRET = re.compile(r"((?:pass\w*?|pwd|token|secret|auth|key)=)[^/&;]*", re.IGNORECASE)
@@ -41,10 +42,10 @@ def parse_source(text: str) -> Source:
     """
     scheme, colon, rest = text.partition(":")
     if scheme == "camera" and colon:
-        if not rest.isascii() or not rest.isdigit():
+        if not rest.isascii() or not rest.isdigit() or len(rest) > _DIGITS:
             raise InputError("SOURCE camera: give the camera's number, such as camera:0")
         return Source(kind="camera", place=rest, shown=text, name=f"camera-{int(rest)}")
-    if "://" not in text:
+    if "://" not in text and not (colon and scheme.lower() in SCHEMES and rest[:1] == "/"):
         return Source(kind="file", place=text, shown=printable(text), name=Path(text).stem)
     if scheme.lower() not in SCHEMES or not rest.startswith("//") or not rest[2:]:
         raise InputError(

@@ -3,10 +3,13 @@
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
+
+from actionspan.errors import InputError
 
 FILE = "status.tsv"
 _KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
@@ -98,16 +101,26 @@ class Status:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # every line was flushed; a full disk was said then
+                self._file.close()
 
     def _line(self, row: Mapping[str, Any]) -> None:
-        if self._file is None:
-            again = self._append and self._path.is_file()
-            self._file = self._path.open("a" if again else "w", encoding="utf-8")
-            if not again:
-                self._file.write("\t".join(row) + "\n")
-        self._file.write("\t".join(map(str, row.values())) + "\n")
-        self._file.flush()
+        header = "\t".join(row) + "\n"
+        try:
+            if self._file is None:
+                again = self._append and self._path.is_file() and _first_line(self._path) == header
+                self._file = self._path.open("a" if again else "w", encoding="utf-8")
+                if not again:
+                    self._file.write(header)
+            self._file.write("\t".join(map(str, row.values())) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror}") from None
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline()
 
 
 def _percentiles(seconds: Sequence[float], prefix: str = "latency_") -> dict[str, Any]:

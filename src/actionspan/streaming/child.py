@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.pool import end_with_parent
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.learning import Learning
@@ -139,7 +140,9 @@ class _Commands:
 
 def serve(job: Job) -> None:
     """Run the stage until told to stop, or until a neighbour or the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # the pipeline ends its stages, also when a signal reaches the whole group
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()
     stage: Stage | None = None
@@ -159,6 +162,7 @@ def serve(job: Job) -> None:
 
 
 def _stage(job: Job) -> Stage:
+    keep_freed_memory()
     torch.set_num_threads(job.options.threads)
     dtype, deterministic = job.torch
     torch.set_default_dtype(dtype)

@@ -1,8 +1,9 @@
-"""How many bytes a stage needs, by the closed form; `Stage` and its links hold as many.
+"""How many bytes a stage needs, by the closed form.
 
 Weights + gradients + optimiser state + saved tensors of one sample + 2 input messages + 2 gradient
 messages (not the last stage) + D targets (the last) + what the gradient mode keeps: nothing
 (`paper`), 2 (D - h) inputs (`inputs`), or these and as many versions of the weights (`stash`).
+A process also has a copy of each message that it works on, so that its stage may keep it.
 """
 
 from dataclasses import asdict, dataclass

@@ -65,10 +65,17 @@ def boundary_overlaps(
     # measure how much of each bin each region covers
     inside = np.clip(segments / duration_seconds, 0.0, 1.0)
     regions = boundary_regions(inside, steps, rule, boundary_ratio)  # (K, 3, 2)
+    return covered(regions, steps)
+
+
+def covered(regions: Float64, steps: int) -> Float64:
+    """Return (steps, 3) the largest part of each bin that one of regions (K, 3, 2) covers."""
     edges = np.arange(steps + 1) / steps
     begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
     ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
-    overlaps: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0).max(axis=1)  # (steps, 3)
+    overlaps: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0).max(
+        axis=1, initial=0.0
+    )  # (steps, 3)
     return overlaps
 
 
