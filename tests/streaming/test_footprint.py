@@ -29,7 +29,7 @@ def test_what_is_kept_has_the_bytes_of_the_formula(stages: int, mode: str) -> No
         formula = stage_bytes(
             index,
             stages,
-            gradients=mode,  # type: ignore[arg-type]
+            gradients=mode,
             weights=weights,
             learned=weights,
             message=message,

@@ -40,6 +40,8 @@ class Keeping(nn.Module):
 class Average(nn.Module):
     """Returns its own buffer, which it changes in place."""
 
+    value: Tensor
+
     def __init__(self, *, persistent: bool = True, replaced: bool = False) -> None:
         super().__init__()
         self.replaced = replaced

@@ -177,7 +177,7 @@ def test_another_shape_in_mid_stream_is_one_clear_error(executor: str) -> None:
         ):
             pipeline.submit(torch.zeros(2, WIDTH, dtype=torch.float64))
         with pytest.raises(TypeError, match="sample 1: a tuple of tensors, not of float"):
-            pipeline.submit([1.0])  # type: ignore[arg-type]
+            pipeline.submit([1.0])
         pipeline.submit(torch.zeros(3, WIDTH, dtype=torch.float64))
         assert [answer.index for answer in pipeline.drain()] == [0, 1]
 
