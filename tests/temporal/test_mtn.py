@@ -27,7 +27,7 @@ def sigmoid(x: float) -> float:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("batch", "steps", "channels"), [(1, 100, 400), (3, 17, 5)])
+@pytest.mark.parametrize(("batch", "steps", "channels"), [(1, 100, 401), (3, 17, 5)])
 def test_probabilities_have_the_shape_and_range(name, batch, steps, channels):
     torch.manual_seed(0)
     model = build_model(name, channels, TemporalSettings(hidden=32))

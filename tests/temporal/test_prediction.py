@@ -32,10 +32,10 @@ def model_path(tmp_path):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_comes_back_as_it_was(tmp_path, name):
-    content = content_of(name)
+    content = content_of(name, 7)
     write_torch(tmp_path / "model.pt", content)
-    features = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
-    built = build_model(name, 6, SETTINGS)
+    features = np.random.default_rng(0).normal(size=(100, 7)).astype(np.float32)
+    built = build_model(name, 7, SETTINGS)
     built.load_state_dict(content["state_dict"])
     with torch.inference_mode():
         expected = built.eval()(torch.from_numpy(features)[None])[0].numpy()

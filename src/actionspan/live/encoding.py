@@ -132,8 +132,7 @@ class _Layer(_Timed):
     def work(self, message: Message) -> Message:
         images = message[self.place]
         if images.ndim == 4:
-            # A message from another process has lost the order in memory, which the last bits of a
-            # convolution depend on.
+            # As the weights are; the last bits of a convolution depend on it.
             images = images.contiguous(memory_format=torch.channels_last)
         half = self.precision != "float32"
         dtype = getattr(torch, self.precision) if half else None

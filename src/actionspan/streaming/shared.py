@@ -6,11 +6,12 @@ import os
 import tempfile
 from multiprocessing import reduction
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
 
-_SHARED: set[int] = set()  # ids of tensors that are in shared memory now
+_SHARED: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # in shared memory now, by id
 _ALIGNED = 64  # bytes; kernels may give other low bits elsewhere
 
 
@@ -89,16 +90,20 @@ def module_tensors(module: Any) -> list[Tensor]:
 
 
 def share(tensors: list[Tensor]) -> SharedBlock:
-    """Move tensors into a block of shared memory; they stay the objects that they are."""
+    """Move tensors into a block of shared memory; they stay the objects that they are.
+
+    Raises:
+        ValueError: Some are in such a block already.
+    """
+    if any(_SHARED.get(id(tensor)) is tensor for tensor in tensors):
+        raise ValueError("a module of this pipeline runs in the processes of another one")
     places, size = offsets(tensors)
     block = SharedBlock(size)
     for tensor, place in zip(tensors, places, strict=True):
-        if id(tensor) in _SHARED:
-            raise ValueError("a module of this pipeline runs in the processes of another one")
         view = block.tensor(place, tensor.dtype, tuple(tensor.shape), dense_strides(tensor))
         view.copy_(tensor.detach())
         tensor.data = view
-        _SHARED.add(id(tensor))
+        _SHARED[id(tensor)] = tensor
     return block
 
 
@@ -106,7 +111,7 @@ def unshare(tensors: list[Tensor]) -> None:
     """Move tensors back into memory of this process."""
     for tensor in tensors:
         tensor.data = tensor.detach().clone()
-        _SHARED.discard(id(tensor))
+        _SHARED.pop(id(tensor), None)
 
 
 def _anonymous_file() -> int:
