@@ -115,6 +115,32 @@ def test_late_labels_are_learned_too(late):
     assert summary["snippets"] > 290
 
 
+def test_a_stream_shorter_than_the_window_is_learned():
+    video, instances = acted(90)
+    proposer, _ = learned(instances, video, settings=LearningSettings(learning_rate=0.003))
+    assert proposer.learner.summary()["steps"] > 40
+
+
+def test_nothing_before_a_short_stream_is_as_nothing_at_all():
+    """A step on few rows, and one with a window of their number, change weights alike."""
+    video, instances = acted(40)
+    found = []
+    for window in (24, 200):
+        bundle = streaming_bundle()
+        learner = OnlineLearner(
+            bundle.temporal, instances, LearningSettings(learning_window=window)
+        )
+        proposer = OnlineProposer(bundle)
+        rows = []
+        proposer.learner = learner
+        learner.add = lambda new, *_, rows=rows: rows.extend(new)
+        add(proposer, video)
+        learner._rows.extend(rows)
+        learner._learn(24, video[1][: len(rows)], STEP)
+        found.append([p.detach().clone() for p in bundle.temporal.parameters()])
+    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(*found, strict=True))
+
+
 def test_a_long_instance_is_learned_as_a_whole():
     video, _ = acted(300)
     instances = np.array([[20.0, 70.0]])  # six windows

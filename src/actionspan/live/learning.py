@@ -31,6 +31,7 @@ from actionspan.temporal.streaming import NetworkStream
 from actionspan.temporal.targets import INSIDE, NO_PART, video_targets
 
 _MOST_ROWS = 8192  # that wait for labels: of a longer instance only the end is learned
+_FEWEST = 16  # labelled snippets that a first step wants
 _BINS = 1000  # of probabilities, for an area under the curve in bounded memory
 
 
@@ -110,13 +111,12 @@ class OnlineLearner:
         labelled = int((times + interval / 2 <= known).sum())
         last = min(labelled, len(times) - self._ahead)  # it sees rows ahead of what it learns
         window = self.settings.learning_window
-        first = self._back + window
-        if last > self._learned and last >= first:
+        if last > self._learned and last >= _FEWEST:
             # Many labels at once, as at the end of a long instance, are more than one window.
-            for end in (*range(max(self._learned, first - window) + window, last, window), last):
+            for end in (*range(self._learned + window, last, window), last):
                 self._learn(end, times, interval)
             self._learned = last
-        self._forget(labelled - first)
+        self._forget(labelled - self._back - window)
 
     def gap(self, rows: Float32, actionness: Sequence[Actionness]) -> None:
         """Take the last rows and actionness of a stretch: the rows that follow do not adjoin."""
@@ -147,11 +147,18 @@ class OnlineLearner:
 
     def _learn(self, end: int, times: Float64, interval: float) -> None:
         """Do one step on the window of rows that ends before `end`."""
-        first, last = end - self.settings.learning_window - self._back, end + self._ahead
+        begin = end - self.settings.learning_window
+        first, last = max(0, begin - self._back), end + self._ahead
         labels = self.labels(times[first:last], interval)
-        labels[: self._back, INSIDE] = 0  # rows around the window are only seen
+        labels[: max(0, begin - first), INSIDE] = 0  # rows around the window are only seen
         labels[len(labels) - self._ahead :, INSIDE] = 0
         rows = np.stack([self._rows[place] for place in range(first, last)])
+        # a short stream: nothing, and no video, lies before its first row
+        missing = (
+            (self.settings.learning_window + self._back + self._ahead - len(rows), 0),
+            (0, 0),
+        )
+        rows, labels = np.pad(rows, missing), np.pad(labels, missing)
         self._pipeline.step(torch.from_numpy(rows)[None], torch.from_numpy(labels)[None])
         self.steps += 1
 
