@@ -1,5 +1,6 @@
 """Faults: one line with stage and sample, everything ended, nothing left behind."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -147,11 +148,13 @@ def test_a_hundred_pipelines_leave_nothing() -> None:
             list(pipeline.run(samples))
 
     one()  # starts the server that processes are forked from
+    gc.collect()  # what tests before have left
     descriptors, shared = len(listed("/proc/self/fd")), listed("/dev/shm")
     for _ in range(100):
         one()
-    assert len(listed("/proc/self/fd")) == descriptors
-    assert listed("/dev/shm") == shared
+    gc.collect()
+    assert len(listed("/proc/self/fd")) <= descriptors
+    assert listed("/dev/shm") <= shared
     assert multiprocessing.active_children() == []
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+import actionspan.streaming.server  # noqa: F401  before all else, where it is the server
 from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.pool import end_with_parent
 from actionspan.streaming.errors import LinkClosedError

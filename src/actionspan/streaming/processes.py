@@ -32,7 +32,7 @@ from actionspan.streaming.worker import COUNTS
 
 # Imported once, by the server that processes are forked from; the first optimiser would import
 # the last, in each process for itself.
-_PRELOADED = ["actionspan.streaming.server", "actionspan.streaming.child", "torch._dynamo"]
+_PRELOADED = ["actionspan.streaming.child", "torch._dynamo"]
 _START_SECONDS = 120.0
 _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
 _ROOT_SECONDS = 0.5  # to see which of several processes ended first
