@@ -237,19 +237,20 @@ def test_answers_not_yet_taken_are_in_the_state(executor: str) -> None:
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("mode", MODES)
 def test_skips_cross_cuts_in_tuples(executor: str, mode: str) -> None:
-    body = chain(2)
-    parts = [Enter(), Within(body[0]), Within(body[1]), Leave()]
-    whole = copy.deepcopy(body)
-    samples = stream(8)
-    with Pipeline(
-        parts, executor, loss=squared, optimiser=[None, sgd, sgd, None], gradients=mode
-    ) as pipeline:
+    def parts() -> list[nn.Module]:
+        body = chain(2)
+        return [Enter(), Within(body[0]), Within(body[1]), Leave()]
+
+    how = {"optimiser": [None, sgd, sgd, None], "gradients": mode}
+    samples, network, whole = stream(8), parts(), nn.Sequential(*parts())
+    with Pipeline(network, executor, loss=squared, **how) as pipeline:
         answers = list(pipeline.run(samples))
     x = samples[0][0]
-    assert torch.equal(answers[0].output, x + whole[1](whole[0](x)))
-    assert not same(weights(body), weights(whole))
-    expected = learned([Enter(), *copy.deepcopy(parts[1:3]), Leave()], "sequential", samples)
-    assert len(expected[0]) == len(answers)
+    assert torch.equal(answers[0].output, whole(x))
+    assert not same(weights(network), weights([whole]))
+    losses, tensors = learned(parts(), "sequential", samples, **how)
+    assert [answer.loss for answer in answers] == losses
+    assert same([answer.output for answer in answers] + weights(network), tensors)
 
 
 def test_a_bad_name_of_an_executor_or_mode_is_said() -> None:

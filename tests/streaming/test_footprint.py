@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from actionspan.streaming import Pipeline, stage_bytes
-from actionspan.streaming.messages import bytes_of
+from actionspan.streaming.messages import bytes_of, message_of
 from actionspan.streaming.sockets import SLOTS, SocketInlet, SocketOutlet, link
 from streaming.networks import MODES, chain, squared, stream
 
@@ -57,8 +57,6 @@ def test_pipedream_keeps_2_d_minus_h_versions_beside_the_weights() -> None:
 def test_a_link_holds_two_messages() -> None:
     ours, theirs = link()
     outlet, inlet = SocketOutlet(ours), SocketInlet(theirs)
-    from actionspan.streaming.messages import message_of
-
     x = torch.randn(1000)
     for sample in range(SLOTS):
         assert outlet.room()
