@@ -1,13 +1,13 @@
 """Curves over epochs: a line for each mean, named at its end, in a band of its seeds."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.papers.tables import Row
+from actionspan.files.tables import Row, write_figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,25 +42,6 @@ def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, 
     """Return the cells of a mean over seeds and their range, which read back to the same bits."""
     names = (column, f"{column}_low", f"{column}_high")
     return dict(zip(names, map(repr, map(float, (mean, low, high))), strict=True))
-
-
-def write_figures(
-    arguments: argparse.Namespace,
-    draw: "Callable[[Figure], None]",
-    size: tuple[float, float] = (6.2, 3.7),
-) -> None:
-    """Draw a figure of a size in inches into each file of `add_outputs`, once for each file."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from actionspan.files.figures import house_style, save_figure
-
-    for path in arguments.out_figures:
-        with house_style():
-            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-            figure = Figure(figsize=size, layout=layout)
-            draw(figure)
-            save_figure(figure, path)
 
 
 def write_curves(

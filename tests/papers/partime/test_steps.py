@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.partime.runs import read_rows, values
+from actionspan.papers.rows import read_rows, values
 from papers.steps import cells, outputs, run_step
 
 SPEED = [

@@ -5,11 +5,11 @@ import argparse
 import numpy as np
 
 from actionspan.errors import InputError
+from actionspan.files.tables import Row, write_table
 from actionspan.papers.aavg import readers
 from actionspan.papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, curve_figures
 from actionspan.papers.curves import epoch_rows, write_curves
 from actionspan.papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
+from actionspan.files.tables import Row, write_figures, write_table
 from actionspan.papers.aavg import readers
 from actionspan.papers.aavg.comparisons import STREAM_NAMES
-from actionspan.papers.curves import range_cells, write_figures
+from actionspan.papers.curves import range_cells
 from actionspan.papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan.papers.tables import Row, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

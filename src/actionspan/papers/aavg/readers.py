@@ -10,10 +10,10 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
+from actionspan.files.tables import add_files, add_outputs
 from actionspan.papers.aavg.comparisons import STREAMS
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.runs import Learning, by_seed, read_logs
-from actionspan.papers.tables import add_files, add_outputs
 from actionspan.recognition.scores import read_classifier_scores
 from actionspan.settings import add_settings, from_arguments
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from actionspan.files.tables import Row, write_table
 from actionspan.papers.aavg import readers
 from actionspan.papers.aavg.accuracies import (
     KINDS,
@@ -14,7 +15,6 @@ from actionspan.papers.aavg.comparisons import STREAM_NAMES, run_of
 from actionspan.papers.aavg.published import DATA_SETS, PUBLISHED
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.estimates import Estimate
-from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,10 @@
 import argparse
 
 from actionspan.arrays import Float64
+from actionspan.files.tables import Row, write_table
 from actionspan.papers.aavg import readers
 from actionspan.papers.aavg.comparisons import STREAM_NAMES
 from actionspan.papers.estimates import Estimate, over_seeds
-from actionspan.papers.tables import Row, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

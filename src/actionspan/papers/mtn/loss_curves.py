@@ -8,11 +8,11 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
+from actionspan.files.tables import Row, add_files, add_outputs, write_table
 from actionspan.papers.curves import epoch_rows, write_curves
 from actionspan.papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan.papers.mtn.table import add_features, measured_on
 from actionspan.papers.runs import named_files, read_logs
-from actionspan.papers.tables import Row, add_files, add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 

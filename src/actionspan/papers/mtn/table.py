@@ -11,11 +11,11 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
+from actionspan.files.tables import Row, add_files, add_outputs, write_table
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds
 from actionspan.papers.mtn.published import TABLES, PublishedRow, TableName
 from actionspan.papers.mtn.scores import VideoScores, read_video_scores
 from actionspan.papers.resampling import draw_videos, resampled_scores, seed_scores
-from actionspan.papers.tables import Row, add_files, add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 _WHY_NOT = {

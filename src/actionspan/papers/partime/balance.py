@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from actionspan.papers.curves import write_figures
+from actionspan.files.tables import add_outputs, write_figures, write_table
 from actionspan.papers.partime.names import ENCODERS
-from actionspan.papers.partime.runs import Row, distinct, values
 from actionspan.papers.partime.settings import SpeedSettings
-from actionspan.papers.tables import add_outputs, write_table
+from actionspan.papers.rows import Row, distinct, values
 from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from actionspan.papers.partime.cases import (
     operations,
     works,
 )
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import SpeedSettings
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages, layers_of
 

@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
+from actionspan.files.tables import add_outputs
 from actionspan.papers.claims import write_claims
 from actionspan.papers.partime.learning_claims import (
     classification_findings,
     flow_findings,
     gradient_findings,
 )
-from actionspan.papers.partime.runs import read_rows, settings_of
+from actionspan.papers.partime.runs import settings_of
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan.papers.partime.speed_claims import (
     balance_findings,
@@ -19,7 +20,7 @@ from actionspan.papers.partime.speed_claims import (
     speed_findings,
     untestable_findings,
 )
-from actionspan.papers.tables import add_outputs
+from actionspan.papers.rows import read_rows
 from actionspan.settings import add_settings
 
 _TABLES = {

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.files.tables import Row
 from actionspan.papers.estimates import Estimate, over_seeds
 from actionspan.papers.partime.published import SEQUENTIAL_ACCURACY
-from actionspan.papers.partime.runs import Row as Read
-from actionspan.papers.partime.runs import distinct, estimate, values
 from actionspan.papers.partime.settings import ClassificationSettings, PartimeSettings
 from actionspan.papers.partime.variants import Variant, variants
-from actionspan.papers.tables import Row
+from actionspan.papers.rows import Row as Read
+from actionspan.papers.rows import distinct, estimate, values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from actionspan.arrays import Int64
 from actionspan.papers.partime.networks import in_stages, perceptron
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import ClassificationSettings, PartimeSettings
 from actionspan.papers.partime.snippets import (
     ORDERS,
@@ -23,6 +22,7 @@ from actionspan.papers.partime.snippets import (
     windows,
 )
 from actionspan.papers.partime.variants import Variant, variants
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline

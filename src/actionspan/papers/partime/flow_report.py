@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.files.tables import Row
 from actionspan.papers.estimates import over_seeds
-from actionspan.papers.partime.runs import Row as Read
-from actionspan.papers.partime.runs import estimate, values
 from actionspan.papers.partime.settings import FlowLearningSettings, PartimeSettings
 from actionspan.papers.partime.variants import Variant, variants
-from actionspan.papers.tables import Row
+from actionspan.papers.rows import Row as Read
+from actionspan.papers.rows import estimate, values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from actionspan.papers.partime.flow_report import ways
 from actionspan.papers.partime.footage import Footage
 from actionspan.papers.partime.motion import Pairs, pairs_of, photometric, roughness
 from actionspan.papers.partime.networks import flow_network, in_stages
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import FlowLearningSettings, PartimeSettings
 from actionspan.papers.partime.variants import Variant
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline

@@ -3,11 +3,10 @@
 import argparse
 from pathlib import Path
 
-from actionspan.papers.curves import write_figures
+from actionspan.files.tables import add_outputs, write_figures, write_table
 from actionspan.papers.partime.gradients_report import draw, shown_rows, summary
 from actionspan.papers.partime.runs import settings_of
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
-from actionspan.papers.tables import add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from actionspan.files.tables import Row
 from actionspan.papers.estimates import Estimate
-from actionspan.papers.partime.runs import Row as Read
-from actionspan.papers.partime.runs import distinct, estimate, values
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan.papers.partime.variants import MODES
-from actionspan.papers.tables import Row
+from actionspan.papers.rows import Row as Read
+from actionspan.papers.rows import distinct, estimate, values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,10 +22,10 @@ from actionspan.papers.partime.networks import (
     teacher,
 )
 from actionspan.papers.partime.probe import Probe
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan.papers.partime.streams import frame_stream, random_stream, speed
 from actionspan.papers.partime.variants import MODES
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.learning import Gradients
 from actionspan.streaming.messages import Value

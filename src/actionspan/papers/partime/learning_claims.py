@@ -11,9 +11,9 @@ from actionspan.papers.estimates import Estimate, over_seeds
 from actionspan.papers.partime.classification_report import gaps
 from actionspan.papers.partime.flow_report import patterns, ratios
 from actionspan.papers.partime.gradients_report import by_speed
-from actionspan.papers.partime.runs import Row, distinct, values
 from actionspan.papers.partime.settings import PartimeSettings
 from actionspan.papers.partime.variants import LAST_ONLY, Variant
+from actionspan.papers.rows import Row, distinct, values
 
 PATTERN = 0.9
 """Correlation from which two curves follow the same pattern."""

@@ -2,8 +2,8 @@
 
 import argparse
 
+from actionspan.files.tables import add_outputs, write_table
 from actionspan.papers.partime.settings import SpeedSettings
-from actionspan.papers.tables import add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 

@@ -10,8 +10,8 @@ from actionspan.papers.claims import NOT_REPRODUCED, REPRODUCED, Claim, Finding,
 from actionspan.papers.partime.learning_claims import OURS, exact, judged
 from actionspan.papers.partime.names import ENCODERS, PLAIN, POOLED
 from actionspan.papers.partime.published import SPEEDUPS
-from actionspan.papers.partime.runs import Row, distinct, values
 from actionspan.papers.partime.timeline_report import delays
+from actionspan.papers.rows import Row, distinct, values
 
 BOLD = 0.8
 """Share of D from which the paper prints a speed-up in bold."""

@@ -2,10 +2,9 @@
 
 import argparse
 
-from actionspan.papers.curves import write_figures
+from actionspan.files.tables import add_outputs, write_figures, write_table
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.speedup_report import draw, shown_rows, summary
-from actionspan.papers.tables import add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 

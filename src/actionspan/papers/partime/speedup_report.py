@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from actionspan.files.tables import Row
 from actionspan.papers.estimates import Estimate
-from actionspan.papers.partime.runs import Row as Read
-from actionspan.papers.partime.runs import distinct, values
 from actionspan.papers.partime.settings import SpeedSettings
-from actionspan.papers.tables import Row
+from actionspan.papers.rows import Row as Read
+from actionspan.papers.rows import distinct, values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

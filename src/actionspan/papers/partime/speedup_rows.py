@@ -3,9 +3,9 @@
 from actionspan.papers.partime.cases import Case, cases, inside, works
 from actionspan.papers.partime.names import KINDS
 from actionspan.papers.partime.published import printed_range
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.timing import emulate, measure, samples_for
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages
 

@@ -3,10 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from actionspan.papers.curves import write_figures
+from actionspan.files.tables import add_outputs, write_figures, write_table
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.timeline_report import draw, shown_rows
-from actionspan.papers.tables import add_outputs, write_table
 from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import torch
 
 from actionspan.papers.partime.cases import Case, inside, squared
 from actionspan.papers.partime.names import PLAIN
-from actionspan.papers.partime.runs import number
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.timeline_report import EMULATED, MEASURED
 from actionspan.papers.partime.timing import Wait, sgd
+from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages
 from actionspan.streaming.pipeline import Pipeline

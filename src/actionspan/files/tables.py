@@ -1,16 +1,27 @@
-"""The files of a table: TSV for programs, Markdown under a caption for people."""
+"""The files of a table: TSV for programs, Markdown for people, and the figure of it."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
-from actionspan.papers.estimates import Estimate
 
-Row = Mapping[str, str | Estimate]
-"""The cells of a row by column; the first row's type says which columns hold estimates."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Spread(Protocol):
+    """A value with its interval, such as `papers.estimates.Estimate`."""
+
+    def cells(self) -> list[str]:
+        """Return value, low and high as they are written."""
+
+
+Row = Mapping[str, str | Spread]
+"""The cells of a row by column; the first row's type says which columns have intervals."""
 
 
 def add_outputs(parser: argparse.ArgumentParser, *, figure: bool = False) -> None:
@@ -38,7 +49,7 @@ def write_table(
 
     Args:
         arguments: The parsed ones.
-        rows: An estimate becomes three columns of the TSV: X, X_low and X_high.
+        rows: A value with an interval becomes three columns of the TSV: X, X_low and X_high.
         caption: Lines above the table in Markdown.
         align: As for `markdown_table`.
         titles: The columns of the Markdown by name, and their titles there.
@@ -56,10 +67,28 @@ def table_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     columns = [
         f"{name}{end}"
         for name, cell in rows[0].items()
-        for end in (ends if isinstance(cell, Estimate) else ends[:1])
+        for end in (ends[:1] if isinstance(cell, str) else ends)
     ]
     split = [
-        [cell.cells() if isinstance(cell, Estimate) else [cell] for cell in row.values()]
-        for row in rows
+        [[cell] if isinstance(cell, str) else cell.cells() for cell in row.values()] for row in rows
     ]
     return columns, [list(chain.from_iterable(cells)) for cells in split]
+
+
+def write_figures(
+    arguments: argparse.Namespace,
+    draw: "Callable[[Figure], None]",
+    size: tuple[float, float] = (6.2, 3.7),
+) -> None:
+    """Draw a figure of a size in inches into each file of `add_outputs`, once for each file."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from actionspan.files.figures import house_style, save_figure
+
+    for path in arguments.out_figures:
+        with house_style():
+            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+            figure = Figure(figsize=size, layout=layout)
+            draw(figure)
+            save_figure(figure, path)
