@@ -69,6 +69,14 @@ class Replica:
         """Return this rank's rows of a batch of `count`; perhaps none."""
         return share(count, self.worker, self.workers)
 
+    def accumulating(self) -> AbstractContextManager[None]:
+        """Let backward passes in a block add to the gradients, and exchange nothing yet.
+
+        For steps of several passes: the last runs outside the block, and its gradients may travel
+        while it runs. A rank may also have no pass outside, or none at all.
+        """
+        return nullcontext()
+
     def step(self) -> None:
         """Exchange gradients and update the model, or update it and exchange models."""
         with timed(self.seconds, "update"):

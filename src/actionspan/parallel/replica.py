@@ -11,10 +11,14 @@ The training loop is the same whatever the exchange:
         replica.step()
     replica.synchronise()
     replica.close()
+
+A step may have several backward passes; all but the last of a rank run in
+`with replica.accumulating():`.
 """
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -58,6 +62,10 @@ class SynchronousReplica(Member):
         if self.settings.overlap:
             self._thread = threading.Thread(target=self._communicate, name="exchange", daemon=True)
             self._thread.start()
+
+    def accumulating(self) -> AbstractContextManager[None]:
+        """Let backward passes in a block add to the gradients, and exchange nothing yet."""
+        return self._gradients.accumulating()
 
     def step(self) -> None:
         """Wait for the sums of all gradients, then update the model."""
