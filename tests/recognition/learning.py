@@ -12,9 +12,10 @@ import pytest
 from actionspan.files.storage import create_h5
 from actionspan.recognition import training
 from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.recognition.clip_writing import write_clip
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import option
+from actionspan.video.jpeg_writing import Position
 from networks.tiny import TINY_NETWORK
 
 STACK = 2

@@ -1,29 +1,22 @@
-"""What is drawn for a sample, that it is drawn evenly, and that mirroring is right for flow."""
+"""What is drawn for a sample, and that it is drawn evenly."""
 
 from collections import Counter
 from types import SimpleNamespace
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from actionspan.recognition.sampling import (
     Sample,
     cut,
     evaluation_samples,
-    flipped,
     read_sample,
     training_sample,
 )
-from actionspan.video.optical_flow import compute_flow, quantise
-from actionspan.video.settings import FlowSettings
+from actionspan.video.views import flipped
 from recognition.conftest import HEIGHT, WIDTH
-from video.test_optical_flow import dequantise
-
-ROOT_CODES = st.integers(1, 255)
 
 
 def sized(height=256, width=340, positions=4):
@@ -132,43 +125,6 @@ def test_a_crop_is_resized_whole(height, width):
     assert part.flags.c_contiguous
     np.testing.assert_allclose(part[:, 7, 0], np.linspace(20, 220, 224), atol=2)
     np.testing.assert_allclose(part[9, :, 1], np.linspace(30, 230, 224), atol=2)
-
-
-codes = arrays(np.uint8, (4, 6, 6), elements=ROOT_CODES)
-
-
-@given(codes, st.sampled_from(["rgb", "flow"]))
-def test_mirroring_twice_changes_nothing(picture, stream):
-    np.testing.assert_array_equal(flipped(flipped(picture, stream), stream), picture)
-
-
-@given(arrays(np.float32, (4, 6, 2), elements=st.floats(-30, 30, width=32)))
-def test_mirrored_codes_are_the_codes_of_mirrored_vectors(flow):
-    mirrored = flow[:, ::-1] * np.float32([-1, 1])
-    np.testing.assert_array_equal(flipped(quantise(flow, 20.0), "flow"), quantise(mirrored, 20.0))
-
-
-def test_mirroring_flow_is_the_flow_of_the_mirrored_video(rng):
-    """A texture that moves right and down: mirrored, it moves left and down."""
-    texture = cv2.GaussianBlur(rng.integers(0, 256, (140, 160), np.uint8), (0, 0), 2)
-    texture = cv2.normalize(texture, None, 0, 255, cv2.NORM_MINMAX)
-    frames = np.stack([texture[20 - k : 116 - k, 30 - 3 * k : 126 - 3 * k] for k in range(3)])
-    settings = FlowSettings()
-    planes, mirrored = (
-        compute_flow(np.ascontiguousarray(video)[None], settings)[0][0].transpose(1, 2, 0)
-        for video in (frames, frames[:, :, ::-1])
-    )
-    inner = (slice(16, -16), slice(16, -16))
-    one = dequantise(flipped(planes, "flow")[inner], 20.0)
-    other = dequantise(np.ascontiguousarray(mirrored[inner]), 20.0)
-    np.testing.assert_allclose(one[..., ::2].mean(), -3, atol=0.2)
-    np.testing.assert_allclose(one[..., 1::2].mean(), 1, atol=0.2)
-    assert np.abs(one - other).mean() < 0.1
-
-
-def test_colours_are_mirrored_as_they_are(rng):
-    picture = rng.integers(0, 256, (5, 7, 3), np.uint8)
-    np.testing.assert_array_equal(flipped(picture, "rgb"), picture[:, ::-1])
 
 
 @pytest.mark.parametrize("stream", ["rgb", "flow"])

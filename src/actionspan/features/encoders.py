@@ -1,6 +1,6 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,8 @@ from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
 
+Weights = Path | Mapping[str, Tensor] | None
+
 
 class Snippets(Protocol):
     """Images of a video's snippets: an array or an HDF5 dataset, read slice by slice."""
@@ -30,13 +32,14 @@ class Snippets(Protocol):
 
 
 def build_network(
-    encoder: str, weights: Path | None, channels: int, source: str
+    encoder: str, weights: Weights, channels: int, source: str
 ) -> tuple[nn.Module, int]:
     """Build a network with its weights and with its batch norms folded.
 
     Args:
         encoder: The encoder's name.
-        weights: A checkpoint, a name of torchvision's, or None for the package's weights.
+        weights: A checkpoint, a name of torchvision's, the parameters themselves, or None for the
+            package's weights.
         channels: Input planes: 3, or 2L for flow. RGB weights are widened to 2L.
         source: `"scores"` keeps the classifier, `"pooled"` removes it.
 
@@ -47,7 +50,7 @@ def build_network(
         InputError: The weights do not fit.
     """
     parts = architecture(encoder)
-    origin = str(weights or encoder)
+    origin = "the model" if isinstance(weights, Mapping) else str(weights or encoder)
     state = load_state(encoder, weights, parts.last)
     # the first layer
     first, last = f"{parts.first}.weight", f"{parts.last}.weight"
@@ -85,7 +88,7 @@ class Encoder:
     """
 
     def __init__(
-        self, encoder: str, weights: Path | None, settings: EncoderSettings, channels: int
+        self, encoder: str, weights: Weights, settings: EncoderSettings, channels: int
     ) -> None:
         self.settings = settings
         self.device = device_of(settings)

@@ -1,4 +1,4 @@
-"""Features of each snippet of a shard, from its frames and flow."""
+"""Features of each snippet of a shard, from its frames and flow or from stored pictures."""
 
 import argparse
 from pathlib import Path
@@ -9,8 +9,11 @@ from actionspan.settings import add_settings, at_least_one, from_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument("--frames", type=Path, required=True, help="video/frames/{shard}.h5")
-    parser.add_argument("--flow", type=Path, required=True, help="video/flow/{shard}.h5")
+    parser.add_argument("--frames", type=Path, help="video/frames/{shard}.h5")
+    parser.add_argument("--flow", type=Path, help="video/flow/{shard}.h5")
+    parser.add_argument(
+        "--snippets", type=Path, help="finetune/snippets/{shard}.h5, in place of the two"
+    )
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
     parser.add_argument("--out", type=Path, required=True, help="features/shards/{shard}.h5")
     add_settings(parser, EncoderSettings)
@@ -19,14 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Compute the features of one shard."""
     settings = from_arguments(EncoderSettings, arguments)
+    decoded = (arguments.frames, arguments.flow)
     threads = at_least_one("--threads", arguments.threads)
     import cv2
     import torch
 
-    from actionspan.features.extraction import extract
+    from actionspan.errors import InputError
+    from actionspan.features.extraction import extract, extract_stored
     from actionspan.running.allocator import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(threads)
     cv2.setNumThreads(threads)
-    extract(arguments.frames, arguments.flow, arguments.out, settings)
+    if arguments.snippets and decoded == (None, None):
+        extract_stored(arguments.snippets, arguments.out, settings)
+    elif arguments.snippets or None in decoded:
+        raise InputError("give --frames and --flow, or --snippets alone")
+    else:
+        extract(*decoded, arguments.out, settings)

@@ -6,7 +6,7 @@ then features. A snippet is a message, so features differ from those of batches 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -60,7 +60,12 @@ def encoded(message: Message) -> Encoded:
 
 
 def encoding_chain(
-    encoders: EncoderSettings, flow: FlowSettings, stack: int, *, one_process: bool = True
+    encoders: EncoderSettings,
+    flow: FlowSettings,
+    stack: int,
+    weights: Mapping[str, Mapping[str, Tensor]] | None = None,
+    *,
+    one_process: bool = True,
 ) -> nn.Sequential:
     """Return the chain of a model's encoders, in as many modules as it can be cut into.
 
@@ -68,6 +73,7 @@ def encoding_chain(
         encoders: The encoders of the model.
         flow: Its optical flow.
         stack: Flow fields of a snippet.
+        weights: The parameters that a model's encoders have of their own, by stream.
         one_process: Whether all stages are in this process; only then may they use a GPU.
 
     Raises:
@@ -80,7 +86,7 @@ def encoding_chain(
         )
     if not one_process:
         encoders = replace(encoders, device="cpu")
-    streams = TwoStream(encoders, 2 * stack)
+    streams = TwoStream(encoders, 2 * stack, weights)
     histogram = encoders.flow_histogram or streams.flow is None
     parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=streams.flow is not None)]
     if streams.flow is not None:

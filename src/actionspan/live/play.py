@@ -79,7 +79,11 @@ class Player:
             learned = [digest(learning, instances.tolist())]
         one_process = settings.executor != "process"
         chain = encoding_chain(
-            bundle.encoders, bundle.flow, bundle.frames.stack, one_process=one_process
+            bundle.encoders,
+            bundle.flow,
+            bundle.frames.stack,
+            bundle.weights,
+            one_process=one_process,
         )
         file = model / "model.pt" if model.is_dir() else model
         return cls(

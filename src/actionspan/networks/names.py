@@ -12,3 +12,4 @@ ImageNetwork = Literal[
     "bn_inception",
 ]
 NO_MOTION = 128  # the 8-bit code of no motion in a plane of flow
+PACKAGED = "packaged"  # weights: those that come with the network, as where none are named

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from actionspan.errors import InputError
 from actionspan.files.torch_files import UNREADABLE
+from actionspan.networks.names import PACKAGED
 
 State = dict[str, Tensor]
 
@@ -21,18 +22,21 @@ _CLASSIFIERS = ("fc", "_fc", "last_linear", "new_fc", "fc_action", "logits")
 _TORCHVISION_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-def load_state(encoder: str, weights: Path | None, classifier: str) -> State:
+def load_state(encoder: str, weights: Path | Mapping[str, Tensor] | None, classifier: str) -> State:
     """Return the parameters of an encoder under its own names.
 
     Args:
         encoder: The encoder's name.
-        weights: A checkpoint, a name of torchvision's weights, or None for the package's weights.
+        weights: A checkpoint, a name of torchvision's weights, the parameters themselves, or None
+            or `packaged` for those of its package.
         classifier: The encoder's name of its last layer, given to the checkpoint's too.
 
     Raises:
         InputError: There are no such weights, or they don't load safely.
     """
-    if weights is None:
+    if isinstance(weights, Mapping):
+        state = dict(weights)
+    elif weights is None or str(weights) == PACKAGED:
         state = _load_package(encoder)
     elif _TORCHVISION_NAME.fullmatch(str(weights)) and not weights.exists():
         state = _load_torchvision(encoder, str(weights))

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from actionspan.arrays import Int64, UInt8
-from actionspan.recognition.clip_store import ClipStore, Stream
+from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.sampling import Sample, read_sample, training_sample
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.video.jpeg_reading import Stream
 
 
 def epoch_steps(clips: int, batch_size: int) -> list[slice]:

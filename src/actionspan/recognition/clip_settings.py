@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from actionspan.settings import Checked, option
-
-_JPEG_BLOCK = 8  # pixels a side
-JPEG_LONGEST = 65500  # pixels: libjpeg's limit
+from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +48,9 @@ class ClipSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.height % _JPEG_BLOCK:
+        if self.height % JPEG_BLOCK:
             # the planes of a position are one picture: no block of it may hold two of them
-            raise ValueError(f"height {self.height}: a multiple of {_JPEG_BLOCK}")
+            raise ValueError(f"height {self.height}: a multiple of {JPEG_BLOCK}")
         if self.height > self.width:
             raise ValueError(f"width {self.width}: at least the height, {self.height}")
         if 2 * self.stack * self.height > JPEG_LONGEST:

@@ -1,27 +1,18 @@
-"""Reading stored clips, as training does: any position of any clip, in any order and thread.
+"""Reading stored clips, as training does: any position of any clip, in any order and thread."""
 
-The compressed pictures are mapped from the files, not read at the start: the operating system keeps
-in memory what fits, once for all processes of a machine, and threads need no lock between them.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
 
-import cv2
-import h5py
 import numpy as np
 
 from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
+from actionspan.video.jpeg_reading import JpegPictures, Stream, check_alike, read_pictures
 
-Stream = Literal["rgb", "flow"]
-STREAMS: tuple[Stream, ...] = ("rgb", "flow")
 BACKGROUND = "background"  # the class of stretches without an action; always the last
-_ATTRIBUTES = {"label": str, "subset": str, "height": int, "width": int, "planes": int}
-_ATTRIBUTES |= {"bound": float, "sha256": str}
+_MADE_BY = "`actionspan recognition clips` or `segments`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +23,6 @@ class Clip:
     label: int
     subset: str
     positions: int
-
-
-class _Stored(NamedTuple):
-    """A clip as its file has it."""
-
-    path: Path
-    attributes: dict[str, Any]
-    pictures: dict[Stream, tuple[UInt8, Int64]]  # the bytes of P JPEG files, and P + 1 offsets
 
 
 class ClipStore:
@@ -64,9 +47,9 @@ class ClipStore:
                 made with different settings, or there is no clip at all.
         """
         # read the files
-        stored: dict[str, _Stored] = {}
+        stored: dict[str, JpegPictures] = {}
         for path in paths:
-            for clip_id, clip in _read_shard(path):
+            for clip_id, clip in read_pictures(path, "clip", _MADE_BY, needed=("label", "subset")):
                 if clip_id in stored:
                     raise InputError(f"{path}: clip {clip_id} is in {stored[clip_id].path} too")
                 stored[clip_id] = clip
@@ -74,35 +57,29 @@ class ClipStore:
             raise InputError(f"{', '.join(map(str, paths)) or 'no file'}: no clip is in there")
         with open_h5(paths[0]) as file:
             self.data = str(file.attrs.get("data", "clips without a name"))
-        # compare their settings
         stored = dict(sorted(stored.items()))
-        first, (first_path, shape, _) = next(iter(stored.items()))
-        for clip_id, (path, attributes, _) in stored.items():
-            for key in ("height", "width", "planes", "bound"):
-                if attributes[key] != shape[key]:
-                    raise InputError(
-                        f"{path}: clip {clip_id} has {key} {attributes[key]}, but {first} of "
-                        f"{first_path} has {shape[key]}; make all with the same settings"
-                    )
-        self.height, self.width, self.bound = shape["height"], shape["width"], shape["bound"]
-        self.channels: dict[Stream, int] = {"rgb": 3, "flow": shape["planes"]}
+        check_alike(stored, "clip")
+        self._stored = list(stored.values())
+        first = self._stored[0]
+        self.height, self.width, self.bound = first.height, first.width, first.bound
+        self.channels: dict[Stream, int] = {"rgb": 3, "flow": first.planes}
         # list clips and classes
-        labels = {clip.attributes["label"] for clip in stored.values()}
+        told = {
+            name: (str(clip.attributes["label"]), str(clip.attributes["subset"]), clip.sha256)
+            for name, clip in stored.items()
+        }
+        labels = {label for label, _, _ in told.values()}
         self.classes = sorted(labels - {BACKGROUND}) + sorted(labels & {BACKGROUND})
         self.clips = [
             Clip(
                 clip_id=clip_id,
-                label=self.classes.index(clip.attributes["label"]),
-                subset=clip.attributes["subset"],
-                positions=len(clip.pictures["rgb"][1]) - 1,
+                label=self.classes.index(label),
+                subset=subset,
+                positions=stored[clip_id].count,
             )
-            for clip_id, clip in stored.items()
+            for clip_id, (label, subset, _) in told.items()
         ]
-        self._stored = list(stored.values())
-        shown = ("label", "subset", "sha256")
-        self.fingerprint = digest(
-            [[name, *(clip.attributes[key] for key in shown)] for name, clip in stored.items()]
-        )
+        self.fingerprint = digest([[name, *facts] for name, facts in told.items()])
 
     def rows(self, subset: str) -> Int64:
         """Return the places in `clips` of those of a subset."""
@@ -117,44 +94,4 @@ class ClipStore:
         Raises:
             InputError: The file is damaged.
         """
-        path, _, pictures = self._stored[clip]
-        data, offsets = pictures[stream]
-        flags = cv2.IMREAD_COLOR_RGB if stream == "rgb" else cv2.IMREAD_GRAYSCALE
-        image: Any = cv2.imdecode(data[offsets[position] : offsets[position + 1]], flags)
-        planes = 1 if stream == "rgb" else self.channels["flow"]
-        if image is None or image.shape[:2] != (planes * self.height, self.width):
-            raise InputError(
-                f"{path}: {stream} of clip {self.clips[clip].clip_id} is damaged at position "
-                f"{position}; delete the file and run again"
-            )
-        if stream == "rgb":
-            return np.asarray(image, np.uint8)
-        np.maximum(image, 1, out=image)  # JPEG may turn 1 into 0, which codes nothing
-        stack: UInt8 = image.reshape(planes, self.height, self.width).transpose(1, 2, 0)
-        return stack
-
-
-def _read_shard(path: Path) -> Iterator[tuple[str, _Stored]]:
-    with open_h5(path) as file:
-        mapped = np.memmap(path, np.uint8, "r")
-        for clip_id, group in file.items():
-            try:
-                attributes = {key: kind(group.attrs[key]) for key, kind in _ATTRIBUTES.items()}
-                pictures = {
-                    stream: (_mapped(mapped, group[stream]), group[f"{stream}_offsets"][:])
-                    for stream in STREAMS
-                }
-            except (AttributeError, KeyError):
-                raise InputError(
-                    f"{path}: not a clip store: {clip_id} is no clip; make it with "
-                    "`actionspan recognition clips` or `segments`"
-                ) from None
-            yield clip_id, _Stored(path, attributes, pictures)
-
-
-def _mapped(file: UInt8, dataset: h5py.Dataset) -> UInt8:
-    """Return the bytes of an uncompressed dataset within the bytes of its file."""
-    begin = dataset.id.get_offset()
-    if begin is None or dataset.dtype != np.uint8:
-        raise KeyError("not plain bytes")
-    return file[begin : begin + dataset.size]
+        return self._stored[clip].read(stream, position)

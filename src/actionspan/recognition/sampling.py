@@ -2,7 +2,7 @@
 
 Paper 003, section II: a random position and a crop whose width and height are each drawn from 256,
 224, 192 and 168 for a height of 256, at a random place, resized to the network's input, and
-mirrored half of the time, when flow to the right becomes flow to the left. Crops are shares of the
+flipped half of the time, when flow to the right becomes flow to the left. Crops are shares of the
 stored height, so that pictures stored at a different size show as much. To evaluate, positions are
 spread evenly over the clip and the centre is cut out, 224 of 256.
 
@@ -10,13 +10,14 @@ A sample follows from the seed, the epoch and its place in the epoch: neither ra
 change it, and both streams of equal seeds see the same.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import cv2
 import numpy as np
 
 from actionspan.arrays import UInt8
-from actionspan.recognition.clip_store import ClipStore, Stream
+from actionspan.recognition.clip_store import ClipStore
+from actionspan.video.jpeg_reading import Stream
+from actionspan.video.views import flipped, square
 
 _FULL = 256  # the height that the paper's sizes belong to
 _TRAINING_SIDES = (256, 224, 192, 168)
@@ -24,7 +25,7 @@ _CENTRE_SIDE = 224
 
 
 class Sample(NamedTuple):
-    """A part of a position of a clip, in pixels of the store, mirrored or not."""
+    """A part of a position of a clip, in pixels of the store, flipped or not."""
 
     clip: int
     position: int
@@ -71,30 +72,9 @@ def read_sample(store: ClipStore, stream: Stream, sample: Sample, size: int) -> 
 
 
 def cut(picture: UInt8, sample: Sample, size: int) -> UInt8:
-    """Return a sample's part of an (H, W, C) picture, resized to (size, size, C), not mirrored."""
-    bottom, right = sample.top + sample.height, sample.left + sample.width
-    part = picture[sample.top : bottom, sample.left : right]
-    if part.shape[:2] == (size, size):
-        return np.ascontiguousarray(part)
-    method = cv2.INTER_AREA if min(part.shape[:2]) >= size else cv2.INTER_LINEAR
-    # plane by plane: where planes follow each other in memory this copies none
-    planes = [
-        cv2.resize(part[:, :, channel], (size, size), interpolation=method)
-        for channel in range(part.shape[2])
-    ]
-    merged: Any = cv2.merge(planes)
-    return np.asarray(merged, np.uint8)
-
-
-def flipped(picture: UInt8, stream: Stream) -> UInt8:
-    """Return an (H, W, C) picture mirrored from left to right.
-
-    The horizontal planes of flow, the even ones, change their sign: code c becomes 256 − c.
-    """
-    mirrored = np.ascontiguousarray(picture[:, ::-1])
-    if stream == "flow":  # bytes wrap: −c is 256 − c for c from 1 to 255
-        mirrored[:, :, ::2] = np.negative(mirrored[:, :, ::2])
-    return mirrored
+    """Return a sample's part of an (H, W, C) picture, resized to (size, size, C), not flipped."""
+    rows = slice(sample.top, sample.top + sample.height)
+    return square(picture, rows, slice(sample.left, sample.left + sample.width), size)
 
 
 def _side(height: int, side: int) -> int:

@@ -14,7 +14,7 @@ from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import BACKGROUND
-from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.recognition.clip_writing import write_clip
 from actionspan.recognition.stretches import (
     rows_of_segment,
     subsets_of_videos,
@@ -22,6 +22,7 @@ from actionspan.recognition.stretches import (
     video_segments,
 )
 from actionspan.running.parts import map_videos
+from actionspan.video.jpeg_writing import Position
 
 
 class _Source(NamedTuple):

@@ -13,9 +13,10 @@ from actionspan.errors import InputError
 from actionspan.networks.architecture import architecture
 from actionspan.networks.device import choose_device
 from actionspan.networks.inputs import Inputs
-from actionspan.recognition.clip_store import ClipStore, Stream
+from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.network import build_classifier, carry_over
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.video.jpeg_reading import Stream
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from actionspan.parallel.member import Replica, share
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.batches import epoch_steps, training_batches
-from actionspan.recognition.clip_store import Stream
 from actionspan.recognition.evaluate import autocast, class_probabilities
 from actionspan.recognition.network import FORMAT
 from actionspan.recognition.scores import accuracy
@@ -36,6 +35,7 @@ from actionspan.running.prefetch import prefetched
 from actionspan.training.fit import begin, end, fit
 from actionspan.training.run import CHECKPOINT, Row, Run
 from actionspan.training.stopwatch import Stopwatch
+from actionspan.video.jpeg_reading import Stream
 
 LOG_COLUMNS = (
     "epoch",

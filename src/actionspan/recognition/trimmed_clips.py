@@ -15,8 +15,9 @@ from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_writing import Position, write_clip
+from actionspan.recognition.clip_writing import write_clip
 from actionspan.running.parts import map_videos
+from actionspan.video.jpeg_writing import Position
 from actionspan.video.optical_flow import compute_flow, estimator, weights_digest
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets

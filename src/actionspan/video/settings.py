@@ -7,6 +7,8 @@ from typing import Literal
 from actionspan.settings import Checked, option
 
 Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
+JPEG_BLOCK = 8  # pixels a side
+JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 
 
 @dataclass(frozen=True, kw_only=True)
