@@ -1,0 +1,177 @@
+"""Count the bytes that autograd saves for backward.
+
+The count is exact and the same in every run, and on the `meta` device it needs neither memory nor
+arithmetic: storages are told apart by their objects, as all addresses there are 0.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils import _pytree as pytree
+
+
+class SavedBytes:
+    """What was saved inside a block of `saved_bytes`.
+
+    Attributes:
+        total: The most bytes that were saved at one time.
+        live: The bytes that are saved now.
+    """
+
+    def __init__(self, *modules: nn.Module) -> None:
+        self.total = 0
+        self.live = 0
+        self._holders: dict[int, int] = {}  # saved tensors of a storage, by its identity
+        tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
+        self._excluded = {identity(tensor) for tensor in tensors}
+
+    def hold(self, tensor: Tensor) -> Callable[[], None]:
+        """Count the storage of a tensor that is kept; the answer says that it is no longer."""
+        key, size = identity(tensor), tensor.untyped_storage().nbytes()
+        if key in self._excluded:
+            return lambda: None
+        self._holders[key] = self._holders.get(key, 0) + 1
+        if self._holders[key] == 1:
+            self.live += size
+            self.total = max(self.total, self.live)
+
+        def release() -> None:
+            self._holders[key] -= 1
+            if not self._holders[key]:
+                del self._holders[key]
+                self.live -= size
+
+        return release
+
+
+class _Saved:
+    """A saved tensor in autograd's graph; when the graph lets go of it, it no longer counts."""
+
+    def __init__(self, tensor: Tensor, release: Callable[[], None]) -> None:
+        # Detached: a tensor that knows its graph would keep the graph, which keeps the tensor.
+        self.tensor = tensor.detach()
+        self._release = release
+
+    def __del__(self) -> None:
+        self._release()
+
+
+@contextmanager
+def saved_bytes(*modules: nn.Module) -> Iterator[SavedBytes]:
+    """Count the bytes saved for backward by what runs in the block.
+
+    Each storage counts once, whole, from its first saved tensor to the end of its last: views of
+    one storage are not counted twice. What is saved during backward, where something is run again,
+    counts too if `backward` is called in the block.
+
+    Args:
+        modules: Their parameters and buffers do not count: they are there anyway.
+
+    Yields:
+        The count: `counted.total` is the most bytes saved at one time.
+    """
+    counted = SavedBytes(*modules)
+    counts = _counts_here()
+
+    def pack(tensor: Tensor) -> _Saved:  # the innermost block's, which counts for all around it
+        return _Saved(tensor, _hold(counts[:], tensor))
+
+    with _patched(counted):
+        counts.append(counted)
+        try:
+            with _CountingHooks(pack, lambda saved: saved.tensor):
+                yield counted
+        finally:
+            counts.remove(counted)
+
+
+class _CountingHooks(saved_tensors_hooks):
+    """Hooks that count by themselves."""
+
+
+def _counts_here() -> list[SavedBytes]:
+    """Return the counts of the blocks that this thread is in, the outermost first."""
+    if not hasattr(_here, "counts"):
+        _here.counts = []
+    found: list[SavedBytes] = _here.counts
+    return found
+
+
+def _hold(counts: list[SavedBytes], tensor: Tensor) -> Callable[[], None]:
+    """Count a tensor that is kept in several blocks; the answer says that it is no longer."""
+    releases = [counted.hold(tensor) for counted in counts]
+
+    def release() -> None:
+        for each in releases:
+            each()
+
+    return release
+
+
+@contextmanager
+def _patched(counted: SavedBytes) -> Iterator[None]:
+    """Count what other hooks keep that are entered in a block: only the innermost are called.
+
+    `torch.utils.checkpoint` drops the tensors of the forward pass by hooks of its own, and keeps
+    those of the second run in the same way. The class is changed by the first block of all threads,
+    and put right by the last; in threads that are in no block the hooks are as ever.
+    """
+    with _lock:
+        _open.append(counted)
+        if len(_open) == 1:
+            saved_tensors_hooks.__enter__ = _enter_counted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        with _lock:
+            _open.remove(counted)
+            if not _open:
+                saved_tensors_hooks.__enter__ = _enter  # type: ignore[method-assign]
+
+
+_enter = saved_tensors_hooks.__enter__
+_lock = threading.Lock()
+_open: list[SavedBytes] = []  # of all threads
+_here = threading.local()
+
+
+def _enter_counted(hooks: saved_tensors_hooks) -> None:
+    counts = _counts_here()[:]
+    if isinstance(threading.current_thread(), threading._DummyThread):
+        counts = _open[:]  # a thread of autograd, in which backward runs on a GPU
+    if not counts or isinstance(hooks, _CountingHooks):
+        _enter(hooks)
+        return
+    original = hooks.pack_hook
+
+    def pack(tensor: Tensor) -> Any:
+        try:
+            packed = original(tensor)
+        except BaseException:  # checkpoint stops its second run so, at the last tensor it keeps
+            _hold_while_alive(counts, tensor)
+            raise
+        for kept in pytree.tree_leaves(packed):
+            if isinstance(kept, Tensor):
+                _hold_while_alive(counts, kept)
+        return packed
+
+    hooks.pack_hook = pack
+    try:
+        _enter(hooks)
+    finally:
+        hooks.pack_hook = original
+
+
+def _hold_while_alive(counts: list[SavedBytes], tensor: Tensor) -> None:
+    """Count a tensor as long as its storage is there: whoever keeps it does not tell when."""
+    weakref.finalize(tensor.untyped_storage(), _hold(counts, tensor)).atexit = False
+
+
+def identity(tensor: Tensor) -> int:
+    """Return a number that two living tensors share if and only if they share their storage."""
+    return int(tensor.untyped_storage()._cdata)

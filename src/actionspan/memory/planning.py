@@ -1,0 +1,244 @@
+"""From a memory budget to the execution, the pieces and the keep ratio of a training step.
+
+The budget is of all that training adds to a process: weights, gradients, Adam's two moments, the
+pictures of the longest video, what is saved for backward, and what a layer needs for a moment. The
+closed form says where to look; what decides is a whole step on the `meta` device, where tensors
+have sizes and no memory.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import nn
+
+from actionspan.memory.frames import Frames
+from actionspan.memory.probe import Head, Probe, probe
+from actionspan.memory.rehearsal import Choice, Rehearsal
+from actionspan.memory.sampling import BY_GRADIENT, Sampler, kept_count
+from actionspan.memory.stochastic import Execution
+from actionspan.memory.ways import Way, make_way
+
+Ratio = float | Sequence[float]
+
+MOST_ROWS = 16
+"""The longest piece: longer ones are no faster."""
+MEGABYTE = 2**20
+
+_GROWING = ("sbp", "frame_dropout", "bank")  # what they save grows with the rows they keep
+_SAMPLED = (*_GROWING, "sbp_checkpoint")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """How a training step stays within a budget, and the figures behind it, in bytes."""
+
+    way: Way
+    execution: Execution
+    piece: int
+    """Rows that are run at once where a way works in pieces."""
+    keep_ratio: float | tuple[float, ...]
+    kept: int
+    """Rows of the longest video whose backward path is kept, k."""
+    longest: int
+    """Rows of the longest video, T."""
+    expected_bytes: int
+    """The most that training adds to the process."""
+    budget_bytes: int
+    row_bytes: int
+    """Saved for backward of a row, a."""
+    head_bytes: int
+    """Saved in the head for the longest video, M_c."""
+    weight_bytes: int
+    """Weights, gradients and the two moments of Adam."""
+    picture_bytes: int
+    bank_bytes: int
+    """Features that a bank keeps between steps."""
+    transient_bytes: int
+    """The most that one operator reads and makes of a piece."""
+    step_bytes: int
+    """The most that tensors of the step took at one time on `meta`."""
+
+    def to_json(self) -> str:
+        """Return the plan as JSON, a key a field."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+
+def plan_memory(
+    encoder: nn.Module,
+    head: Head,
+    frames_like: Frames,
+    budget_mb: float,
+    keep_ratio: Ratio | None = 0.25,
+    *,
+    way: Way = "sbp",
+    execution: Literal["auto", "split", "replay"] = "auto",
+    sampler: Sampler = "uniform_random",
+    videos: int = 1,
+) -> MemoryPlan:
+    """Choose how to train within a budget.
+
+    Args:
+        encoder: From n rows to their features.
+        head: From features (T, C) to the loss. A module's weights count; those of a function do
+            not, as they cannot be seen.
+        frames_like: The longest video, or its like on `meta`. It takes `nbytes`, or a byte for each
+            number of its rows where it has no such attribute.
+        budget_mb: For all that training adds to the process, in MB of 2**20 bytes.
+        keep_ratio: Part of the rows whose backward path is kept; None: the most that fit.
+        way: Of training, as for `make_way`.
+        execution: Of `sbp`. `auto`: split where it fits, else replay in pieces.
+        sampler: Of the kept rows.
+        videos: Whose features a bank keeps.
+
+    Returns:
+        The plan; the same for the same arguments.
+
+    Raises:
+        ValueError: An argument is not allowed, or the budget is too small: the line names the least
+            that would do.
+    """
+    devices = {tensor.device for tensor in (*encoder.parameters(), *encoder.buffers())}
+    indices = [device.index for device in devices if device.type == "cuda"]
+    with torch.random.fork_rng(devices=indices):  # a head that is a function may draw
+        return _plan(
+            encoder, head, frames_like, budget_mb, keep_ratio, way, execution, sampler, videos
+        )
+
+
+def _plan(
+    encoder: nn.Module,
+    head: Head,
+    frames_like: Frames,
+    budget_mb: float,
+    keep_ratio: Ratio | None,
+    way: Way,
+    execution: Literal["auto", "split", "replay"],
+    sampler: Sampler,
+    videos: int,
+) -> MemoryPlan:
+    if way not in get_args(Way):
+        raise ValueError(f"way {way!r}: one of {', '.join(get_args(Way))}")
+    if execution not in ("auto", *get_args(Execution)):
+        raise ValueError(f"execution {execution!r}: one of auto, split, replay")
+    if not (math.isfinite(budget_mb) and budget_mb > 0):
+        raise ValueError(f"memory budget {budget_mb} MB: a number above 0")
+    if videos < 1:
+        raise ValueError(f"videos {videos}: 1 or more")
+    if isinstance(keep_ratio, str | torch.Tensor):
+        raise ValueError(f"keep_ratio is {keep_ratio!r}; it must be a number, a list or None")
+    if not len(frames_like):
+        raise ValueError("frames of 0 rows: the longest video has one or more")
+    if keep_ratio is not None and way in _SAMPLED:
+        make_way(way, encoder, keep_ratio)  # refused before anything is run
+    found = probe(encoder, head, frames_like)
+    bank = videos * found.longest * found.feature_bytes if way == "bank" else 0
+    rehearsal = Rehearsal(
+        encoder, head, frames_like, found, way=way, sampler=sampler, kept_bytes=bank
+    )
+    budget = int(budget_mb * MEGABYTE)
+    if execution == "auto" and sampler in BY_GRADIENT:
+        execution = "replay"
+    free = budget - rehearsal.standing_bytes
+    options = _options(found, free, keep_ratio, way, execution)
+    first = options[0].at(1)  # an argument that is not allowed is refused before anything is run
+    make_way(way, encoder, first.keep_ratio, sampler=sampler, execution=first.execution)
+    choice = next(filter(None, (option.choose(rehearsal, budget) for option in options)), None)
+    if choice is None:
+        least = min(rehearsal.expected_bytes(option.at(1)) for option in options)
+        raise ValueError(
+            f"memory budget {budget_mb:g} MB: way {way} needs at least "
+            f"{math.ceil(least / MEGABYTE)} MB for {found.longest} rows"
+        )
+    ratio = choice.keep_ratio
+    kept = kept_count(found.longest, ratio if isinstance(ratio, float) else ratio[-1])
+    return MemoryPlan(
+        way=way,
+        execution=choice.execution,
+        piece=choice.piece,
+        keep_ratio=ratio,
+        kept=0 if way == "frozen" else kept,
+        longest=found.longest,
+        expected_bytes=rehearsal.expected_bytes(choice),
+        budget_bytes=budget,
+        row_bytes=found.row_bytes,
+        head_bytes=found.head_bytes,
+        weight_bytes=rehearsal.weight_bytes,
+        picture_bytes=found.picture_bytes,
+        bank_bytes=bank,
+        transient_bytes=choice.piece * found.transient_bytes,
+        step_bytes=rehearsal.step_bytes(choice),
+    )
+
+
+@dataclass(frozen=True)
+class _Option:
+    """A knob that makes a step smaller: `at(n)` is its setting n = 1 … `most`, larger with n."""
+
+    at: Callable[[int], Choice]
+    most: int
+    guess: int = 1
+    """The setting that the closed form gives."""
+
+    def choose(self, rehearsal: Rehearsal, budget: int) -> Choice | None:
+        """Return the largest setting that fits, if any does."""
+
+        def fits(setting: int) -> bool:
+            return rehearsal.expected_bytes(self.at(setting)) <= budget
+
+        largest = self.most if fits(self.most) else _largest(fits, self.most, self.guess)
+        return self.at(largest) if largest else None
+
+
+def _options(
+    found: Probe,
+    free: int,
+    keep_ratio: Ratio | None,
+    way: Way,
+    execution: str,
+) -> list[_Option]:
+    """Return what may be tried, the best first.
+
+    Args:
+        found: What the probe found.
+        free: Bytes of the budget for a step.
+        keep_ratio: As asked for.
+        way: Of training.
+        execution: As asked for, or `auto`.
+    """
+    rows = found.longest
+    room = free - found.head_bytes - found.fixed_bytes - found.transient_bytes
+    k_max = max(1, min(room // max(1, found.row_bytes), rows))
+    grows = way in _GROWING and not (way == "sbp" and execution == "replay")
+    if grows and keep_ratio is None:
+
+        def most_kept(kept: int) -> Choice:
+            return Choice("split", kept / rows, min(kept, MOST_ROWS))
+
+        return [_Option(most_kept, rows, k_max)]
+    ratio: float | tuple[float, ...] = 1.0  # where memory does not depend on it, all rows are kept
+    if keep_ratio is not None and way in _SAMPLED:
+        ratio = tuple(keep_ratio) if isinstance(keep_ratio, Sequence) else float(keep_ratio)
+    kept = kept_count(rows, ratio if isinstance(ratio, float) else ratio[-1])
+    longest = min(rows if way == "frozen" else kept, MOST_ROWS)
+    whole = _Option(lambda _: Choice("split", ratio, longest), 1)
+    pieces = _Option(lambda piece: Choice("replay", ratio, piece), longest, k_max)
+    if way == "sbp":
+        return {"auto": [whole, pieces], "split": [whole], "replay": [pieces]}[execution]
+    return [whole] if grows or way == "full" else [pieces]
+
+
+def _largest(fits: Callable[[int], bool], most: int, guess: int) -> int:
+    """Return the largest setting below `most` that fits, 0 if none does; start at a guess."""
+    low, high = 0, most
+    for middle in (guess, guess + 1):
+        if low < middle < high:
+            low, high = (middle, high) if fits(middle) else (low, middle)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,238 @@
+"""The execution `replay`: kept rows are run again in backward, piece by piece (paper 004, 3.3).
+
+    forward                     rows 0 1 2 | 3 4 5 | 6 7 8    no graph, in order, whatever is kept
+    the rest of the network     loss, backward: ∂L/∂h of all rows
+    backward                    rows 1 5 | 6 with a graph; each piece's gradients are added up
+
+Algorithm 1 of the paper asks for gradients of the nodes alone, so that nothing in the encoder
+learns. Here the encoder's parameters are inputs of one autograd function, which returns their
+gradients: a step has one backward pass, and each parameter gets its gradient once.
+
+An encoder that draws random numbers (dropout, stochastic depth) has to draw the same ones in both
+runs. Its kept rows are run in forward in the very pieces of backward, each piece from its own seed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from actionspan.memory.draws import drawing
+from actionspan.memory.estimator import Estimator, Level
+from actionspan.memory.frames import Frames, all_rows, encode
+from actionspan.memory.nested import encode_kept, parts_of
+from actionspan.memory.pieces import balanced, join, others, without_graph
+from actionspan.memory.surroundings import Surroundings, draw_seeds
+from actionspan.memory.weighting import weighted
+
+
+def replay(
+    encoder: nn.Module,
+    frames: Frames,
+    estimator: Estimator,
+    piece: int,
+    generator: Generator | None,
+) -> Tensor:
+    """Return the features (T, …) of a video, whose backward runs the kept rows again.
+
+    Args:
+        encoder: What is run.
+        frames: The rows of the video; a tensor may need a gradient, which is 0 at dropped rows.
+        estimator: Which rows are kept.
+        piece: Rows at a time, at most, in both runs.
+        generator: Where random numbers come from; None: torch's global generator.
+    """
+    parameters = [each for each in encoder.parameters() if each.requires_grad]
+    given = frames if isinstance(frames, Tensor) else None
+    tensors = [*encoder.parameters(), *encoder.buffers()]
+    video = _Video(
+        encoder=encoder,
+        parameters=parameters,
+        frames=frames if given is None else None,
+        estimator=estimator,
+        piece=piece,
+        surroundings=Surroundings([*tensors, *([] if given is None else [given])]),
+        training=_training_modes(encoder),
+    )
+    features: Tensor = _Replay.apply(  # type: ignore[no-untyped-call]
+        video, generator, tensors, given, *parameters
+    )
+    return features
+
+
+def _training_modes(encoder: nn.Module) -> list[bool]:
+    return [module.training for module in encoder.modules()]
+
+
+@dataclass(kw_only=True)
+class _Video:
+    """What backward has to know of a forward; it holds no tensor that has a graph."""
+
+    encoder: nn.Module
+    parameters: list[nn.Parameter]
+    frames: Frames | None  # None: they are a tensor, and autograd saves them
+    estimator: Estimator
+    piece: int
+    surroundings: Surroundings
+    training: list[bool]  # the mode of each module
+    levels: tuple[Level, ...] = ()  # empty: drawn in backward, by the gradients
+    draw_seed: int = 0  # for that
+    seeds: list[int] = field(default_factory=list)  # of the pieces; empty: nothing is random
+
+    def forward(self, frames: Frames, generator: Generator | None) -> Tensor:
+        """Return the features of all rows, and draw which are kept."""
+        rows, estimator = all_rows(frames), self.estimator
+        if estimator.by_gradient:
+            (self.draw_seed,) = draw_seeds(1, generator)
+        elif not estimator.by_feature:
+            self.levels = estimator.draw(len(rows), generator)
+        before = self.surroundings.random()
+        with drawing(self.encoder) as draws:
+            features = [self._plain(frames, some) for some in balanced(rows, self.piece)[:1]]
+        random = draws.random
+        if not random or estimator.by_feature:
+            features += [self._plain(frames, some) for some in balanced(rows, self.piece)[1:]]
+        if random:
+            self.surroundings.set_random(before)
+        if random and estimator.by_gradient:
+            raise ValueError(
+                f"sampler is {estimator.sampler!r}, which chooses rows in backward, but the "
+                "encoder draws random numbers: call eval() on its dropout, or take another sampler"
+            )
+        if estimator.by_feature:
+            self.levels = estimator.draw(len(rows), generator, torch.cat(features))
+        return self._seeded(frames, generator) if random else torch.cat(features)
+
+    def _plain(self, frames: Frames, rows: Tensor) -> Tensor:
+        """Return the features of one piece, without a graph."""
+        (features,) = without_graph(
+            lambda some: encode(self.encoder, frames, some), rows, len(frames), self.piece
+        )
+        return features
+
+    def _seeded(self, frames: Frames, generator: Generator | None) -> Tensor:
+        """Return the features of all rows, kept rows in the pieces, with the seeds, of backward."""
+        kept = self.levels[-1].rows
+        dropped = others(kept, len(frames))
+        seed, *self.seeds = draw_seeds(1 + len(balanced(kept, self.piece)), generator)
+        with torch.no_grad():
+            features = torch.cat([each for _, each in self._kept(frames)])
+        with self.surroundings.seeded(seed):
+            rest = [self._plain(frames, some) for some in balanced(dropped, self.piece)]
+        return join(kept, features, dropped, rest)
+
+    def _kept(self, frames: Frames) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the kept rows of each piece and their features."""
+        parts = parts_of(self.encoder, self.levels)
+        for place, rows in enumerate(balanced(self.levels[-1].rows, self.piece)):
+            seed = self.seeds[place] if self.seeds else None
+            with self.surroundings.seeded(seed), self.surroundings.autocast():
+                features = encode_kept(parts, self.levels, frames, rows, self.piece)
+            yield rows, features
+            del features  # before the next piece has its own
+
+    def backward(self, frames: Tensor | None, gradient: Tensor) -> list[Tensor | None]:
+        """Return the gradients of the frames, where they need one, and of each parameter.
+
+        Args:
+            frames: Those of forward, where they are a tensor.
+            gradient: (T, …) of the loss, at the features.
+
+        Raises:
+            RuntimeError: A second run would not be the first one.
+        """
+        if _training_modes(self.encoder) != self.training:
+            raise RuntimeError(
+                "train() or eval() was called on the encoder between forward and backward, which "
+                "runs its kept rows again"
+            )
+        if not self.levels:
+            seeded = Generator().manual_seed(self.draw_seed)
+            self.levels = self.estimator.draw(len(gradient), seeded, gradient)
+        given = self.frames if frames is None else frames.detach()
+        assert given is not None
+        leaves = []
+        if frames is not None and frames.requires_grad:
+            leaves.append(frames.detach().requires_grad_())
+            given = leaves[0]
+        totals: list[Tensor | None] = [None] * (len(leaves) + len(self.parameters))
+        with _stand_ins(self.encoder, self.parameters) as stand_ins, torch.enable_grad():
+            # Parameters that the encoder does not take from its modules have no stand-in.
+            inputs = [*leaves, *stand_ins]
+            places = list(range(len(totals)))
+            for place, parameter in enumerate(self.parameters, start=len(leaves)):
+                if parameter.requires_grad:  # it may have been frozen since
+                    inputs.append(parameter)
+                    places.append(place)
+            for rows, features in self._kept(given):
+                if not features.requires_grad:
+                    continue
+                weights = self.levels[-1].weights_of(rows)
+                signal = weighted(gradient[rows.to(gradient.device)], weights)
+                found = torch.autograd.grad(features, inputs, signal, allow_unused=True)
+                for place, each in zip(places, found, strict=True):
+                    totals[place] = _sum(totals[place], each)
+        return totals
+
+
+def _sum(total: Tensor | None, more: Tensor | None) -> Tensor | None:
+    if total is None or more is None:
+        return more if total is None else total
+    return total + more
+
+
+@contextmanager
+def _stand_ins(encoder: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterator[list[Tensor]]:
+    """Let an encoder run with other leaves that share the memory of its parameters.
+
+    A hook of a parameter would else be called for each piece, and what it does to the gradient be
+    done twice. A module of which two share a parameter shares the stand-in too.
+    """
+    stand_ins = {id(each): nn.Parameter(each.detach()) for each in parameters}
+    places = [
+        (module, name, parameter)
+        for module in encoder.modules()
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False)
+        if id(parameter) in stand_ins
+    ]
+    try:
+        for module, name, parameter in places:
+            setattr(module, name, stand_ins[id(parameter)])
+        yield [stand_ins[id(each)] for each in parameters]
+    finally:
+        for module, name, parameter in places:
+            setattr(module, name, parameter)
+
+
+class _Replay(Function):
+    """Features of frames; its inputs that learn are the frames, where they need it, and weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        video: _Video,
+        generator: Generator | None,
+        tensors: list[Tensor],
+        frames: Tensor | None,
+        *_: nn.Parameter,
+    ) -> Tensor:
+        given = video.frames if frames is None else frames
+        assert given is not None
+        features = video.forward(given, generator)
+        ctx.video = video
+        # The encoder's tensors are saved so that a change of them before backward is an error.
+        ctx.save_for_backward(frames, *tensors)
+        return features
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        frames, *_ = ctx.saved_tensors  # all are looked at, as that checks their versions
+        gradients = ctx.video.backward(frames, gradient)
+        learns = frames is not None and frames.requires_grad
+        return (None, None, None, *([] if learns else [None]), *gradients)

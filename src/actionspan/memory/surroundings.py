@@ -1,0 +1,81 @@
+"""What a run of an encoder depends on beside its inputs: random numbers and autocast.
+
+A second run in backward restores both, as `torch.utils.checkpoint` does.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+
+class Surroundings:
+    """The random number generators and the autocast state of the devices that an encoder uses.
+
+    Only torch's own generators are known: an encoder that draws from elsewhere draws other numbers
+    in its second run. So does one that draws while another thread draws from the same generator.
+    """
+
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        devices = {tensor.device for tensor in tensors}
+        self._devices = sorted((d for d in devices if d.type not in ("cpu", "meta")), key=str)
+        types = ["cpu", *{device.type for device in self._devices}]
+        self._autocast: list[dict[str, Any]] = [
+            {
+                "device_type": type_,
+                "enabled": torch.is_autocast_enabled(type_),
+                "dtype": torch.get_autocast_dtype(type_),
+                # Backward may run inside an autocast block, whose cache would keep a copy of each
+                # weight of each second run until the block ends.
+                "cache_enabled": False,
+            }
+            for type_ in types
+            if torch.amp.is_autocast_available(type_)
+        ]
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """Run under the autocast state that was there when this object was made."""
+        with ExitStack() as stack:
+            for settings in self._autocast:
+                stack.enter_context(torch.autocast(**settings))
+            yield
+
+    def random(self) -> list[Tensor]:
+        """Return the states of the global generators."""
+        modules: list[Any] = [torch.get_device_module(device) for device in self._devices]
+        states = [m.get_rng_state(d) for m, d in zip(modules, self._devices, strict=True)]
+        return [torch.get_rng_state(), *states]
+
+    def set_random(self, states: list[Tensor]) -> None:
+        """Restore the states of the global generators."""
+        torch.set_rng_state(states[0])
+        for device, state in zip(self._devices, states[1:], strict=True):
+            module: Any = torch.get_device_module(device)
+            module.set_rng_state(state, device)
+
+    @contextmanager
+    def seeded(self, seed: int | None) -> Iterator[None]:
+        """Run with generators that start from a seed, and leave them as they were; None: as is."""
+        if seed is None:
+            yield
+            return
+        before = self.random()
+        try:
+            torch.default_generator.manual_seed(seed)
+            for device in self._devices:
+                module: Any = torch.get_device_module(device)
+                with module.device(device):
+                    module.manual_seed(seed)
+            yield
+        finally:
+            self.set_random(before)
+
+
+def draw_seeds(count: int, generator: Generator | None) -> list[int]:
+    """Draw seeds from a generator; None: torch's global one."""
+    device = "cpu" if generator is None else generator.device
+    seeds: list[int] = torch.randint(2**62, (count,), generator=generator, device=device).tolist()
+    return seeds

@@ -1,0 +1,318 @@
+"""One backward pass for any number of videos and pieces; hooks, frames, and what is left of it."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import Function
+
+from actionspan.memory import StochasticBackward
+from memory.encoders import (
+    Head,
+    Step,
+    equal,
+    flat,
+    full,
+    furthest,
+    head_like,
+    row_gradients,
+    seeded,
+    tiny,
+    video,
+)
+
+
+class AsPrinted(Function):
+    """Algorithm 1 of paper 004 for replay: it takes the input alone, and the encoder aside."""
+
+    @staticmethod
+    def forward(ctx, encoder, frames, rows):
+        ctx.encoder, ctx.frames, ctx.rows = encoder, frames, rows
+        with torch.no_grad():
+            return encoder(frames)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        nodes = ctx.frames[ctx.rows].detach().requires_grad_()
+        with torch.enable_grad():
+            features = ctx.encoder(nodes)
+        (found,) = torch.autograd.grad(features, nodes, gradient[ctx.rows])
+        total = torch.zeros_like(ctx.frames)
+        total[ctx.rows] = found
+        return None, total, None
+
+
+def test_algorithm_1_as_printed_trains_nothing_in_the_encoder():
+    encoder, rows = tiny(), torch.arange(7)
+    features = AsPrinted.apply(encoder, video(7), rows)
+    assert not features.requires_grad  # pictures need no gradient, so the output needs none
+    head_like(features)(AsPrinted.apply(encoder, video(7).requires_grad_(), rows)).backward()
+    assert all(parameter.grad is None for parameter in encoder.parameters())
+    found = Step(tiny(), video(7), keep_ratio=1)
+    assert furthest(found.gradients, full(tiny(), video(7)).gradients) < 1e-13
+
+
+def hooked(encoder):
+    """Note each call of two kinds of hooks; the first halves the gradient."""
+    calls = []
+
+    def halve(gradient):
+        calls.append("gradient")
+        return gradient / 2
+
+    for parameter in encoder.parameters():
+        parameter.register_hook(halve)
+        parameter.register_post_accumulate_grad_hook(lambda _: calls.append("accumulated"))
+    return calls
+
+
+def test_each_hook_is_called_once_a_step_for_three_videos_in_pieces_of_two():
+    gradients = {}
+    for execution in ("split", "replay"):
+        for ratio in (0.6, [0.3, 0.6, 1.0]):
+            encoder, head, generator = tiny(), Head().double(), seeded()
+            spatial = StochasticBackward(encoder, ratio, execution=execution, piece=2)
+            calls = hooked(encoder)
+            losses = [head(spatial(video(n), generator=generator)) for n in (7, 9, 4)]
+            sum(losses).backward()
+            assert sorted(calls) == ["accumulated"] * 4 + ["gradient"] * 4
+            found = [parameter.grad for parameter in encoder.parameters()]
+            other = gradients.setdefault(str(ratio), found)
+            assert furthest(found, other) < 1e-12
+
+
+def test_dropped_rows_of_frames_that_learn_have_a_gradient_of_zero():
+    rows, _ = row_gradients(tiny(), video(7))
+    assert bool((rows != 0).any(dim=1).all())
+    found = {}
+    for execution in ("split", "replay"):
+        before = nn.Linear(5, 5).double()
+        torch.nn.init.eye_(before.weight)
+        torch.nn.init.zeros_(before.bias)
+        frames = before(video(7))  # not a leaf
+        frames.retain_grad()
+        how = {"keep_ratio": 3 / 7, "gradient_weight": "unbiased", "piece": 2}
+        step = Step(tiny(), frames, execution=execution, **how)
+        assert int((frames.grad != 0).any(dim=1).sum()) == 3
+        found[execution] = [frames.grad, before.weight.grad, *step.gradients]
+    assert furthest(found["replay"], found["split"]) < 1e-13
+    frozen = Step(tiny().requires_grad_(False), frames.detach().requires_grad_(), keep_ratio=3 / 7)
+    assert frozen.gradients == [None] * 4
+
+
+class Branching(nn.Module):
+    """Uses `used`, and `other` only for long videos, and a parameter by two names, and a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.other, self.never = (nn.Linear(5, 3).double() for _ in range(3))
+        self.again = nn.Linear(5, 3).double()
+        self.again.weight = self.used.weight
+        self.scale = nn.Parameter(torch.ones(3).double())
+        self.kept_in_a_list = [self.scale]
+        self.recurrent = nn.GRU(3, 3, batch_first=True).double()
+
+    def forward(self, frames):
+        first = self.used(frames) + self.again(frames).sin()
+        features = self.recurrent(first[:, None])[0][:, 0] * self.kept_in_a_list[0]
+        return features + self.other(frames) if float(frames[0, 0]) > 100 else features
+
+
+def test_parameters_that_are_not_used_have_no_gradient_and_all_others_have():
+    torch.manual_seed(3)
+    encoder, frames = Branching(), video(7)
+    split, replayed = (
+        Step(encoder, frames, keep_ratio=0.5, piece=2, execution=e) for e in ("split", "replay")
+    )
+    names = [name for name, _ in encoder.named_parameters()]
+    none = [name for name, g in zip(names, replayed.gradients, strict=True) if g is None]
+    assert none == ["other.weight", "other.bias", "never.weight", "never.bias"]
+    pairs = [
+        (a, b) for a, b in zip(replayed.gradients, split.gradients, strict=True) if a is not None
+    ]
+    assert furthest(*zip(*pairs, strict=True)) < 1e-12
+    assert [g is None for g in split.gradients] == [g is None for g in replayed.gradients]
+
+
+def test_the_encoder_has_its_own_parameters_after_a_step_and_after_a_fault():
+    encoder = tiny()
+    before = dict(encoder.named_parameters())
+    features = StochasticBackward(encoder, 0.5)(video(7), generator=seeded())
+    broken = encoder[2].register_forward_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        features.sum().backward()
+    broken.remove()
+    after = dict(encoder.named_parameters())
+    assert list(before) == list(after)
+    assert all(before[name] is after[name] for name in before)
+    assert all(parameter.grad is None for parameter in encoder.parameters())
+
+
+@pytest.mark.parametrize("what", ["learning", "frozen", "buffer", "frames", "learning frames"])
+def test_tensors_changed_before_backward_are_an_error(what):
+    encoder, frames = tiny(), video(7)
+    encoder[2].requires_grad_(False)
+    encoder.register_buffer("mean", torch.ones(3))
+    if what == "learning frames":
+        frames.requires_grad_()
+    features = StochasticBackward(encoder, 0.5)(frames)
+    changed = {
+        "learning": encoder[0].weight,
+        "frozen": encoder[2].weight,
+        "buffer": encoder.mean,
+    }
+    with torch.no_grad():
+        changed.get(what, frames).add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        features.sum().backward()
+
+
+def test_another_mode_in_backward_is_an_error():
+    encoder = nn.Sequential(*tiny(), nn.Dropout(0.5))
+    features = StochasticBackward(encoder, 0.5)(video(7))
+    encoder[3].eval()
+    with pytest.raises(RuntimeError, match=r"^train\(\) or eval\(\) was called") as error:
+        features.sum().backward()
+    assert "\n" not in str(error.value)
+
+
+def test_parameters_may_be_frozen_before_backward():
+    """As in plain training, they get no gradient then; the others do."""
+    encoder = tiny()
+    expected = Step(encoder, video(7), keep_ratio=0.5, piece=2)
+    loss = head_like(torch.ones(1, 3).double())
+    features = StochasticBackward(encoder, 0.5, piece=2)(video(7), generator=seeded())
+    encoder[0].requires_grad_(False)
+    loss(features).backward()
+    assert encoder[0].weight.grad is None
+    assert encoder[0].bias.grad is None
+    assert torch.equal(encoder[2].weight.grad, expected.gradients[2])
+
+
+def test_gradients_of_replay_have_no_gradient_of_their_own():
+    encoder = tiny()
+    features = StochasticBackward(encoder, 0.5)(video(7))
+    loss = features.square().sum()
+    (first,) = torch.autograd.grad(loss, encoder[0].weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("sampler", ["uniform_random", "importance"])
+def test_a_second_backward_through_a_retained_graph_keeps_the_same_rows(sampler):
+    encoder = tiny()
+    spatial = StochasticBackward(encoder, 0.3, sampler=sampler)
+    features = spatial(video(9), generator=seeded())
+    loss = head_like(features)(features)
+    found = [
+        torch.autograd.grad(loss, list(encoder.parameters()), retain_graph=True) for _ in range(2)
+    ]
+    assert equal(*found)
+
+
+class Pictures:
+    """Frames that are made when they are asked for, of two streams."""
+
+    def __init__(self, count):
+        self.rows, self.asked = video(count), []
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, rows):
+        self.asked.append(rows.tolist())
+        return self.rows[rows], self.rows[rows].cos()
+
+
+class TwoStreams(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = tiny(1), tiny(2)
+
+    def forward(self, first, second):
+        return self.first(first) * self.second(second)
+
+
+@pytest.mark.parametrize("way", ["sbp", "full", "checkpoint", "sbp_checkpoint", "bank"])
+def test_frames_may_be_made_when_asked_for_and_have_several_streams(way):
+    how = {"keep_ratio": 1, "piece": 4}
+    expected = full(TwoStreams(), Pictures(9))
+    found = Step(TwoStreams(), Pictures(9), way, **how)
+    assert furthest(found.gradients, expected.gradients) < 1e-13
+
+
+def test_replay_asks_for_all_rows_in_order_and_then_for_the_kept_ones_in_pieces():
+    frames = Pictures(9)
+    Step(TwoStreams(), frames, keep_ratio=1 / 3, piece=2, sampler="fixed")
+    assert frames.asked == [[0, 1], [2, 3], [4, 5], [6, 7], [7, 8], [0, 3], [6]]
+
+
+@pytest.mark.parametrize("way", ["sbp", "bank", "checkpoint", "sbp_checkpoint", "frame_dropout"])
+@pytest.mark.parametrize("execution", ["split", "replay"])
+def test_nothing_of_a_step_is_alive_after_it(way, execution):
+    from actionspan.memory.ways import make_way
+
+    saved = []
+    encoder = nn.Sequential(*tiny(), nn.Tanh())
+
+    def note(module, inputs, output):
+        saved.extend(map(weakref.ref, [inputs[0], output]))
+
+    for part in encoder:
+        part.register_forward_hook(note)
+    module = make_way(way, encoder, 0.5, execution=execution, piece=2)
+    gc.disable()
+    try:
+        frames = video(7)
+        features = module(frames, generator=seeded())
+        loss = features.sin().sum()
+        kept = [weakref.ref(frames), weakref.ref(features)]
+        loss.backward()
+        del frames, features, loss
+        assert [each() for each in [*saved, *kept] if each() is not None] == []
+    finally:
+        gc.enable()
+
+
+def test_the_graph_of_a_piece_is_gone_before_the_next_is_run():
+    alive, encoder = [], tiny()
+    most = []
+
+    def note(module, inputs, output):
+        if torch.is_grad_enabled():
+            most.append(sum(each() is not None for each in alive))
+            alive.append(weakref.ref(output))
+
+    encoder[1].register_forward_hook(note)
+    spatial = StochasticBackward(encoder, 1, piece=3)
+    gc.disable()
+    try:
+        spatial(video(12)).sin().sum().backward()
+    finally:
+        gc.enable()
+    assert len(most) == 4
+    assert max(most) <= 1  # the output of the last piece at most, whose tensors are freed
+
+
+def test_clipping_and_weight_decay_see_the_weighted_gradient():
+    steps = {}
+    for weight in ("paper", "even", "unbiased"):
+        for execution in ("split", "replay"):
+            step = Step(
+                tiny(), video(7), keep_ratio=1 / 7, gradient_weight=weight, execution=execution
+            )
+            parameters = list(step.encoder.parameters())
+            norm = torch.nn.utils.clip_grad_norm_(parameters, float("inf"))
+            before = [parameter.detach().clone() for parameter in parameters]
+            torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5).step()
+            after = [p.detach() for p in parameters]
+            steps[weight, execution] = norm, flat(before), flat(after), flat(step.gradients)
+    for execution in ("split", "replay"):
+        # One of 7 rows: unbiased is 7 times the paper's, and even is the paper's.
+        norm, before, after, gradient = steps["unbiased", execution]
+        torch.testing.assert_close(norm, 7 * steps["paper", execution][0])
+        torch.testing.assert_close(gradient, 7 * steps["paper", execution][3])
+        torch.testing.assert_close(after, before - 0.1 * (gradient + 0.5 * before))
+        torch.testing.assert_close(steps["even", execution][0], steps["paper", execution][0])
