@@ -5,6 +5,8 @@
 #   snakemake --cores 2 folds                              cross-validation over the training videos
 #   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
 #   snakemake --cores 2 partime_figures                    paper 002's: streams and pipelines
+#   snakemake --cores 2 sbp_figures                        paper 004's: encoders tuned in little memory
+#   snakemake --cores 2 results/finetune/rgb/model.pt      encoders tuned on the training videos
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
@@ -30,6 +32,7 @@ wildcard_constraints:
     shard=one_of(plan.dataset.shards),
     clip_shard=one_of(plan.recognition.shards),
     stream=one_of(STREAMS),
+    head=one_of(HEADS),
     learning=LEARNING,
     model=seeded(KNOWN_MODELS) + plan.folds.one,
     baseline=seeded(plan.outcomes.baselines) + plan.folds.one,
@@ -47,6 +50,7 @@ wildcard_constraints:
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
 include: "workflow/rules/recognition.smk"
+include: "workflow/rules/finetune.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
@@ -54,6 +58,7 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/scaling.smk"
 include: "workflow/rules/papers.smk"
 include: "workflow/rules/papers_partime.smk"
+include: "workflow/rules/papers_sbp.smk"
 
 
 ##### Targets #####

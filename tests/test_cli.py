@@ -137,6 +137,7 @@ def missing(name: str, *flags: str) -> list[str]:
         missing("evaluation evaluate", "--proposals", "--annotations", "--method", "--out"),
         missing("evaluation summary", "--evaluations", "--out-json", "--out-tsv", "--out-markdown"),
         missing("evaluation curves", "--evaluations", "--out-table"),
+        missing("finetune store", "--frames", "--flow", "--out"),
         ["score", "--protocol", "activitynet", *missing("", "--ground-truth", "--proposals")],
         ["propose", "missing/file", "--model", "missing/model"],
         ["propose", "missing/file", "--model", "none", "--out", "missing/out"],

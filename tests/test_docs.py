@@ -30,7 +30,7 @@ def test_every_package_with_public_names_has_a_page():
 
 def test_the_steps_that_write_the_outputs_exist():
     text = (PAGES.parent / "outputs.md").read_text()
-    steps = re.findall(rf"`actionspan ((?:{'|'.join(STAGES)}) [a-z -]+)`", text)
+    steps = re.findall(rf"`actionspan ((?:{'|'.join(STAGES)}) [a-z0-9 -]+)`", text)
     assert len(steps) > 25
     steps = [words for words in steps if not words.startswith("papers")]
     for words in steps:

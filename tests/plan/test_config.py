@@ -337,6 +337,72 @@ def test_trained_classifiers_are_used_as_they_were_trained():
     assert encoders_of(config) == config["features"]["encoders"]
 
 
+def test_tuned_encoders_see_pictures_as_they_were_tuned():
+    config = with_value("features.source", "finetuned")
+    config["finetune"].update(input_size=96, streams=["rgb"])
+    config["features"]["encoders"]["crop"] = "centre"
+    check_settings(config, "my.yaml")
+    encoders = encoders_of(config)
+    assert (encoders["input_size"], encoders["crop"]) == (96, "squash")
+    assert encoders["rgb_weights"] == "results/finetune/rgb/model.pt"
+    # flow stays what it was, and is not started from tuned RGB
+    assert encoders["flow_weights"] == "packaged"
+    config["features"]["encoders"]["rgb_weights"] = "mine.pt"
+    assert encoders_of(config)["flow_weights"] == "mine.pt"
+    config["finetune"]["streams"] = ["rgb", "flow"]
+    assert encoders_of(config)["flow_weights"] == "results/finetune/flow/model.pt"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            "features.encoders.clip_encoder",
+            "i3d",
+            "features.encoders.clip_encoder: i3d does",
+        ),
+        ("evaluation.folds", 5, "evaluation.folds: 5 does not go with features.source: finetuned"),
+        ("finetune.store.height", 64, "finetune.store: 64 × 340 pixels are fewer than .*, 112"),
+        ("finetune.ranks", 2, "finetune: exchange none with ranks 2"),
+        ("finetune.sampler", "fixed", None),
+        ("finetune.keep_ratio", "auto", None),
+    ],
+)
+def test_what_tuned_encoders_cannot_give_is_one_line(key, value, message):
+    config = with_value(key, value)
+    config["features"]["source"] = "finetuned"
+    if message is None:
+        check_settings(config, "my.yaml")
+        return
+    with pytest.raises(InputError, match=f"my.yaml: {message}"):
+        check_settings(config, "my.yaml")
+
+
+def test_flow_histograms_cannot_be_tuned():
+    config = with_value("features.source", "finetuned")
+    config["features"]["encoders"]["flow_encoder"] = "flow_histogram"
+    check_settings(config, "my.yaml")
+    config["finetune"]["streams"] = ["flow"]
+    with pytest.raises(InputError, match="nothing can tune; leave flow out"):
+        check_settings(config, "my.yaml")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sampler": "importance", "execution": "split"},
+        {"sampler": "diverse_gradient", "way": "bank"},
+        {"keep_ratio": "auto", "execution": "replay"},
+        {"keep_ratio": "auto", "sampler": "importance"},
+    ],
+)
+def test_settings_of_a_tuning_that_contradict_each_other_are_one_line(changed):
+    config = with_value("features.source", "pooled")
+    config["finetune"].update(changed)
+    with pytest.raises(InputError, match="my.yaml: finetune: (sampler|keep_ratio)"):
+        check_settings(config, "my.yaml")
+
+
 @pytest.mark.parametrize(
     ("training", "weights", "message"),
     [

@@ -11,11 +11,12 @@ from actionspan.plan.code import step
 from actionspan.plan.steps import step_module
 
 ROOT = Path(__file__).parents[2]
-COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z-]+ [a-z-]+|[a-z-]+ [a-z-]+)")
+COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z0-9-]+ [a-z0-9-]+|[a-z0-9-]+ [a-z0-9-]+)")
 STEP = re.compile(r'step\("([^"]+)"\)')
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
 # rules without a command
-TARGETS = {"all", "tables", "analysis", "recognition_figures", "partime_figures", "folds"}
+TARGETS = {"all", "tables", "analysis", "recognition_figures", "folds"}
+TARGETS |= {"partime_figures", "sbp_figures"}
 
 
 def rules() -> dict[str, tuple[str, str]]:

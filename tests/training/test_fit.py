@@ -286,3 +286,20 @@ def test_a_checkpoint_holds_each_tensor_once(tmp_path):
     model = toy.run.models[0].state_dict()
     assert all(state["model"][name].data_ptr() == model[name].data_ptr() for name in model)
     assert state["kept_weights"] == {}
+
+
+def test_a_group_with_a_share_has_that_part_of_the_learning_rate(tmp_path):
+    class Shared(Toy):
+        def build(self, data):
+            run = super().build(data)
+            run.optimisers[0].add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+            run.optimisers[0].param_groups[1]["share"] = 0.1
+            return run
+
+        def train_epoch(self, epoch):
+            rates.append([group["lr"] for group in self.run.optimisers[0].param_groups])
+            return super().train_epoch(epoch)
+
+    rates = []
+    Shared(tmp_path)(2)
+    assert rates == [pytest.approx([0.1, 0.01]), pytest.approx([0.05, 0.005])]

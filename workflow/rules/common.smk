@@ -10,6 +10,7 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ.update(PYTHONPATH=str(ROOT / "src"))
 
 from actionspan.errors import InputError
+from actionspan.finetune.names import HEADS
 from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn

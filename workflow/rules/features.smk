@@ -1,31 +1,60 @@
 # Snippets → two-stream features → a fixed number of steps a video.
 
 
-rule features_extract:
-    input:
-        frames="results/video/frames/{shard}.h5",
-        flow="results/video/flow/{shard}.h5",
-        weights=plan.features.weights,
-        code=step("features extract"),
-    output:
-        "results/features/shards/{shard}.h5",
-    log:
-        "results/logs/features_extract/{shard}.log",
-    benchmark:
-        "results/benchmarks/features_extract/{shard}.tsv"
-    priority: 2
-    conda:
-        "../../envs/environment.yaml"
-    threads: config["features"]["threads"]
-    resources:
-        mem_mb=3000,
-        runtime=480,
-    params:
-        source=config["features"]["source"],
-        settings=flags(plan.features.encoders),
-    shell:
-        "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
-        " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+if plan.features.tuned:
+
+    rule features_extract:
+        input:
+            snippets="results/finetune/snippets/{shard}.h5",
+            weights=plan.features.weights,
+            code=step("features extract"),
+        output:
+            "results/features/shards/{shard}.h5",
+        log:
+            "results/logs/features_extract/{shard}.log",
+        benchmark:
+            "results/benchmarks/features_extract/{shard}.tsv"
+        priority: 2
+        conda:
+            "../../envs/environment.yaml"
+        threads: config["features"]["threads"]
+        resources:
+            mem_mb=3000,
+            runtime=480,
+        params:
+            source=plan.features.kind,
+            settings=flags(plan.features.encoders),
+        shell:
+            "python -m actionspan features extract --snippets {input.snippets}"
+            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+
+else:
+
+    rule features_extract:
+        input:
+            frames="results/video/frames/{shard}.h5",
+            flow="results/video/flow/{shard}.h5",
+            weights=plan.features.weights,
+            code=step("features extract"),
+        output:
+            "results/features/shards/{shard}.h5",
+        log:
+            "results/logs/features_extract/{shard}.log",
+        benchmark:
+            "results/benchmarks/features_extract/{shard}.tsv"
+        priority: 2
+        conda:
+            "../../envs/environment.yaml"
+        threads: config["features"]["threads"]
+        resources:
+            mem_mb=3000,
+            runtime=480,
+        params:
+            source=plan.features.kind,
+            settings=flags(plan.features.encoders),
+        shell:
+            "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
+            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
 
 
 rule features_external:

@@ -12,6 +12,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from actionspan.errors import InputError
+from actionspan.networks.names import PACKAGED
 from actionspan.parallel.settings import processes
 from actionspan.plan.sections import SECTIONS
 from actionspan.settings import from_mapping
@@ -58,18 +59,19 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
     for key, section in SECTIONS.items():
         values = reduce(lambda part, word: part[word], key.split("."), config)
         if key == "features.encoders" and config["features"]["source"] != "external":
-            values = {**encoders_of(config), "source": config["features"]["source"]}
+            values = {**encoders_of(config), "source": kind_of(config)}
         try:
             for settings in section.settings:
                 from_mapping(settings, values)
         except ValueError as error:
             raise InputError(f"{name}: {key}: {error}") from None
-    for stage, key in (("temporal", "ranks"), ("recognition", "learners")):
+    for stage, key in (("temporal", "ranks"), ("recognition", "learners"), ("finetune", "ranks")):
         try:
             processes(config[stage]["exchange"], config[stage][key])
         except ValueError as error:
             raise InputError(f"{name}: {stage}: {error}") from None
     _check_clips(config, name)
+    _check_finetuned(config, name)
     _check_start(config["recognition"], name)
     own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
     if config["evaluation"]["folds"] > 1 and own_segments:
@@ -92,9 +94,25 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
     return config["features"]["source"] == "scores" and not given
 
 
+def kind_of(config: Mapping[str, Any]) -> str:
+    """Return what encoders give: `scores`, or `pooled` features, tuned or not."""
+    return "scores" if config["features"]["source"] == "scores" else "pooled"
+
+
 def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return features.encoders, filled in for classifiers that the workflow trains."""
+    """Return features.encoders, filled in for networks that the workflow trains itself."""
     encoders = dict(config["features"]["encoders"])
+    if config["features"]["source"] == "finetuned":
+        finetune = config["finetune"]
+        if encoders["flow_encoder"] == encoders["rgb_encoder"]:
+            # not what RGB was tuned to
+            encoders["flow_weights"] = (
+                encoders["flow_weights"] or encoders["rgb_weights"] or PACKAGED
+            )
+        for stream in finetune["streams"]:
+            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
+        # as they saw pictures while they were tuned
+        encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
     if trains_classifiers(config):
         training = config["recognition"]["training"]
         for stream in ("rgb", "flow"):
@@ -111,6 +129,35 @@ def _check_clips(config: Mapping[str, Any], name: str) -> None:
         raise InputError(
             f"{name}: features.encoders.clip_size: {encoders['clip_size']} is more than "
             f"video.frames.clip_side, {side}: the frames would be enlarged; raise clip_side"
+        )
+
+
+def _check_finetuned(config: Mapping[str, Any], name: str) -> None:
+    """Check that nothing is asked of tuned encoders that they cannot give."""
+    if config["features"]["source"] != "finetuned":
+        return
+    encoders, finetune = config["features"]["encoders"], config["finetune"]
+    store, size = finetune["store"], finetune["input_size"]
+    if min(store["height"], store["width"]) < size:
+        raise InputError(
+            f"{name}: finetune.store: {store['height']} × {store['width']} pixels are fewer than "
+            f"finetune.input_size, {size}: pictures would be enlarged; raise height and width"
+        )
+    if encoders["clip_encoder"] != "none":
+        raise InputError(
+            f"{name}: features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
+            "features.source: finetuned, whose pictures hold no clips; give none"
+        )
+    if "flow" in config["finetune"]["streams"] and encoders["flow_encoder"] == "flow_histogram":
+        raise InputError(
+            f"{name}: finetune.streams: flow, but features.encoders.flow_encoder is "
+            "flow_histogram, which nothing can tune; leave flow out, or name a network"
+        )
+    if config["evaluation"]["folds"] > 1:
+        raise InputError(
+            f"{name}: evaluation.folds: {config['evaluation']['folds']} does not go with "
+            "features.source: finetuned: encoders are tuned on all training videos, those of the "
+            "folds that are held out among them"
         )
 
 
@@ -175,4 +222,5 @@ def _wanted(schema: Mapping[str, Any]) -> str:
         return str(schema["const"])
     least = f" of at least {schema['minimum']}" if "minimum" in schema else ""
     bounds = f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else least
+    bounds += f" and at most {schema['maximum']}" if "maximum" in schema else ""
     return f"{'an' if schema['type'] == 'integer' else 'a'} {schema['type']}{bounds}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.checking import encoders_of, trains_classifiers
+from actionspan.plan.checking import encoders_of, kind_of, trains_classifiers
 
 
 class FeaturesPlan:
@@ -12,6 +12,8 @@ class FeaturesPlan:
 
     Attributes:
         external: Whether people bring the features.
+        kind: What encoders give, `pooled` or `scores`.
+        tuned: Whether they are those of `finetune`, over its pictures.
         external_files: Their files, so that a changed file re-runs what depends on it.
         frames: The settings of frames; classifiers see L flows at once, as they were trained, and
             the frames of clips are kept if there is a network that sees them.
@@ -24,6 +26,7 @@ class FeaturesPlan:
     def __init__(self, config: Mapping[str, Any], shards: Iterable[str]) -> None:
         features, video = config["features"], config["video"]
         self.external = features["source"] == "external"
+        self.kind, self.tuned = kind_of(config), features["source"] == "finetuned"
         self.external_files: list[str] = []
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))

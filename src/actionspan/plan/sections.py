@@ -15,8 +15,12 @@ from actionspan.features.settings import (
     RescaleSettings,
     SequenceSettings,
 )
+from actionspan.finetune.measure_settings import MeasureSettings
+from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.store_settings import StoreSettings
 from actionspan.papers.aavg.settings import ExperimentSettings
 from actionspan.papers.partime.settings import SECTIONS as PARTIME
+from actionspan.papers.sbp.settings import SECTIONS as SBP
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
@@ -77,6 +81,14 @@ SECTIONS: Mapping[str, Section] = {
         (ExperimentSettings,),
         "paper 003's figures, tables and verdicts: snakemake recognition_figures",
     ),
+    "finetune": Section(
+        (own.FinetuneKnobs, FinetuneSettings),
+        "encoders tuned on the training videos (docs/finetune.md): for features.source finetuned",
+    ),
+    "finetune.store": Section((StoreSettings,), "the pictures that they are tuned on"),
+    "finetune.measure": Section(
+        (MeasureSettings,), "snakemake results/finetune/measurements.md: bytes and seconds of ways"
+    ),
     "features": Section((own.FeaturesKnobs,)),
     "features.encoders": Section((EncoderSettings,)),
     "features.external": Section(
@@ -112,6 +124,10 @@ SECTIONS: Mapping[str, Section] = {
     **{
         f"papers.partime{name}": Section((settings,), comment)
         for name, (settings, comment) in PARTIME.items()
+    },
+    **{
+        f"papers.sbp{name}": Section((settings,), comment)
+        for name, (settings, comment) in SBP.items()
     },
     "mpi": Section((own.MpiKnobs,)),
 }

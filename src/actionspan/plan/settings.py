@@ -66,11 +66,24 @@ class RecognitionKnobs(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FinetuneKnobs(Checked):
+    """On how many ranks encoders are tuned."""
+
+    exchange: ExchangeName = option(
+        "none", "how ranks exchange gradients, as in temporal.exchange", choices=ON_CPUS
+    )
+    ranks: int = option(1, "ranks that tune together", least=1)
+    threads: int = option(1, "cores of each rank", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FeaturesKnobs(Checked):
     """Where features come from."""
 
-    source: Literal["pooled", "scores", "external"] = option(
-        "pooled", "pooled features, class scores of trained classifiers, or external files"
+    source: Literal["pooled", "finetuned", "scores", "external"] = option(
+        "pooled",
+        "pooled features, those of encoders that were tuned on the training videos "
+        "(docs/finetune.md), class scores of trained classifiers, or external files",
     )
     threads: int = option(1, "cores of each job", least=1)
 

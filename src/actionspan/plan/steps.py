@@ -3,7 +3,9 @@
 from pathlib import Path
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
-STAGES = "dataset video recognition features temporal proposals evaluation scaling papers".split()
+STAGES = (
+    "dataset video recognition features temporal proposals evaluation scaling finetune papers"
+).split()
 # Commands of one word, for work outside the workflow.
 SHORT = {
     "propose": "actionspan.propose.command",

@@ -7,6 +7,7 @@ from typing import Any
 from actionspan.plan.checking import check_config, check_settings
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import FeaturesPlan
+from actionspan.plan.finetune import FinetunePlan
 from actionspan.plan.folds import FoldsPlan
 from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
@@ -32,6 +33,7 @@ class Plan:
         self.dataset = DatasetPlan(config, name)
         self.recognition = RecognitionPlan(config, self.dataset.shards)
         self.features = FeaturesPlan(config, self.dataset.shards)
+        self.finetune = FinetunePlan(config)
         self.ranks = RanksPlan(config)
         videos = self.dataset.videos
         self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)

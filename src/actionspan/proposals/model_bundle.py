@@ -3,15 +3,17 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
@@ -68,6 +70,8 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
+    weights: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    """Parameters of encoders that a run trained, by stream; other encoders have public weights."""
     candidates: CandidateSettings
     ranking: RankingSettings
     suppression: SuppressionSettings
@@ -129,6 +133,7 @@ def write_bundle(
         "settings": to_json(json.dumps(earlier), **sections),
         "transform": _tensors(features),
         "temporal": read_torch(temporal),
+        "weights": _trained_weights(from_mapping(EncoderSettings, earlier["encoders"])),
     }
     if read_torch(scorer).get("format") == DENSITY:
         content["density"] = density_state(load_density(scorer))
@@ -173,6 +178,7 @@ def load_bundle(path: Path) -> Bundle:
     )
     return Bundle(
         **_settings(content, path),
+        weights=content.get("weights", {}),
         transform=transform,
         temporal=load_model(content["temporal"]),
         evaluator=None if evaluator is None else evaluator_from_state(evaluator),
@@ -180,6 +186,21 @@ def load_bundle(path: Path) -> Bundle:
         classifier=None if state is None else classifier_from_state(state),
         classified=classified,
     )
+
+
+def _trained_weights(encoders: EncoderSettings) -> dict[str, dict[str, Tensor]]:
+    """Return the parameters of each stream's encoder that a run trained itself.
+
+    Its file is one among the results of a run: another folder has none, or one with other weights.
+    """
+    found = {}
+    for stream, path in (("rgb", encoders.rgb_weights), ("flow", flow_weights(encoders))):
+        if path is not None and path.suffix == ".pt" and path.is_file():
+            content = read_torch(path)
+            made_here = isinstance(content, Mapping) and "actionspan_version" in content
+            if made_here and content.get("stream") == stream:
+                found[stream] = dict(content["state_dict"])
+    return found
 
 
 def _tensors(features: Path) -> dict[str, torch.Tensor]:

@@ -23,7 +23,8 @@ from actionspan.temporal.prediction import (
 class Proposer:
     """A trained model, loaded once and used for any number of videos.
 
-    On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit.
+    On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit. With
+    tuned encoders they are so but for what JPEG alters: the workflow encodes stored pictures.
 
     Args:
         model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
@@ -34,7 +35,9 @@ class Proposer:
 
     def __init__(self, model: Path | str) -> None:
         self.bundle = load_bundle(Path(model))
-        self._encode = TwoStream(self.bundle.encoders, 2 * self.bundle.frames.stack)
+        self._encode = TwoStream(
+            self.bundle.encoders, 2 * self.bundle.frames.stack, self.bundle.weights
+        )
 
     def propose(self, video: Path | str) -> Proposed:
         """Return the proposals of one video file.

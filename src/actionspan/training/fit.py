@@ -59,16 +59,18 @@ def fit(
     score: Callable[[Row], float],
     checkpoint: Path | None,
     title: str = "",
+    rates: str = "learning_rate",
     report: Callable[[Row], None] = lambda row: None,
     stopwatch: Stopwatch | None = None,
 ) -> int:
     """Train up to the last epoch, with a checkpoint after each; return how many were trained here.
 
     `train_epoch` takes the number of an epoch (from 1) and returns columns of the log, alike on all
-    ranks, `training_loss` among them; `validate` returns more. The best epoch is the one whose row
-    has the highest `score`. Rank 0 writes the checkpoint, if it has a path, shows the progress, if
-    that has a title, and calls `report` after each epoch. The stopwatch takes the seconds of
-    `validation` and `checkpoint`.
+    ranks, `training_loss` among them; `validate` returns more. A group of parameters with a `share`
+    has that part of the learning rate. The best epoch is the one whose row has the highest `score`.
+    Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title, and
+    calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
+    `checkpoint`.
 
     Raises:
         InputError: The loss is no longer a number, or there is no room for the checkpoint.
@@ -81,14 +83,14 @@ def fit(
         # train
         for optimiser in run.optimisers:
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate(epoch)
+                group["lr"] = learning_rate(epoch) * group.get("share", 1.0)
         for model in run.models:
             model.train()
         row = {"epoch": epoch, "learning_rate": learning_rate(epoch), **train_epoch(epoch)}
         if not math.isfinite(row["training_loss"]):  # the same on all ranks
             raise InputError(
                 f"the training loss is {row['training_loss']} in epoch {epoch}; "
-                f"lower learning_rate, now {learning_rate(1)}"
+                f"lower {rates}, now {learning_rate(1)}"
             )
         # validate, and keep the weights if they are the best, or in the mean
         with replica.first_buffers():

@@ -23,6 +23,11 @@ def add_training_flags(
         "--exchange", choices=ON_CPUS, default=exchange, help=f"{how} (default: {exchange})"
     )
     parser.add_argument(workers, type=int, default=1, help=f"{count} (default: 1)")
+    add_run_flags(parser, files)
+
+
+def add_run_flags(parser: argparse.ArgumentParser, files: str) -> None:
+    """Add `--threads`, `--resume` and `--out`; `files` are what is written."""
     parser.add_argument(
         "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
     )

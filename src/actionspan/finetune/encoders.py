@@ -1,0 +1,161 @@
+"""The encoders that are tuned: networks of the streams side by side, their norms folded."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actionspan import __version__
+from actionspan.errors import InputError
+from actionspan.features.encoders import build_network
+from actionspan.features.extraction import flow_weights
+from actionspan.features.settings import EncoderSettings
+from actionspan.finetune.settings import Stream
+from actionspan.networks.architecture import architecture
+from actionspan.networks.folding import unfolded_state
+from actionspan.networks.inputs import Inputs
+from actionspan.networks.stages import stages
+
+FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
+
+
+class StreamEncoder(nn.Module):
+    """Pictures of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, network: nn.Module, inputs: Inputs, features: int) -> None:
+        super().__init__()
+        self.network, self.features, self.bgr = network, features, inputs.bgr
+        # buffers, unlike what `Inputs` keeps, go where the module goes
+        self.register_buffer("mean", inputs.mean, persistent=False)
+        self.register_buffer("std", inputs.std, persistent=False)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Encode pictures as the features stage does."""
+        if self.bgr:
+            pictures = pictures.flip(-1)
+        images = (pictures.to(self.mean.device).float() - self.mean) / self.std
+        vectors: Tensor = self.network(images.movedim(-1, 1))
+        return vectors
+
+
+class StreamEncoders(nn.Module):
+    """The encoders of several streams: one input for each, their features side by side."""
+
+    def __init__(self, encoders: Mapping[Stream, StreamEncoder]) -> None:
+        super().__init__()
+        self.streams = tuple(encoders)
+        self.encoders = nn.ModuleDict({str(stream): each for stream, each in encoders.items()})
+
+    @property
+    def features(self) -> dict[Stream, int]:
+        """The length of each stream's vectors."""
+        return {stream: int(self.of(stream).features) for stream in self.streams}
+
+    def of(self, stream: Stream) -> StreamEncoder:
+        """Return the encoder of a stream."""
+        encoder = self.encoders[stream]
+        assert isinstance(encoder, StreamEncoder)
+        return encoder
+
+    def forward(self, *pictures: Tensor) -> Tensor:
+        """Encode n pictures of each stream, (n, size, size, C) each, as (n, F)."""
+        parts = [self.of(each)(images) for each, images in zip(self.streams, pictures, strict=True)]
+        return torch.cat(parts, dim=1)
+
+
+def build_encoders(
+    streams: tuple[Stream, ...],
+    settings: EncoderSettings,
+    planes: int,
+    frozen_stages: int,
+    device: torch.device,
+) -> StreamEncoders:
+    """Return the encoders with the weights that they start from; norms are folded.
+
+    Folding halves what some networks keep for backward, with the same gradient, and leaves no
+    running mean that a batch of few snippets could move.
+
+    Args:
+        streams: Which.
+        settings: Networks and weights of the features stage.
+        planes: 2L, the planes of flow.
+        frozen_stages: First stages whose parameters stay as they are.
+        device: Where they compute.
+
+    Raises:
+        InputError: The weights do not fit, or there are not so many stages.
+    """
+    built: dict[Stream, StreamEncoder] = {}
+    for stream in streams:
+        name, weights, channels = settings.rgb_encoder, settings.rgb_weights, 3
+        if stream == "flow":
+            if settings.flow_encoder == "flow_histogram":
+                raise InputError(
+                    "finetune.streams: flow: features.encoders.flow_encoder is flow_histogram, "
+                    "which nothing can tune; leave flow out, or name a network"
+                )
+            name, weights, channels = settings.flow_encoder, flow_weights(settings), planes
+        network, features = build_network(name, weights, channels, "pooled")
+        network.requires_grad_(True)
+        parts = stages(network)
+        if frozen_stages >= len(parts):
+            raise InputError(
+                f"finetune.frozen_stages: {frozen_stages}: {name} has {len(parts)} stages, at "
+                f"least one of which must learn: at most {len(parts) - 1}"
+            )
+        for part in parts[:frozen_stages]:
+            part.requires_grad_(False)
+        network = network.to(device=device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        inputs = Inputs(architecture(name), channels, device, settings.flow_gain)
+        built[stream] = StreamEncoder(network, inputs, features)
+    return StreamEncoders(built)
+
+
+def encoder_content(
+    encoders: StreamEncoders,
+    stream: Stream,
+    settings: EncoderSettings,
+    state: Mapping[str, Tensor],
+    input_size: int,
+    digest: str,
+) -> dict[str, Any]:
+    """Return what {stream}/model.pt holds: weights under the network's public names, unfolded.
+
+    `state` is a state_dict of `encoders`. The file is a checkpoint that
+    `features.encoders.{stream}_weights` takes.
+    """
+    name = settings.rgb_encoder if stream == "rgb" else settings.flow_encoder
+    channels = len(encoders.of(stream).mean)
+    parts = architecture(name)
+    with torch.device("meta"):
+        unfolded = parts.build(channels, 1)
+    own = f"encoders.{stream}.network."
+    folded = {key.removeprefix(own): value for key, value in state.items() if key.startswith(own)}
+    return {
+        "format": FORMAT,
+        "actionspan_version": __version__,
+        "network": name,
+        "stream": stream,
+        "channels": channels,
+        "input_size": input_size,
+        "state_dict": {
+            key: value.cpu().contiguous() for key, value in unfolded_state(folded, unfolded).items()
+        },
+        "digest": digest,
+    }
+
+
+def weights_facts(settings: EncoderSettings, streams: tuple[Stream, ...]) -> list[Any]:
+    """Return what a digest needs of the weights that the encoders start from."""
+    from actionspan.networks.weights import describe
+
+    named: dict[Stream, tuple[str, Path | None]] = {
+        "rgb": (settings.rgb_encoder, settings.rgb_weights),
+        "flow": (settings.flow_encoder, flow_weights(settings)),
+    }
+    return [describe(*named[stream]) for stream in streams]

@@ -1,0 +1,192 @@
+"""Epochs of a tuning: pictures in, one backward pass a video, scores of held-out videos out."""
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.features.transform import Transform
+from actionspan.finetune.encoders import StreamEncoders
+from actionspan.finetune.objectives import Objective, Target
+from actionspan.finetune.pictures import in_turn
+from actionspan.finetune.precision import mean_average_precision
+from actionspan.finetune.preparation import Task, batches_of, encode
+from actionspan.finetune.videos import TunedVideo
+from actionspan.memory.counting import saved_bytes
+from actionspan.memory.planning import MemoryPlan
+from actionspan.memory.sampling import kept_count
+from actionspan.running.allocator import give_back_freed_memory
+from actionspan.running.determinism import seed_torch
+from actionspan.running.peak_memory import forget_peak, peak_bytes, resident_bytes
+from actionspan.running.prefetch import prefetched
+from actionspan.temporal.samples import epoch_order
+from actionspan.training.run import Row, Run
+from actionspan.training.stopwatch import Stopwatch
+
+_MEGA = 1e6
+
+
+class Tuned(nn.Module):
+    """Encoders in the way they are trained, and the objective above their fixed projection."""
+
+    def __init__(
+        self, way: nn.Module, objective: Objective, transform: Transform, plan: MemoryPlan
+    ) -> None:
+        super().__init__()
+        self.way, self.objective, self.transform, self.plan = way, objective, transform, plan
+
+    @property
+    def encoders(self) -> StreamEncoders:
+        """The encoders of the streams."""
+        return cast(StreamEncoders, self.way.encoder)
+
+
+class Epochs:
+    """The epochs of a tuning: what `training.fit` calls, and the scores at the end."""
+
+    def __init__(self, run: Run, task: Task, held_before: int) -> None:
+        self.run, self.task, self.settings = run, task, task.settings
+        self.model = cast(Tuned, run.models[0])
+        self.device = next(self.model.parameters()).device
+        self.targets: dict[str, Target] = {
+            video.name: self.model.objective.target(video).to(self.device)
+            for videos in task.videos.lists
+            for video in videos
+        }
+        self.held_before = held_before
+        self.hold = self.model.plan.picture_bytes > 0
+
+    def train_epoch(self, epoch: int) -> Row:
+        """Go once through the training videos; return columns of the log."""
+        replica, stopwatch = self.run.replica, Stopwatch()
+        forget_peak()
+        places = list(range(len(self.task.videos.training)))
+        order = epoch_order(torch.tensor(places).numpy(), self.settings.seed, epoch).tolist()
+        steps = batches_of(order, self.settings.batch_size)
+        shares = [replica.share(len(chosen)) for chosen in steps]
+        ready = prefetched(self._pictures(steps, shares, epoch), ahead=1)
+        loss, saved = 0.0, 0
+        with contextlib.closing(ready):
+            waiting = stopwatch.loop(ready, "reading", "learning", replica)
+            for step, (chosen, own) in enumerate(zip(steps, shares, strict=True)):
+                seed_torch(self.settings.seed, epoch, step, replica.rank)  # dropout
+                with saved_bytes(self.model) if step == 0 else contextlib.nullcontext() as counted:
+                    part = self._step(chosen, own, step, epoch, waiting)
+                # a part of the batch's loss, or the loss of this rank's share
+                loss += part * len(chosen if replica.sums_gradients else chosen[own])
+                saved = counted.total if counted is not None else saved
+                with stopwatch.part("update", replica):
+                    replica.step()
+            for _ in waiting:
+                raise AssertionError("more pictures than videos")
+        replica.synchronise()
+        gathered = replica.gather(loss, f"the losses of epoch {epoch}")
+        spent = stopwatch.report()
+        return {
+            "encoder_rate": self.settings.encoder_rate,
+            "training_loss": sum(gathered) / len(order),
+            "kept_snippets": self._kept(),
+            "saved_mb": saved / _MEGA,
+            # a rank that only serves has none
+            "reading_seconds": spent.get("reading_seconds", 0.0),
+            "learning_seconds": spent.get("learning_seconds", 0.0),
+        }
+
+    def _kept(self) -> int:
+        """Return of how many snippets an epoch computes the gradient."""
+        counts = [len(video.times) for video in self.task.videos.training]
+        if self.settings.way == "frozen":
+            return 0
+        if self.settings.way in ("full", "checkpoint"):
+            return sum(counts)
+        ratio = self.model.plan.keep_ratio
+        assert isinstance(ratio, float)
+        return sum(kept_count(count, ratio) for count in counts)
+
+    def _pictures(self, steps: list[list[int]], shares: list[slice], epoch: int) -> Any:
+        """Yield the pictures of this rank's videos of an epoch, in the order of its steps."""
+        chosen, before = [], 0
+        for step, own in zip(steps, shares, strict=True):
+            for place in range(*own.indices(len(step))):
+                video = self.task.videos.training[step[place]]
+                chosen.append((video, (epoch, before + place)))
+            before += len(step)
+        return in_turn(self.task.store, chosen, self.settings, self.hold)
+
+    def _step(self, chosen: list[int], own: slice, step: int, epoch: int, pictures: Any) -> float:
+        """Run the backward passes of this rank's share of a batch; return its part of the loss."""
+        replica, objective = self.run.replica, self.model.objective
+        self.run.optimisers[0].zero_grad()
+        videos = [self.task.videos.training[place] for place in chosen]
+        shared = videos if replica.sums_gradients else videos[own]
+        if not videos[own]:
+            return 0.0
+        whole = torch.cat([self.targets[video.name].labels for video in shared])
+        first, total = step * self.settings.batch_size + own.start, 0.0
+        generator = torch.Generator()
+        for number, video in enumerate(videos[own], start=1):
+            frames = next(pictures)
+            self._make_room()
+            # which snippets are kept follows from the video's place in the epoch, on any rank
+            seed_torch(self.settings.seed, epoch, first + number - 1, 1, generator=generator)
+            last = number == len(videos[own])
+            with contextlib.nullcontext() if last else replica.accumulating():
+                with self._autocast():
+                    features = self.model.way(frames, generator=generator, key=video.name)
+                loss = objective.loss(features.float(), self.targets[video.name], whole)
+                loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        return total
+
+    def _make_room(self) -> None:
+        """Give freed memory back where another video's step might pass the budget with it."""
+        plan = self.model.plan
+        if resident_bytes() - self.held_before + plan.step_bytes > plan.budget_bytes:
+            give_back_freed_memory()
+
+    def _autocast(self) -> Any:
+        half = self.settings.precision != "float32"
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half)
+
+    def validate(self) -> Row:
+        """Return the average precision on the videos that choose the epoch, and on validation."""
+        videos, every = self.task.videos, self.settings.score_every
+        due = every and (self.run.epoch + 1) % every == 0
+        return {
+            "choosing_precision": self._precision(videos.choosing),
+            "validation_precision": self._precision(videos.validation) if due else math.nan,
+            "peak_mb": max(0, peak_bytes() - self.held_before) / _MEGA,
+        }
+
+    def _precision(self, videos: Sequence[TunedVideo]) -> float:
+        """Return the mean average precision on videos; NaN where there is none."""
+        found = self._scored(videos).values()
+        if not found:
+            return math.nan
+        scores, right = (torch.cat(each) for each in zip(*found, strict=True))
+        return mean_average_precision(scores, right)
+
+    def scores(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return the scores and labels of each validation video, by the weights that are kept."""
+        with self.run.replica.first_buffers():
+            self.model.load_state_dict(self.run.weights())
+            return self._scored(self.task.videos.validation)
+
+    @torch.no_grad()
+    def _scored(self, videos: Sequence[TunedVideo]) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return scores and labels by video; ranks share the videos."""
+        replica, model = self.run.replica, self.model
+        model.eval()
+        own = {}
+        for video in videos[replica.rank :: replica.size]:
+            with self._autocast():
+                features = encode(model.encoders, self.task, video, model.plan.piece)
+            scores, right = model.objective.scores(features, self.targets[video.name])
+            own[video.name] = (scores.float().cpu(), right.cpu())
+        every: dict[str, tuple[Tensor, Tensor]] = {}
+        for part in replica.gather(own, "the scores of videos"):
+            every |= part
+        return {video.name: every[video.name] for video in videos}

@@ -1,0 +1,43 @@
+"""Tune encoders for online detection: each snippet scored from the past alone."""
+
+import argparse
+
+from actionspan.finetune.flags import add_tuning_flags, tuning_settings
+from actionspan.finetune.names import HEADS
+from actionspan.settings import at_least_one
+from actionspan.training.flags import add_run_flags
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    add_tuning_flags(parser)
+    parser.add_argument(
+        "--head",
+        choices=HEADS,
+        default="recurrent",
+        help="recurrent: GRU, as TRN; attention: over a window of the past, as LSTR (default: "
+        "recurrent)",
+    )
+    add_run_flags(parser, "{stream}/model.pt, temporal.pt, log.tsv, scores.h5 and scores.json")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Tune, and score the validation videos snippet by snippet."""
+    threads = at_least_one("--threads", arguments.threads)
+    settings = tuning_settings(arguments)
+    from actionspan.finetune.tuning import tune
+    from actionspan.running.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    tune(
+        arguments.snippets,
+        arguments.annotations,
+        settings.finetune,
+        settings.encoders,
+        settings.rescaling,
+        settings.temporal,
+        arguments.out,
+        head=arguments.head,
+        threads=threads,
+        continued=arguments.resume,
+    )

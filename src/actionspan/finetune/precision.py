@@ -1,0 +1,70 @@
+"""Average precision of a ranked list of snippets: how online detection is scored.
+
+The area under precision against recall as a sum over the thresholds that tell rows apart: at each
+distinct score, the recall that its rows add, times the precision of all rows from there upwards.
+Rows of equal score are one group, so their order cannot matter. Nothing is interpolated.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from actionspan.arrays import Float64
+
+
+def average_precision(
+    scores: ArrayLike, positive: ArrayLike, weights: ArrayLike | None = None
+) -> float:
+    """Return the average precision of N scored rows, in (0, 1]; NaN where no row is positive.
+
+    Args:
+        scores: (N,) finite or infinite, the best highest.
+        positive: (N,) whether each row is of the class.
+        weights: (N,) how often each row counts, 0 or more; by default once. A bootstrap counts the
+            rows of a video as often as it drew the video.
+
+    Raises:
+        ValueError: Lengths differ, a score is not a number, or a weight is negative or not finite.
+    """
+    ranked = np.asarray(scores, np.float64)
+    right = np.asarray(positive, bool)
+    counts = np.ones(len(ranked)) if weights is None else np.asarray(weights, np.float64)
+    if ranked.ndim != 1 or right.shape != ranked.shape or counts.shape != ranked.shape:
+        shapes = f"{ranked.shape}, {right.shape} and {counts.shape}"
+        raise ValueError(f"scores, positive and weights of shapes {shapes}: (N,) each")
+    if np.isnan(ranked).any():
+        raise ValueError("a score is NaN: a row without a score has no rank")
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError("a weight is negative or not finite: 0 or more")
+    return _area(ranked, right, counts)
+
+
+def mean_average_precision(
+    scores: ArrayLike, positive: ArrayLike, weights: ArrayLike | None = None
+) -> float:
+    """Return the mean over classes of (N, K) scores, classes without a positive row left out.
+
+    `positive` is (N, K), `weights` (N,) as for `average_precision`. NaN where no class has one.
+    """
+    columns, right = np.asarray(scores, np.float64), np.asarray(positive, bool)
+    if columns.ndim != 2 or right.shape != columns.shape:
+        raise ValueError(f"scores and positive of shapes {columns.shape}, {right.shape}: (N, K)")
+    values = [
+        average_precision(*column, weights) for column in zip(columns.T, right.T, strict=True)
+    ]
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _area(scores: Float64, right: np.ndarray, counts: Float64) -> float:
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    # the last row of each group of equal scores
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
+    hits = np.cumsum(right[order] * counts[order])[last]
+    shown = np.cumsum(counts[order])[last]
+    if not len(hits) or hits[-1] == 0:
+        return math.nan
+    precision = np.divide(hits, shown, out=np.zeros_like(hits), where=shown > 0)
+    return float((np.diff(hits, prepend=0.0) * precision).sum() / hits[-1])

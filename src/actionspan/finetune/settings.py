@@ -1,0 +1,129 @@
+"""The knobs of fine-tuning: which gradients, in how much memory, and how long."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from actionspan.settings import Checked, option
+from actionspan.temporal.settings import ModelName
+from actionspan.training.keep import Keep
+
+Stream = Literal["rgb", "flow"]
+WayName = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]
+SamplerName = Literal[
+    "uniform_random", "fixed", "diverse_feature", "diverse_gradient", "importance"
+]
+BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
+STEPPED: tuple[ModelName, ...] = (
+    "origin",
+    "se",
+    "dense",
+    "mtn",
+    "cnn2",
+    "cnn4",
+    "attention",
+    "tcn",
+)
+"""The temporal networks whose loss is on start, action and end of each step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneSettings(Checked):
+    """How encoders are trained together with a temporal network."""
+
+    way: WayName = option(
+        "sbp",
+        "sbp: gradients of a part of the snippets; sbp_checkpoint: the same, computed twice to "
+        "save memory; full: of all; checkpoint: of all, computed twice; frame_dropout: the others "
+        "are not looked at; bank: the others' features are remembered; frozen: no gradient",
+    )
+    streams: tuple[Stream, ...] = option(("rgb",), "encoders that are tuned", fewest=1)
+    keep_ratio: float | Literal["auto"] = option(
+        0.25,
+        "r, part of a video's snippets whose gradient is computed; auto: as many as fit",
+        above=0,
+        most=1,
+        also="auto",
+    )
+    sampler: SamplerName = option(
+        "uniform_random",
+        "which snippets: at random in chunks of time, the first of each chunk, in chunks by the "
+        "length of features or gradients, or the more often the longer the gradient is "
+        "(importance)",
+    )
+    gradient_weight: Literal["paper", "even", "unbiased"] = option(
+        "even",
+        "paper: kept gradients as they are; even: weighted so that their sum is r times the full "
+        "gradient in the mean; unbiased: the full gradient in the mean",
+    )
+    execution: Literal["auto", "split", "replay"] = option(
+        "auto",
+        "split: kept snippets in one batch; replay: one piece after another, in less memory and "
+        "more time; auto: split where it fits",
+    )
+    memory_budget_mb: int = option(
+        4096,
+        "of a rank: activations, weights, gradients, optimiser state, pictures; libraries come "
+        "on top",
+        unit="MB",
+        least=1,
+    )
+    temporal: ModelName = option(
+        "mtn", "network that is trained with the encoders", choices=STEPPED
+    )
+    input_size: int = option(
+        112,
+        "side of the square that an encoder sees, here and in features",
+        unit="pixels",
+        least=32,
+    )
+    snippet_stride: int = option(
+        1, "every so many snippets are seen; more are faster and blur boundaries", least=1
+    )
+    frozen_stages: int = option(0, "first stages of each encoder that stay as they are", least=0)
+    epochs: int = option(8, "passes over the training videos", least=1)
+    temporal_epochs: int = option(
+        10,
+        "passes that the temporal network makes first, over the features of untuned encoders",
+        least=0,
+    )
+    batch_size: int = option(4, "videos in a step", least=1)
+    encoder_rate: float = option(0.00005, "Adam's step size for encoders", above=0)
+    temporal_rate: float = option(0.0005, "Adam's step size for the temporal network", above=0)
+    augment: bool = option(True, "crop and flip the pictures, alike in a video and epoch")
+    keep: Keep = option(
+        "last",
+        "last epoch, average of the last ones, or best by the actionness of training videos that "
+        "are held out (docs/finetune.md)",
+    )
+    choosing_fraction: float = option(
+        0.2, "share of the training videos that are held out (keep best)", above=0, below=1
+    )
+    average_epochs: int = option(4, "how many epochs are in the average", least=1)
+    score_every: int = option(
+        1,
+        "epochs between two scores of the validation videos, which decide nothing; 0: at the end",
+        least=0,
+    )
+    precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of the encoders")
+    seed: int = option(
+        1, "seed of kept snippets, pictures, order of videos", least=0, most=2**32 - 1
+    )
+
+    @property
+    def held_out(self) -> float:
+        """The share of the training videos that is not learned from."""
+        return self.choosing_fraction if self.keep == "best" else 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sampler in BY_GRADIENT and (self.execution == "split" or self.way != "sbp"):
+            raise ValueError(
+                f"sampler {self.sampler}: needs way sbp and execution replay (or auto): the "
+                "gradients are known only after the temporal network's"
+            )
+        if self.keep_ratio == "auto" and (
+            self.execution == "replay" or self.sampler in BY_GRADIENT
+        ):
+            raise ValueError(
+                "keep_ratio auto: the memory of replay does not depend on it; give a number"
+            )

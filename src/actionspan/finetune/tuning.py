@@ -1,0 +1,218 @@
+"""Training of encoders together with the network above them, on one process or on many."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from actionspan.errors import InputError
+from actionspan.features.encoders import device_of
+from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.files.storage import digest, write_text
+from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.finetune.encoders import build_encoders, weights_facts
+from actionspan.finetune.epochs import Epochs, Tuned
+from actionspan.finetune.names import HeadName
+from actionspan.finetune.plans import described, plan_tuning
+from actionspan.finetune.preparation import Task, prepare
+from actionspan.finetune.results import write_results
+from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.snippets import SnippetStore
+from actionspan.finetune.videos import divide_videos
+from actionspan.memory.bank import FeatureBank
+from actionspan.memory.ways import make_way
+from actionspan.parallel.communicator import Communicator
+from actionspan.parallel.replica import make_replica
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.running.determinism import deterministic
+from actionspan.running.peak_memory import resident_bytes
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.training import bits_of
+from actionspan.training.fit import begin, end, fit, introduce
+from actionspan.training.run import CHECKPOINT, Run
+
+PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
+
+
+def tune(
+    stores: Sequence[Path],
+    annotations: Path,
+    settings: FinetuneSettings,
+    encoders: EncoderSettings,
+    rescaling: RescaleSettings,
+    temporal: TemporalSettings,
+    out: Path,
+    *,
+    head: HeadName | None = None,
+    exchange: ExchangeName = "none",
+    parallel: ParallelSettings | None = None,
+    comm: Communicator | None = None,
+    threads: int = 1,
+    continued: bool = True,
+) -> None:
+    """Tune encoders and write {stream}/model.pt, temporal.pt, log.tsv and plan.json into `out`.
+
+    Args:
+        stores: Snippet stores of `finetune store`.
+        annotations: The canonical annotations.json.
+        settings: What is trained, and in how much memory.
+        encoders: Networks and weights to start from.
+        rescaling: How features become the temporal network's steps.
+        temporal: How that network is built.
+        out: The folder; rank 0 writes.
+        head: The causal head of online detection; None: a temporal network for proposals.
+        exchange: How ranks exchange gradients or models.
+        parallel: The details of the exchange.
+        comm: The ranks; not needed for exchange `none`.
+        threads: CPU threads of each rank; the bits of the models depend on them.
+        continued: Resume from a checkpoint in the folder, if there is one.
+
+    Raises:
+        InputError: A file is missing or wrong, the budget is too small, or the loss is no longer a
+            number.
+    """
+    parallel = parallel or ParallelSettings()
+    if settings.way == "bank" and comm is not None and comm.Get_size() > 1:
+        raise InputError(
+            "finetune.way: bank: its features are those of one process; give ranks 1 or another way"
+        )
+    checkpoint, prepared_path = out / CHECKPOINT, out / PREPARED
+    held_before: list[int] = []  # resident bytes before the encoders were built
+    device = device_of(encoders)
+
+    def read() -> Task:
+        store = SnippetStore(stores, threads, settings.snippet_stride)
+        videos = divide_videos(store, annotations, settings.held_out)
+        return Task(
+            store=store,
+            videos=videos,
+            settings=settings,
+            rescaling=rescaling,
+            temporal=temporal,
+            head=head,
+        )
+
+    def build(task: Task) -> Run:
+        first = comm is None or comm.Get_rank() == 0
+        _import_optimisers()
+        held_before.append(resident_bytes())
+        planes = task.store.planes
+        built = build_encoders(settings.streams, encoders, planes, settings.frozen_stages, device)
+        if settings.way == "frozen":
+            built.requires_grad_(False)
+        before_planning = resident_bytes()
+        chosen = plan_tuning(task, built)
+        held_before[0] += resident_bytes() - before_planning  # libraries again
+        if first:
+            print(described(chosen), file=sys.stderr)
+            write_text(out / "plan.json", chosen.to_json())
+        source = digest(
+            "finetune 1",
+            settings,
+            encoders,
+            weights_facts(encoders, settings.streams),
+            rescaling,
+            temporal,
+            head,
+            task.store.fingerprint,
+            [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists],
+            threads,
+        )
+        # the features of untuned encoders, or what an earlier start made of them
+        cached = _cached(prepared_path, source) if continued and first else None
+        if comm is not None:
+            cached = comm.bcast(cached, root=0)
+        objective, transform = prepare(
+            built,
+            task,
+            chosen.piece,
+            comm,
+            cached,
+            lambda content: write_torch(prepared_path, {"digest": source, **content}),
+        )
+        way = make_way(
+            settings.way,
+            built,
+            chosen.keep_ratio,
+            sampler=settings.sampler,
+            gradient_weight=settings.gradient_weight,
+            execution=chosen.execution,
+            piece=chosen.piece,
+        )
+        model = Tuned(way, objective, transform, chosen).to(device)
+        optimiser = _optimiser(model, settings, temporal)
+        try:
+            replica = make_replica(exchange, model, optimiser, parallel, comm)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        held_out = [objective.target(video).labels for video in task.videos.choosing]
+        unchosen = settings.keep == "best" and not any(bool(each.any()) for each in held_out)
+        if unchosen and first:
+            line = "nothing happens in a training video that could be held out"
+            print(f"{annotations}: {line}; the last epoch is kept", file=sys.stderr)
+        return Run(
+            digest=digest(source, chosen.to_json(), *bits_of(exchange, parallel, replica.size)),
+            models=[model],
+            optimisers=[optimiser],
+            replica=replica,
+            kept="last" if unchosen else settings.keep,
+            average_after=settings.epochs - settings.average_epochs,
+            more=way if isinstance(way, FeatureBank) else None,
+        )
+
+    with deterministic(threads):
+        # prepare: data, encoders, features of untuned encoders, ranks, checkpoint
+        resumed = checkpoint if continued else None
+        task, run = begin(comm, parallel.stall_seconds, read, build, resumed)
+        if comm is not None:
+            introduce(run.replica)
+        # train
+        tuning = Epochs(run, task, held_before[0])
+        fit(
+            run,
+            settings.epochs,
+            tuning.train_epoch,
+            tuning.validate,
+            learning_rate=lambda epoch: settings.temporal_rate,
+            score=lambda row: row["choosing_precision"],
+            checkpoint=checkpoint,
+            title="tuning encoders",
+            rates="finetune.encoder_rate and temporal_rate",
+        )
+        # write the results
+        model = cast(Tuned, run.models[0])
+        write_results(out, model, model.transform, task, encoders, run, tuning.scores())
+    end(run, checkpoint)
+    if run.replica.rank == 0:
+        prepared_path.unlink(missing_ok=True)
+
+
+def _import_optimisers() -> None:
+    """Make torch import what its optimisers need: libraries are not part of the budget."""
+    torch.optim.Adam([torch.zeros(1)])
+
+
+def _cached(path: Path, source: str) -> dict[str, Any] | None:
+    """Return what an earlier start prepared from the same source, if it did."""
+    if not path.exists():
+        return None
+    try:
+        content = read_torch(path)
+        return dict(content) if content["digest"] == source else None
+    except (InputError, LookupError, TypeError):
+        return None
+
+
+def _optimiser(
+    model: Tuned, settings: FinetuneSettings, temporal: TemporalSettings
+) -> torch.optim.Optimizer:
+    """Return Adam with a step size of its own for the encoders (paper 004, section 5.1.3)."""
+    share = settings.encoder_rate / settings.temporal_rate
+    groups: list[dict[str, Any]] = [
+        {"params": [each for each in model.objective.parameters() if each.requires_grad]},
+        {"params": [p for p in model.encoders.parameters() if p.requires_grad], "share": share},
+    ]
+    chosen = [group for group in groups if group["params"]]
+    return torch.optim.Adam(chosen, lr=settings.temporal_rate, weight_decay=temporal.weight_decay)

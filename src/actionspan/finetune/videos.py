@@ -1,0 +1,116 @@
+"""The videos that fine-tuning learns from, chooses by and is judged on."""
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.dataset.tables import Instance, read_annotations
+from actionspan.errors import InputError
+from actionspan.finetune.snippets import SnippetStore
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TunedVideo:
+    """A video: snippet centres (T,) and its duration in seconds, and what happens in it."""
+
+    name: str
+    times: Float64
+    seconds: float
+    instances: tuple[Instance, ...]
+
+    @property
+    def acts(self) -> bool:
+        """Whether something happens in it, between its first and its last second."""
+        return any(each.start < self.seconds and each.end > 0 for each in self.instances)
+
+    @property
+    def segments(self) -> Float64:
+        """The (K, 2) starts and ends of its instances in seconds."""
+        return np.array([(each.start, each.end) for each in self.instances]).reshape(-1, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedVideos:
+    """Videos by their use, each list sorted by id.
+
+    `training` are learned from; `choosing` are training videos that are held out to choose the
+    epoch; `validation` are those of that subset, which decide nothing.
+    """
+
+    training: list[TunedVideo]
+    choosing: list[TunedVideo]
+    validation: list[TunedVideo]
+    labels: list[str]
+    """The classes of the training videos, sorted."""
+
+    @property
+    def lists(self) -> tuple[list[TunedVideo], ...]:
+        """The three lists."""
+        return self.training, self.choosing, self.validation
+
+
+def divide_videos(
+    store: SnippetStore, annotations: Path, choosing_fraction: float = 0.0
+) -> TunedVideos:
+    """Return the videos of a store by their use.
+
+    The order of the videos has no influence on which are held out: their ids are ranked by a hash.
+    With a fraction above 0 at least one is held out in which something happens, if one is left to
+    learn from. Training videos without snippets are named on standard error.
+
+    Raises:
+        InputError: The annotations cannot be read or lack a video, or nothing is left to learn
+            from.
+    """
+    annotated = {video.video_id: video for video in read_annotations(annotations)}
+    stored = set(store.videos)
+    missing = sorted(stored - set(annotated))
+    if missing:
+        raise InputError(
+            f"{annotations}: video {missing[0]} has snippets but no entry in the annotations; add "
+            "one, with an empty list if nothing happens in it"
+        )
+    lost = [name for name, each in annotated.items() if each.subset == "training"]
+    lost = sorted(set(lost) - stored)
+    if lost:
+        some = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+        print(f"without snippets: {len(lost)} training videos: {some}", file=sys.stderr)
+    of_subset: dict[str, list[TunedVideo]] = {}
+    for name in store.videos:
+        video = TunedVideo(
+            name=name,
+            times=store.times(name),
+            seconds=store.seconds[name],
+            instances=annotated[name].instances,
+        )
+        of_subset.setdefault(annotated[name].subset, []).append(video)
+    training = of_subset.get("training", [])
+    if not any(video.acts for video in training):
+        raise InputError(
+            f"{annotations}: no training video with snippets has an instance: there is nothing to "
+            "learn from; annotate some, or give their subset as training"
+        )
+    held_out = _held_out(training, choosing_fraction)
+    return TunedVideos(
+        training=[video for video in training if video.name not in held_out],
+        choosing=[video for video in training if video.name in held_out],
+        validation=of_subset.get("validation", []),
+        labels=sorted({each.label for video in training for each in video.instances}),
+    )
+
+
+def _held_out(training: Sequence[TunedVideo], fraction: float) -> set[str]:
+    """Return which training videos choose the epoch: some that act, and no more than can be."""
+    order = sorted(training, key=lambda video: hashlib.sha256(video.name.encode()).hexdigest())
+    acting = [video for video in order if video.acts]
+    if not fraction or len(acting) < 2:
+        return set()
+    first, last = acting[0], acting[-1]  # the one to choose by, and the one to learn from
+    others = [video for video in order if video not in (first, last)]
+    chosen = [first, *others][: max(1, round(fraction * len(order)))]
+    return {video.name for video in chosen}

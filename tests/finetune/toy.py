@@ -1,0 +1,113 @@
+"""A toy task: something happens where pictures have stripes; untuned features hardly show it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.files.storage import create_h5
+from actionspan.files.torch_files import write_torch
+from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.store_settings import StoreSettings
+from actionspan.finetune.storing import store_snippets
+from actionspan.networks.architecture import architecture
+from actionspan.settings import option
+from actionspan.temporal.settings import TemporalSettings
+from networks.tiny import TINY_NETWORK
+
+STEP = 0.4  # seconds a snippet
+LENGTHS = {"a": 9, "b": 12, "c": 7, "d": 10, "e": 8, "v": 11, "w": 6}
+VALIDATION = ("v", "w")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyEncoder(EncoderSettings):
+    """Settings that also take a network which only tests have registered."""
+
+    rgb_encoder: str = option(TINY_NETWORK, "any network")
+    flow_encoder: str = option(TINY_NETWORK, "any network")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy:
+    """The files and settings of a tuning."""
+
+    store: Path
+    annotations: Path
+    encoders: EncoderSettings
+    settings: FinetuneSettings = FinetuneSettings(
+        way="sbp",
+        keep_ratio=0.5,
+        temporal="origin",
+        input_size=32,
+        epochs=3,
+        temporal_epochs=2,
+        batch_size=2,
+        encoder_rate=0.003,
+        temporal_rate=0.003,
+        memory_budget_mb=200,
+        execution="replay",
+    )
+    rescaling: RescaleSettings = RescaleSettings(steps=20, components=8)
+    temporal: TemporalSettings = TemporalSettings(hidden=8, learning_rate=0.01)
+
+    def with_settings(self, **changed: Any) -> "Toy":
+        return replace(self, settings=replace(self.settings, **changed))
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of `tune` before the folder."""
+        settings = (self.settings, self.encoders, self.rescaling, self.temporal)
+        return ([self.store], self.annotations, *settings)
+
+
+def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
+    """Write a store, annotations and weights."""
+    frames, flow = folder / "frames.h5", folder / "flow.h5"
+    annotations = []
+    with create_h5(frames, "frames") as frame_file, create_h5(flow, "flow") as flow_file:
+        for video, count in lengths.items():
+            random = np.random.default_rng([*video.encode()])
+            first, last = sorted(random.choice(count + 1, 2, replace=False).tolist())
+            _write(frame_file, flow_file, video, count, range(first, last), random)
+            annotations.append(
+                Annotation(
+                    video_id=video,
+                    subset="validation" if video in VALIDATION else "training",
+                    duration_seconds=STEP * count,
+                    instances=(Instance(start=STEP * first, end=STEP * last, label="stripes"),),
+                )
+            )
+    store = folder / "snippets.h5"
+    store_snippets(frames, flow, store, StoreSettings(height=32, width=40, jpeg_quality=95))
+    write_annotations(folder / "annotations.json", annotations)
+    weights = folder / "tiny.pt"
+    torch.manual_seed(3)
+    network = architecture(TINY_NETWORK).build(3, 2)
+    for name, buffer in network.named_buffers():  # norms that do something
+        if name.endswith("running_var"):
+            buffer.uniform_(0.5, 2)
+    write_torch(weights, network.state_dict())
+    encoders = AnyEncoder(rgb_weights=weights, input_size=32, device="cpu")
+    return Toy(store=store, annotations=folder / "annotations.json", encoders=encoders)
+
+
+def _write(
+    frame_file: Any, flow_file: Any, video: str, count: int, acts: range, random: Any
+) -> None:
+    stripes = 30 * (np.arange(40) % 4 < 2)  # columns
+    grey = random.integers(80, 160, (count, 1, 1)) + random.integers(-20, 20, (count, 32, 40))
+    for row in acts:
+        grey[row] += stripes
+    pictures = np.clip(grey, 0, 255).astype(np.uint8)
+    frame_file.create_group(video)["rgb"] = np.repeat(pictures[..., None], 3, axis=3)
+    group = flow_file.create_group(video)
+    group["flow"] = np.clip(np.repeat(pictures[:, None], 2, axis=1), 1, 255)
+    group["flow"].attrs["bound"] = 20.0
+    group["time"] = STEP * (0.5 + np.arange(count))
+    group.attrs.update(fps=20.0, frame_count=8 * count, duration_seconds=STEP * count)
+    group.attrs.update(snippet_frames=8, sha256=f"bytes of {video}")

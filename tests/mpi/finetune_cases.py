@@ -1,0 +1,76 @@
+"""Run by mpirun: tunes encoders on the first 2, 3, … ranks of one job, case after case.
+
+The only word is a JSON file with a list of cases; see `Case`. Beside its results, a case writes the
+gradients of its first step, as the optimiser is given them, to gradients.pt.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+
+from actionspan.finetune.tuning import tune
+from actionspan.parallel.launch import world
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from finetune.toy import write_toy
+from mpi.ranks import first_ranks, sleep_until_all_are_here
+
+
+class Case(TypedDict):
+    """A tuning: of which toy, on how many ranks, with which settings."""
+
+    toy: str
+    out: str
+    ranks: int
+    exchange: ExchangeName
+    settings: dict[str, Any]
+
+
+def run(case: Case, comm: Any) -> None:
+    """Tune on all ranks of a communicator; None: in this process alone."""
+    # every rank writes its own copy: the toy follows from its name
+    rank = comm.Get_rank() if comm is not None else 0
+    folder = Path(case["toy"]) / f"{case['exchange']}-{case['ranks']}-{rank}"
+    folder.mkdir(parents=True, exist_ok=True)
+    toy = write_toy(folder).with_settings(**case["settings"])
+    gradients: list[list[torch.Tensor]] = []
+    step = torch.optim.Adam.step
+
+    def keeping(optimiser: torch.optim.Adam, *arguments: Any) -> Any:
+        groups = optimiser.param_groups
+        if len(groups) == 2 and not gradients:  # of encoders and the network above them
+            every = [each.grad for group in groups for each in group["params"]]
+            gradients.append([each.clone() for each in every if each is not None])
+        return step(optimiser, *arguments)
+
+    torch.optim.Adam.step = keeping
+    try:
+        tune(
+            *toy.arguments,
+            Path(case["out"]),
+            exchange=case["exchange"],
+            parallel=ParallelSettings(overlap=False, averaging_steps=1),
+            comm=comm,
+        )
+    finally:
+        torch.optim.Adam.step = step
+    if rank == 0 and gradients:
+        torch.save(gradients[0], Path(case["out"]) / "gradients.pt")
+
+
+def main() -> None:
+    """Run all cases; ranks beyond a case's wait for the next."""
+    everyone = world()
+    rank, size = everyone.Get_rank(), everyone.Get_size()
+    comms = first_ranks(everyone)
+    for case in json.loads(Path(sys.argv[1]).read_text()):
+        assert case["ranks"] <= size
+        if rank < case["ranks"]:
+            run(case, comms[case["ranks"]])
+        sleep_until_all_are_here(everyone)
+
+
+if __name__ == "__main__":
+    main()

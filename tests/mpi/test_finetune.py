@@ -1,0 +1,84 @@
+"""Encoders tuned on ranks: the same gradient on any number of them, whatever the exchange."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from actionspan.files.storage import read_tsv
+from actionspan.parallel.settings import ExchangeName
+from mpi.conftest import Mpirun
+from mpi.finetune_cases import Case, run
+
+CASES = Path(__file__).with_name("finetune_cases.py")
+# the batch of 3 videos is one rank's two passes and another's one; the last step has one video
+SETTINGS = {"epochs": 2, "batch_size": 3, "keep": "best", "keep_ratio": 0.5}
+SUMMED: tuple[ExchangeName, ...] = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
+OWN: tuple[ExchangeName, ...] = ("ps_async", "aavg", "periodic")  # these make steps of their own
+
+
+def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: object) -> Case:
+    served = exchange in ("ps", "ps_async")
+    name = "-".join([exchange, str(ranks), *map(str, changed.values())])
+    return {
+        "toy": str(folder / "toys"),
+        "out": str(folder / name),
+        "ranks": ranks + served,
+        "exchange": exchange,
+        "settings": {**SETTINGS, **changed},
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(mpirun: Mpirun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All tunings, those on ranks in one job."""
+    folder = tmp_path_factory.mktemp("tunings")
+    cases = [case(folder, exchange, 2) for exchange in (*SUMMED, *OWN)]
+    cases += [case(folder, "ring", 3), case(folder, "ring", 3, execution="split")]
+    cases += [case(folder, "ps", 2, sampler="importance")]
+    (folder / "cases.json").write_text(json.dumps(cases))
+    mpirun(3, CASES, folder / "cases.json", timeout=400)
+    for changed in ({}, {"execution": "split"}, {"sampler": "importance"}):
+        run(case(folder, "none", 1, **changed), None)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [
+        *((f"{exchange}-2", "none-1") for exchange in SUMMED if exchange != "ps"),
+        ("ring-3", "none-1"),
+        ("ring-3-split", "none-1-split"),
+    ],
+)
+def test_the_gradient_of_a_step_is_the_same(folder, name, alone):
+    made, expected = (torch.load(folder / each / "gradients.pt") for each in (name, alone))
+    assert len(made) == len(expected) > 10
+    for one, other in zip(made, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6 * float(other.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [
+        *((f"{exchange}-2", "none-1") for exchange in SUMMED),
+        ("ring-3", "none-1"),
+        ("ring-3-split", "none-1-split"),
+        ("ps-2-importance", "none-1-importance"),
+    ],
+)
+def test_training_takes_the_same_course(folder, name, alone):
+    made, expected = (read_tsv(folder / each / "log.tsv") for each in (name, alone))
+    for one, other in zip(made, expected, strict=True):
+        for column in ("training_loss", "choosing_precision", "validation_precision"):
+            assert float(one[column]) == pytest.approx(float(other[column]), rel=1e-3)
+
+
+@pytest.mark.parametrize("exchange", OWN)
+def test_ranks_of_their_own_steps_end_with_one_model(folder, exchange):
+    losses = [float(row["training_loss"]) for row in read_tsv(folder / f"{exchange}-2/log.tsv")]
+    alone = [float(row["training_loss"]) for row in read_tsv(folder / "none-1/log.tsv")]
+    # the same weights at the start, and the loss of each rank is that of its own videos
+    assert losses[0] == pytest.approx(alone[0], rel=0.3)
+    assert (folder / f"{exchange}-2/rgb/model.pt").exists()

@@ -1,0 +1,75 @@
+"""A small store of snippets whose pictures are brighter during actions."""
+
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.dataset.tables import (
+    VIDEO_COLUMNS,
+    Annotation,
+    Instance,
+    Video,
+    write_annotations,
+    write_videos,
+)
+from actionspan.files.storage import create_h5
+from actionspan.finetune.store_settings import StoreSettings
+from actionspan.finetune.storing import store_snippets
+
+SECONDS = 0.5  # of a snippet
+_SETTINGS = StoreSettings(height=40, width=48)
+
+
+def make_store(folder: Path, training: int, validation: int) -> tuple[Path, Path, Path]:
+    """Write a store, annotations and videos.tsv; videos have 9, 10, 11 … snippets."""
+    random = np.random.default_rng(3)
+    annotated, videos = [], []
+    with (
+        create_h5(folder / "frames.h5", "frames") as frames,
+        create_h5(folder / "flow.h5", "flow") as flow,
+    ):
+        for number in range(training + validation):
+            subset = "training" if number < training else "validation"
+            name, count = f"{subset}_{number}", 9 + number
+            seconds = count * SECONDS
+            acting = slice(2 + number % 3, 6 + number % 3)
+            pictures = random.integers(0, 120, (count, 40, 48, 3), np.uint8)
+            pictures[acting] += 120
+            frames.create_group(name)["rgb"] = pictures
+            group = flow.create_group(name)
+            group["flow"] = random.integers(120, 136, (count, 2, 40, 48), np.uint8)
+            group["flow"].attrs["bound"] = 20.0
+            group["time"] = (np.arange(count) + 0.5) * SECONDS
+            for curve in ("frame_difference", "flow_magnitude"):
+                group[curve] = np.ones(count, np.float32)
+            group.attrs.update(fps=16.0, frame_count=8 * count, duration_seconds=seconds)
+            group.attrs.update(snippet_frames=8, sha256=name)
+            instance = Instance(
+                start=acting.start * SECONDS, end=acting.stop * SECONDS, label="acts"
+            )
+            annotated.append(
+                Annotation(
+                    video_id=name,
+                    subset=subset,
+                    duration_seconds=seconds,
+                    instances=(instance,),
+                )
+            )
+            videos.append(
+                Video(
+                    video_id=name,
+                    path=Path(f"{name}.mp4"),
+                    fps=16.0,
+                    frames=8 * count,
+                    duration_seconds=seconds,
+                    width=48,
+                    height=40,
+                    sha256=name,
+                    subset=subset,
+                )
+            )
+    store = folder / "store.h5"
+    assert store_snippets(folder / "frames.h5", folder / "flow.h5", store, _SETTINGS) == {}
+    write_annotations(folder / "annotations.json", annotated)
+    write_videos(folder / "videos.tsv", videos, VIDEO_COLUMNS)
+    return store, folder / "annotations.json", folder / "videos.tsv"

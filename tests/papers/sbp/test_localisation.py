@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.evaluation.activitynet import average_recall_activitynet
+from actionspan.evaluation.detection import pooled_precision
+from actionspan.files.storage import write_json
+from actionspan.papers.sbp.localisation import PRINTED, _scores, score_proposals
+from papers.sbp.stores import make_store
+
+TRUTH = {
+    "a": np.array([[1.0, 4.0], [6.0, 9.0]]),
+    "b": np.array([[2.0, 3.0]]),
+    "c": np.zeros((0, 2)),
+}
+ONCE = np.ones(3)
+
+
+def proposals(seed):
+    random = np.random.default_rng(seed)
+    given = {}
+    for name in ("a", "b", "c"):
+        starts = random.uniform(0, 8, 12)
+        rows = np.stack([starts, starts + random.uniform(0.5, 4, 12), random.uniform(size=12)], 1)
+        given[name] = rows[np.argsort(-rows[:, 2])]
+    return given
+
+
+@given(seed=st.integers(0, 100))
+def test_precision_is_the_evaluator_s_on_all_videos(seed):
+    scores = _scores(TRUTH, proposals(seed), {})
+    wanted = pooled_precision(TRUTH, proposals(seed))[PRINTED].mean()
+    assert scores.precision(ONCE) == pytest.approx(wanted)
+
+
+@given(seed=st.integers(0, 100))
+def test_a_video_that_is_drawn_twice_counts_as_two(seed):
+    made = proposals(seed)
+    scores = _scores(TRUTH, made, {})
+    truth = {**TRUTH, "d": TRUTH["a"]}
+    del truth["b"]
+    given = {name: made["a" if name == "d" else name] for name in truth}
+    wanted = pooled_precision(truth, given)[PRINTED].mean()
+    assert scores.precision(np.array([2.0, 0.0, 1.0])) == pytest.approx(wanted)
+
+
+def test_no_instance_is_no_value():
+    scores = _scores(TRUTH, proposals(1), {})
+    assert np.isnan(scores.precision(np.array([0.0, 0.0, 3.0])))
+    assert np.isnan(scores.auc(np.array([0.0, 0.0, 3.0])))
+
+
+def test_auc_is_the_evaluator_s(tmp_path):
+    _, annotations, _ = make_store(tmp_path, training=1, validation=3)
+    random = np.random.default_rng(2)
+    results, given, truth = {}, {}, {}
+    for number in range(1, 4):
+        starts = np.sort(random.uniform(0, 3, 4))
+        rows = np.stack([starts, starts + 2, np.linspace(0.9, 0.1, 4)], 1)
+        name = f"validation_{number}"
+        given[name] = rows
+        results[name] = [{"segment": row[:2].tolist(), "score": row[2]} for row in rows]
+        first = (2 + number % 3) * 0.5
+        truth[name] = np.array([[first, first + 2]])
+    path = tmp_path / "proposals.json"
+    write_json(path, {"version": "", "results": results, "external_data": {}})
+    scores = score_proposals(annotations, path)
+    wanted = average_recall_activitynet(truth, given).auc
+    assert 100 * scores.auc(np.ones(3)) == pytest.approx(wanted)
+    assert scores.precision(np.ones(3)) == pytest.approx(
+        pooled_precision(truth, given)[PRINTED].mean()
+    )

@@ -1,0 +1,76 @@
+"""Linear CKA and the cosine of neighbours."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actionspan.papers.sbp.similarity import linear_cka, neighbour_cosine
+
+
+def features(examples, width, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(examples, width, generator=generator, dtype=torch.float64)
+
+
+def orthogonal(width, seed):
+    return torch.linalg.qr(features(width, width, seed)).Q
+
+
+@given(st.integers(4, 40), st.integers(1, 30), st.integers(0, 999))
+@settings(deadline=None)
+def test_features_are_as_like_themselves_as_can_be(examples, width, seed):
+    found = linear_cka(features(examples, width, seed), features(examples, width, seed))
+    assert found == pytest.approx(1)
+
+
+@given(st.integers(0, 999), st.floats(0.01, 100), st.floats(-5, 5))
+@settings(deadline=None)
+def test_rotations_scales_and_shifts_change_nothing(seed, scale, shift):
+    one = features(30, 8, seed)
+    other = one[:, :3] @ features(3, 12, seed + 1) + 0.5 * features(30, 12, seed + 2)
+    turned = scale * other @ orthogonal(12, seed + 3) + shift
+    assert linear_cka(one, turned) == pytest.approx(linear_cka(one, other), abs=1e-9)
+    assert linear_cka(turned, one) == pytest.approx(linear_cka(one, other), abs=1e-9)
+
+
+@pytest.mark.parametrize("width", [4, 500])
+def test_independent_features_have_about_zero_whatever_their_number(width):
+    found = [
+        linear_cka(features(40, width, seed), features(40, width, 1000 + seed))
+        for seed in range(200)
+    ]
+    assert abs(sum(found) / len(found)) < 0.02  # the biased estimator has 0.9 at width 500
+
+
+def test_hsic_is_that_of_its_definition():
+    # Song et al.: sums over distinct i, j, q, r of one[i, j] (other[i, j] + other[q, r] - 2
+    # other[i, q]), here for products of six examples by brute force
+    one, other = features(6, 3, 1), features(6, 2, 2)
+
+    def hsic(a, b):
+        k, m = a @ a.T, b @ b.T
+        terms = [
+            k[i, j] * (m[i, j] + m[q, r] - 2 * m[i, q])
+            for i in range(6)
+            for j in range(6)
+            for q in range(6)
+            for r in range(6)
+            if len({i, j, q, r}) == 4
+        ]
+        return sum(terms) / len(terms)
+
+    expected = hsic(one, other) / (hsic(one, one) * hsic(other, other)) ** 0.5
+    assert linear_cka(one, other) == pytest.approx(float(expected))
+
+
+def test_too_few_examples_are_named():
+    with pytest.raises(ValueError, match="3 and 3 examples: as many of both, 4 at least"):
+        linear_cka(features(3, 2, 1), features(3, 2, 2))
+
+
+def test_neighbours_are_compared_frame_by_frame():
+    frames = torch.tensor([[[1.0, 0], [2, 0], [0, 3]], [[1, 0], [-1, 0], [-1, 0]]])
+    assert neighbour_cosine(frames) == pytest.approx((1 + 0 - 1 + 1) / 4)
+    empty = torch.cat([frames, torch.zeros(1, 3, 2)])
+    assert neighbour_cosine(empty) == pytest.approx(neighbour_cosine(frames))

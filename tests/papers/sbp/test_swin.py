@@ -1,0 +1,75 @@
+"""The transformer of Swin-T's shape: windows, merging, and what a step of training needs."""
+
+import pytest
+import torch
+
+from actionspan.memory.counting import saved_bytes
+from actionspan.memory.transformer import TransformerEncoder
+from actionspan.papers.sbp.swin import SwinShape
+from actionspan.papers.sbp.table2_rows import cost_rows, counted_ratio, printed_ratio
+
+GRID = (16, 14, 14)  # patches; the second stage has one window in a picture
+
+
+def make(**options):
+    torch.manual_seed(0)
+    return SwinShape(**{"width": 32, "layers": (2, 2), "top": 1, **options})
+
+
+def test_nodes_are_seen_inside_their_windows_alone():
+    network, nodes = make(layers=(1,), top=0), torch.randn(1, *GRID, 32)
+    changed = nodes.clone()
+    changed[0, 9, 8, 1] += torch.randn(32)  # second window in time, second row, first column
+    different = (network(changed) != network(nodes)).any(dim=4)[0]
+    inside = torch.zeros(GRID, dtype=torch.bool)
+    inside[8:, 7:, :7] = True
+    assert torch.equal(different, inside)
+
+
+def test_merging_halves_the_picture_and_doubles_the_width():
+    assert make()(torch.randn(2, *GRID, 32)).shape == (2, 16, 7, 7, 64)
+    # a short clip has smaller windows
+    assert make()(torch.randn(2, 4, 14, 14, 32)).shape == (2, 4, 7, 7, 64)
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_dropped_frames_are_seen_and_get_no_gradient(checkpointed):
+    nodes = torch.randn(1, *GRID, 32, requires_grad=True)
+    network = make(checkpointed=checkpointed)
+    output = network(nodes, torch.tensor([1, 6]))
+    torch.testing.assert_close(output, network(nodes), rtol=1e-4, atol=1e-5)
+    output.square().sum().backward()
+    kept = (nodes.grad != 0).any(dim=(0, 2, 3, 4)).nonzero().flatten()
+    assert kept.tolist() == [1, 6, 9, 14]  # the same in both windows
+
+
+def test_formulas_are_those_of_a_layer_that_is_counted():
+    assert printed_ratio(0.25, 392, 32) == pytest.approx(0.326, abs=0.0005)
+    for fused in (False, True):
+        layer, x = TransformerEncoder(96, 3, 1, top=0, fused=fused), torch.zeros(1, 392, 96)
+        totals = []
+        for kept in (None, torch.arange(98)):
+            with saved_bytes(layer) as counted:
+                output = layer(x.requires_grad_(), kept)
+                del output
+            totals.append(counted.total)
+        formula = counted_ratio(0.25, 392, 32, fused=fused)
+        assert totals[1] / totals[0] == pytest.approx(formula, rel=0.02)
+
+
+def test_every_way_needs_less_than_end_to_end_training():
+    rows = cost_rows(layers=(2, 1), grid=(16, 14, 14))
+    assert len(rows) == 2 * 5
+    for attention in ("explicit", "fused"):
+        share, flops = (
+            {row["way"]: float(row[column]) for row in rows if row["attention"] == attention}
+            for column in ("saved_share", "flops_share")
+        )
+        assert share["end-to-end"] == flops["end-to-end"] == 1
+        assert share["SBP + checkpointing"] < share["checkpointing"] < 0.7
+        assert share["SBP + checkpointing"] < share["SBP"] < 1
+        assert flops["SBP"] < 1 < flops["checkpointing"]
+        assert flops["checkpointing"] == pytest.approx(4 / 3, abs=0.1)
+        assert flops["SBP + checkpointing"] == pytest.approx(flops["SBP"] + 1 / 3, abs=0.1)
+    saved = {(row["attention"], row["way"]): float(row["saved_gib"]) for row in rows}
+    assert saved["fused", "end-to-end"] < 0.7 * saved["explicit", "end-to-end"]

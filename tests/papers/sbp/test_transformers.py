@@ -1,0 +1,225 @@
+"""Rendered clips, ways to train on them, and the steps that compare these, on tiny inputs."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.files.storage import read_tsv
+from actionspan.papers.claims import NOT_TESTABLE, REPRODUCED
+from actionspan.papers.sbp import table2_rows
+from actionspan.papers.sbp.clips import CLASSES, training_and_validation
+from actionspan.papers.sbp.comparisons import Measured
+from actionspan.papers.sbp.layers import by_frame, layers_of
+from actionspan.papers.sbp.settings import SbpSettings
+from actionspan.papers.sbp.similarity import linear_cka
+from actionspan.papers.sbp.table3_rows import accuracy_findings
+from actionspan.papers.sbp.trained import read_trained
+from actionspan.papers.sbp.transformer_settings import TransformerSettings
+from actionspan.papers.sbp.transformer_training import (
+    CHECKERBOARD,
+    DROPOUT,
+    END_TO_END,
+    FRAMES,
+    TRAININGS,
+    correct,
+    make_network,
+    saved_by_a_clip,
+    train,
+)
+from papers.steps import cells, outputs, run_step
+
+SMALL = TransformerSettings(
+    training_clips=36, validation_clips=12, side=32, width=16, layers=3, top_layers=1, epochs=1
+)
+FLAGS = [
+    *("--training-clips", 36, "--validation-clips", 12, "--side", 32, "--width", 16),
+    *("--layers", 3, "--top-layers", 1, "--epochs", 1, "--seeds", 2, "--resamples", 50),
+]
+
+
+@pytest.fixture(scope="module")
+def clips():
+    return training_and_validation(SMALL)
+
+
+def test_clips_are_of_all_classes_and_on_one_scale(clips):
+    training, validation = clips
+    assert training.inputs.shape == (36, 8, 2, 32, 32)
+    assert validation.labels.tolist() == list(range(len(CLASSES))) * 2
+    still = training.inputs[:, :, 0]
+    assert float(still.std()) == pytest.approx(1, abs=0.01)
+    torch.testing.assert_close(
+        training.inputs[:, 1:, 1], 2 * (still[:, 1:] - still[:, :-1]), rtol=0, atol=0
+    )
+    assert training.inputs[:, 0, 1].abs().max() == 0
+
+
+def test_clips_do_not_depend_on_how_many_there_are_and_subsets_differ(clips):
+    fewer, _ = training_and_validation(
+        TransformerSettings(training_clips=12, validation_clips=12, side=32)
+    )
+    _, validation = clips
+
+    def edges(inputs):  # without the mean and the scale of the training clips
+        return (inputs[:12, 1:, 1] > 0).float()
+
+    assert torch.equal(edges(fewer.inputs), edges(clips[0].inputs))
+    assert (edges(validation.inputs) != edges(fewer.inputs)).float().mean() > 0.1
+
+
+def test_something_moves_in_a_clip_of_an_action(clips):
+    training, _ = clips
+    moved = training.inputs[:, :, 1].abs().mean(dim=(1, 2, 3))  # (n,)
+    background = training.labels == CLASSES.index("background")
+    assert moved[~background].median() > moved[background].median()
+
+
+def test_a_network_learns_the_clips_it_is_shown(clips):
+    settings = TransformerSettings(side=32, width=32, layers=3, top_layers=1, epochs=25)
+    training, _ = clips
+    network = train(FRAMES, training, settings, seed=1)
+    assert float(correct(network, training).mean()) > 0.5  # one in six by chance
+
+
+def test_the_same_seed_gives_the_same_network_and_ways_begin_alike(clips):
+    training, _ = clips
+    one, same, other = (
+        train(way, training, SMALL, seed=seed).state_dict()
+        for way, seed in ((CHECKERBOARD, 1), (CHECKERBOARD, 1), (FRAMES, 1))
+    )
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+
+
+def test_ways_save_what_they_should():
+    saved = saved_by_a_clip(TRAININGS, TransformerSettings())
+    assert saved[FRAMES] == saved[CHECKERBOARD]
+    assert saved[DROPOUT] < saved[FRAMES] < saved[END_TO_END]
+    # the pictures, 16 parts in each layer, 4 + 12 r in those that are sampled; a part is all nodes
+    part = 72 * 32 * 4
+    whole, sampled = 16 * part + 6 * 16 * part, 16 * part + (2 * 16 + 4 * 7) * part
+    assert saved[FRAMES] / saved[END_TO_END] == pytest.approx(sampled / whole, abs=0.02)
+
+
+def test_layers_and_frames_are_taken_apart(clips):
+    network = make_network(SMALL)
+    layers = layers_of(network, clips[1], batch=5)
+    assert [tuple(nodes.shape) for nodes in layers] == [(12, 8 * 4, 16)] * 4
+    with torch.no_grad():
+        scores = network.classifier(network.norm(layers[-1]).mean(dim=1))
+        torch.testing.assert_close(scores, network(clips[1].inputs))
+    frames = by_frame(layers[0], 8)
+    assert torch.equal(frames[3, 2], layers[0][3, 8:12].flatten())
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table3")
+    run_step(
+        *("sbp", "table3", *FLAGS, "--out-networks", folder / "networks.pt"),
+        *outputs(folder, "table3"),
+    )
+    return folder / "networks.pt"
+
+
+def test_table3_has_a_row_a_way_and_keeps_the_networks(networks):
+    rows = read_tsv(networks.with_name("table3.tsv"))
+    assert [row["way"] for row in rows] == list(TRAININGS)
+    assert all(0 <= float(row["top1_low"]) <= float(row["top1_high"]) <= 100 for row in rows)
+    assert rows[0]["less_than_end_to_end"] == rows[2]["above_frame_wise"] == ""
+    text = networks.with_name("table3.md").read_text()
+    assert text.count("Claim: ") == 3
+    trained = read_trained(networks)
+    assert trained.settings == SMALL
+    assert {way: len(seeds) for way, seeds in trained.networks.items()} == dict.fromkeys(
+        TRAININGS, 2
+    )
+    _, validation = training_and_validation(SMALL)
+    top1 = [100 * float(correct(one, validation).mean()) for one in trained.networks[DROPOUT]]
+    assert rows[1]["top1_of_seeds"] == " ".join(f"{value:.2f}" for value in top1)
+
+
+def test_figure4_compares_networks_of_the_same_seed_and_of_others(tmp_path, networks):
+    run_step("sbp", "figure4", "--networks", networks, *outputs(tmp_path, "figure4", figure=True))
+    rows = read_tsv(tmp_path / "figure4.tsv")
+    assert len(rows) == (1 + 4 + 4) * 4  # pairs, and layers with what enters the first
+    assert {row["start"] for row in rows if row["way"] == END_TO_END} == {"other"}
+    # any of them is of the networks that it names
+    trained = read_trained(networks).networks
+    _, validation = training_and_validation(SMALL)
+    one = layers_of(trained[END_TO_END][0], validation)[2].flatten(1)
+    other = layers_of(trained[DROPOUT][1], validation)[2].flatten(1)
+    named = {"way": DROPOUT, "start": "other", "seed": "1", "other_seed": "2", "layer": "2"}
+    (row,) = [row for row in rows if named.items() <= row.items()]
+    assert float(row["cka"]) == pytest.approx(linear_cka(one, other), abs=1e-4)
+    assert len(cells(tmp_path / "figure4.md")) == 2 + 5
+    assert (tmp_path / "figure4.svg").stat().st_size > 1000
+
+
+def test_figure1_has_activations_and_gradients_of_every_layer(tmp_path, networks):
+    run_step("sbp", "figure1", "--networks", networks, *outputs(tmp_path, "figure1", figure=True))
+    rows = read_tsv(tmp_path / "figure1.tsv")
+    assert len(rows) == 2 * 3 * 4
+    assert all(-1 <= float(row["cosine"]) <= 1 for row in rows)
+    last = [row for row in rows if (row["layer"], row["kind"]) == ("3", "gradients")]
+    assert all(float(row["cosine"]) > 0.9 for row in last)  # all nodes go into one mean
+    assert (tmp_path / "figure1.png").stat().st_size > 1000
+
+
+def test_another_file_of_torch_is_refused(tmp_path):
+    torch.save({"weights": {}}, tmp_path / "other.pt")
+    with pytest.raises(InputError, match="not the networks of `papers sbp table3`"):
+        run_step(
+            *("sbp", "figure1", "--networks", tmp_path / "other.pt"),
+            *outputs(tmp_path, "figure1", figure=True),
+        )
+
+
+def test_table2_has_both_forms_of_attention(tmp_path, monkeypatch):
+    small = partial(table2_rows.cost_rows, layers=(1, 1), grid=(8, 14, 14))
+    monkeypatch.setattr(table2_rows, "cost_rows", small)
+    run_step("sbp", "table2", *outputs(tmp_path, "table2"))
+    rows = read_tsv(tmp_path / "table2.tsv")
+    assert [row["published_gb"] for row in rows[:5]] == ["15.2", "5.8", "4.4", "3.2", "2.9"]
+    text = (tmp_path / "table2.md").read_text()
+    assert "equation (4) 0.551, 0.326, 0.214" in text
+    assert "with explicit attention 0.571, 0.356, 0.249" in text
+    assert "with fused attention 0.625, 0.438, 0.344" in text
+
+
+def measured(*seeds):
+    generator = torch.Generator().manual_seed(0)
+    drawn = sum(seeds) / len(seeds) + torch.randn(200, generator=generator).double().numpy() * 0.1
+    return Measured(seeds=torch.tensor(seeds).double().numpy(), drawn=drawn, videos=300)
+
+
+def test_claims_are_judged_by_order_and_by_the_margin():
+    own, settings = SbpSettings(), TransformerSettings()
+    found = {
+        END_TO_END: measured(70.0, 70.2, 70.1),
+        DROPOUT: measured(50.0, 50.2, 50.1),
+        FRAMES: measured(65.0, 65.2, 65.1),
+        CHECKERBOARD: measured(66.0, 66.1, 66.2),
+    }
+    verdicts = [finding.verdict for finding in accuracy_findings(found, own, settings)]
+    assert verdicts == [REPRODUCED] * 3
+    narrow = TransformerSettings(margin=1.0)
+    assert accuracy_findings(found, own, narrow)[2].verdict == NOT_TESTABLE
+    one = SbpSettings(seeds=1)
+    alone = accuracy_findings(found, one, settings)
+    assert {finding.verdict for finding in alone} == {NOT_TESTABLE}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"side": 40}, "side 40: a multiple of 16"),
+        ({"width": 12}, "width 12: a multiple of 8"),
+        ({"top_layers": 6}, "top_layers 6: fewer than the 6 layers"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(wrong, line):
+    with pytest.raises(ValueError, match=line):
+        TransformerSettings(**wrong)

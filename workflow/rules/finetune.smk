@@ -1,0 +1,118 @@
+# Frames and flow → encoders tuned end to end within a memory budget (paper 004).
+
+
+rule finetune_store:
+    input:
+        frames="results/video/frames/{shard}.h5",
+        flow="results/video/flow/{shard}.h5",
+        code=step("finetune store"),
+    output:
+        "results/finetune/snippets/{shard}.h5",
+    log:
+        "results/logs/finetune_store/{shard}.log",
+    benchmark:
+        "results/benchmarks/finetune_store/{shard}.tsv"
+    priority: 2
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=120,
+    params:
+        settings=flags(config["finetune"]["store"]),
+    shell:
+        "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
+        " {params.settings} --out {output} > {log} 2>&1"
+
+
+rule finetune_train:
+    input:
+        snippets=expand(
+            "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
+        ),
+        annotations="results/dataset/annotations.json",
+        weights=plan.finetune.weights,
+        code=step("finetune train"),
+    output:
+        models=expand(
+            "results/finetune/{stream}/model.pt", stream=config["finetune"]["streams"]
+        ),
+        temporal="results/finetune/temporal.pt",
+        plan="results/finetune/plan.json",
+        log="results/finetune/log.tsv",
+        scores=multiext("results/finetune/scores", ".h5", ".json"),
+    log:
+        "results/logs/finetune_train.log",
+    benchmark:
+        "results/benchmarks/finetune_train.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: plan.finetune.threads
+    resources:
+        mem_mb=plan.finetune.memory,
+        runtime=1440,
+        tasks=plan.finetune.processes,
+        cpus_per_task=config["finetune"]["threads"],
+        mpi=plan.finetune.launch,
+    params:
+        settings=plan.finetune.settings,
+        joined=plan.finetune.joined,
+        threads=config["finetune"]["threads"],
+        folder=subpath(output.temporal, parent=True),
+    shell:
+        "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
+        " python -m mpi4py -m actionspan finetune train --snippets {input.snippets}"
+        " --annotations {input.annotations} {params.settings} {params.joined}"
+        " --threads {params.threads} --out {params.folder} > {log} 2>&1"
+
+
+rule finetune_online:
+    input:
+        snippets=expand(
+            "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
+        ),
+        annotations="results/dataset/annotations.json",
+        weights=plan.finetune.weights,
+        code=step("finetune online"),
+    output:
+        temporal="results/finetune/online/{head}/temporal.pt",
+        plan="results/finetune/online/{head}/plan.json",
+        log="results/finetune/online/{head}/log.tsv",
+        scores=multiext("results/finetune/online/{head}/scores", ".h5", ".json"),
+    log:
+        "results/logs/finetune_online/{head}.log",
+    benchmark:
+        "results/benchmarks/finetune_online/{head}.tsv"
+    conda:
+        "../../envs/environment.yaml"
+    threads: config["finetune"]["threads"]
+    resources:
+        mem_mb=plan.finetune.memory,
+        runtime=1440,
+    params:
+        settings=plan.finetune.settings,
+        folder=subpath(output.temporal, parent=True),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m actionspan finetune online"
+        " --snippets {input.snippets} --annotations {input.annotations} --head {wildcards.head}"
+        " {params.settings} --threads {threads} --out {params.folder} > {log} 2>&1"
+
+
+rule finetune_measure:
+    input:
+        code=step("finetune measure"),
+    output:
+        tsv="results/finetune/measurements.tsv",
+        markdown="results/finetune/measurements.md",
+        figures=multiext("results/finetune/measurements", ".svg", ".png"),
+    log:
+        "results/logs/finetune_measure.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=flags(config["finetune"]["measure"]),
+    shell:
+        "python -m actionspan finetune measure {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
