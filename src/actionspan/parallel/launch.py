@@ -23,13 +23,19 @@ POLITE = {
 
 
 def world() -> Communicator:
-    """Start MPI if needed and return `MPI.COMM_WORLD`.
+    """Start MPI if needed and return `MPI.COMM_WORLD`, or the ranks that torchrun started.
 
     Raises:
         InputError: MPI does not allow calls from several threads, which the watchdog and overlap
             make; or the launcher belongs to a different MPI.
     """
     launcher.remember()
+    if launcher.by_torchrun():
+        from actionspan.parallel.torchrun import TorchrunCommunicator
+
+        ranks: Any = TorchrunCommunicator()
+        _name_rank_of_failures(ranks.Get_rank(), ranks.Get_size())
+        return ranks
     if launcher.crowded():
         Patience.seconds = 5e-5
         for name, value in POLITE.items():
@@ -77,7 +83,7 @@ def join(
         raise InputError(
             f"--exchange {exchange} {flag} {workers}: {needed} "
             f"process{'es are' if needed > 1 else ' is'} needed, {started} started: "
-            f"mpiexec -n {needed} python -m mpi4py -m actionspan {step} …"
+            f"{launcher.command(needed)} -m actionspan {step} …"
         )
     return comm
 

@@ -170,5 +170,8 @@ class MpiKnobs(Checked):
     """How ranks are started."""
 
     launcher: str = option(
-        "mpiexec", "starts ranks, followed by -n N; srun --mpi=pmi2 on SLURM", fewest=1
+        "mpiexec",
+        "starts ranks, followed by -n N or with the number in place of {ranks}; "
+        "srun --mpi=pmi2 on SLURM (docs/parallel.md)",
+        fewest=1,
     )
