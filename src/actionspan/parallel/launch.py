@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
 from actionspan.parallel import launcher
@@ -33,9 +33,9 @@ def world() -> Communicator:
     if launcher.by_torchrun():
         from actionspan.parallel.torchrun import TorchrunCommunicator
 
-        ranks: Any = TorchrunCommunicator()
+        ranks = TorchrunCommunicator()
         _name_rank_of_failures(ranks.Get_rank(), ranks.Get_size())
-        return ranks
+        return cast(Communicator, ranks)
     if launcher.crowded():
         Patience.seconds = 5e-5
         for name, value in POLITE.items():

@@ -40,9 +40,11 @@ class TorchrunCommunicator:
         """Connect to torchrun's store; `name` sets this communicator's messages apart."""
         self._name, self._dups, self._calls = name, 0, 0
         self._sent, self._received = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-        store, self._rank, self._size = next(distributed.rendezvous("env://", timeout=_WAIT))
+        torch_distributed: Any = distributed  # its types leave out what is used here
+        meeting = torch_distributed.rendezvous("env://", timeout=_WAIT)
+        store, self._rank, self._size = next(meeting)
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._store = distributed.PrefixStore(f"{name}/{attempt}", store)
+        self._store = torch_distributed.PrefixStore(f"{name}/{attempt}", store)
         self._store.set_timeout(_WAIT)
 
     def Get_rank(self) -> int:
