@@ -16,6 +16,7 @@ RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
 RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK")
 ROOT_SPEAKS_SECONDS = 5.0
 
+supervised: int | None = None  # what started this process's supervisor, if it has one
 _parent: int | None = None
 
 
@@ -34,6 +35,11 @@ def is_rank() -> bool:
     return any(name in os.environ for name in (*RANKS, *RANK))
 
 
+def rank() -> int:
+    """Return which rank this process is; 0 where no launcher started it."""
+    return _number(RANK, 0)
+
+
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
     return _number(LOCAL_RANKS, 1) > cores()
@@ -46,7 +52,7 @@ def cores() -> int:
     """
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
-    return max(len(os.sched_getaffinity(pid)) for pid in (0, os.getppid()))
+    return max(len(os.sched_getaffinity(pid)) for pid in (0, supervised or os.getppid()))
 
 
 def remember() -> None:
@@ -66,7 +72,7 @@ def let_root_speak() -> bool:
     Called before reporting an error that all ranks may have: rank 0 gets the time to report it and
     to end the job.
     """
-    root = _number(RANK, 0) == 0
+    root = rank() == 0
     if not root:
         time.sleep(ROOT_SPEAKS_SECONDS)
     return root
