@@ -144,7 +144,9 @@ def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
     rank = guilty(case)
     (line,) = job.lines()
     start = rf"actionspan temporal: rank {rank} \(pid {job.processes[rank]} on \S+\) was killed by"
-    assert re.match(rf"{start} signal 9 \(Killed\) while training, epoch 4; run the same", line), line
+    assert re.match(rf"{start} signal 9 \(Killed\) while training, epoch 4; run the same", line), (
+        line
+    )
     assert not job.left
 
 

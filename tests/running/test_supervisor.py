@@ -77,7 +77,9 @@ def test_a_command_typed_by_hand_has_nobody_above_it(start):
 
 def test_a_job_of_another_machine_or_batch_job_is_left_alone(start):
     run = Process.this().text()
-    for number, text in enumerate((run.replace('"batch": "', '"batch": "9'), run.replace("{", "["))):
+    for number, text in enumerate(
+        (run.replace('"batch": "', '"batch": "9'), run.replace("{", "["))
+    ):
         job = start(0, f"job{number}", run=text)
         job.wait()
         assert child_of(f"job{number}") == job.pid

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from snakemake import exceptions
 
-from actionspan.running import takeover
 from actionspan.running.process import Process
 from actionspan.running.supervisor import RUN
 from actionspan.running.takeover import LOCKS, RUNS, begin_run
@@ -20,7 +19,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(RUN, "")
     monkeypatch.setattr(exceptions.LockException, "__init__", exceptions.LockException.__init__)
-    monkeypatch.setattr(takeover.atexit, "register", lambda *words: None)
+    monkeypatch.setattr("atexit.register", lambda *words: None)
 
 
 def leave_lock(*runs: Process) -> None:

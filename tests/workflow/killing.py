@@ -91,7 +91,9 @@ def kill_run(
             outcome.left += kill.run.left()
     run = Run(folder, command)
     outcome.status, outcome.said = run.end(600), run.said()
-    outcome.left += [words for one in (*(kill.run for kill in outcome.kills), run) for words in one.left()]
+    outcome.left += [
+        words for one in (*(kill.run for kill in outcome.kills), run) for words in one.left()
+    ]
     outcome.digests = digests(folder)
     return outcome
 
@@ -105,9 +107,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def _start_and_kill(
-    folder: Path, command: Sequence[str], way: str, chance: random.Random
-) -> Kill:
+def _start_and_kill(folder: Path, command: Sequence[str], way: str, chance: random.Random) -> Kill:
     jobs, late = chance.randint(0, 3), chance.uniform(0, LATEST_SECONDS)
     run = Run(folder, command)
     run.wait_for_jobs(jobs)
@@ -174,7 +174,10 @@ class Run:
         return job_processes(self.name)
 
     def wait_for_jobs(self, count: int) -> None:
-        while self.process.poll() is None and len(re.findall("^(?:local)?rule ", self.said(), re.M)) < count:
+        while (
+            self.process.poll() is None
+            and len(re.findall("^(?:local)?rule ", self.said(), re.M)) < count
+        ):
             time.sleep(0.02)
 
     def signal_all(self, number: int) -> None:

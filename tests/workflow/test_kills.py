@@ -1,13 +1,12 @@
 """Whatever is killed, the same command goes on and ends with the same bits."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from workflow.conftest import Project
-from workflow.killing import Outcome, digests, kill_run
+from workflow.killing import Outcome, begin_again, digests, kill_run
 
 TARGET = "results/evaluation/origin.json"
 COMMANDS = {

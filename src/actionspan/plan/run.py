@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WORD",
-        help="targets and flags of Snakemake (snakemake --help); all cores unless --cores N is said",
+        help="targets and flags of Snakemake, which snakemake --help lists; --cores all if not said",
     )
     parser.set_defaults(parser=parser)
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     words = list(arguments.words)
     if words in (["-h"], ["--help"]):
         arguments.parser.print_help()
-        return
+        sys.exit(0)
     checkout = PACKAGE_FOLDER.parents[1]
     places = [Path(), checkout]
     found = [place / name for place in places for name in SNAKEFILES if (place / name).is_file()]

@@ -6,6 +6,7 @@ child when Snakemake, the job's shell or the launcher is gone, and leaves only a
 child started: a job that seems to be over writes no more. A command typed by hand is left alone.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import hashlib
@@ -178,10 +179,8 @@ class _Supervisor:
     def _say(self, what: str) -> None:
         host = socket.gethostname()
         line = f"actionspan {self.command}: {self.name} (pid {self.child} on {host}) {what}"
-        try:
+        with contextlib.suppress(OSError):  # perhaps nobody listens
             print(line, file=sys.stderr, flush=True)
-        except OSError:
-            pass  # nobody listens
 
     def _status(self) -> int:
         while True:
@@ -194,10 +193,8 @@ class _Supervisor:
                 self._end_the_rest()
                 os._exit(ENDED)
             select.select([self.woken], [], [], LOOK_SECONDS)
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.read(self.woken, 4096)
-            except BlockingIOError:
-                pass
 
     def _end_the_rest(self) -> None:
         """Wait for all children, those of the child too, and kill what does not end by itself."""

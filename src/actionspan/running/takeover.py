@@ -5,6 +5,7 @@ folder belongs to the living.
 """
 
 import atexit
+import contextlib
 import os
 import signal
 import socket
@@ -44,8 +45,8 @@ def begin_run(*, main: bool) -> None:
     others = {path: Process.read(_text(path)) for path in RUNS.glob("[!.]*") if path != own}
     dead = {path: run for path, run in others.items() if run is None or run.alive() is False}
     runs = [run for path, run in others.items() if run is not None and path not in dead]
-    for run in filter(None, dead.values()):
-        _end_jobs(run)
+    for killed in filter(None, dead.values()):
+        _end_jobs(killed)
     locked = any(LOCKS.glob("*.lock"))
     if runs and locked:
         _explain_lock(runs)
@@ -78,10 +79,8 @@ def _end_jobs(run: Process) -> None:
     deadline = time.monotonic() + 10
     while (left := _marked(mark, run.batch) - spared) and time.monotonic() < deadline:
         for pid in left:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         time.sleep(0.1)
 
 
@@ -113,9 +112,9 @@ def _explain_lock(runs: Sequence[Process]) -> None:
         )
     else:
         line = (
-            f"Snakemake works in this folder on {runs[0].host} (pid {runs[0].pid}), which cannot be "
-            f"seen from {socket.gethostname()}; if it has ended, run the same command there, or "
-            "here once with --unlock"
+            f"Snakemake works in this folder on {runs[0].host} (pid {runs[0].pid}), which "
+            f"{socket.gethostname()} cannot see; if it has ended, run the same command there, "
+            "or here once with --unlock"
         )
 
     def explain(self: exceptions.LockException) -> None:
