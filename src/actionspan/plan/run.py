@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WORD",
-        help="targets and flags of Snakemake, which snakemake --help lists; --cores all if not said",
+        help="targets and flags of Snakemake (snakemake --help); --cores all if not said",
     )
     parser.set_defaults(parser=parser)
 
