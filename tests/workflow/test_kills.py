@@ -34,7 +34,8 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(project, begun, see
     assert outcome.status == 0, report(outcome)
     assert outcome.tried(), report(outcome)
     assert not outcome.left, report(outcome)
-    assert outcome.digests == digests(project.folder)
+    # what needs the removed files but not for the target is not made again
+    assert outcome.digests.items() <= digests(project.folder).items()
 
 
 def report(outcome: Outcome) -> str:
