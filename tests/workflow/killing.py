@@ -24,7 +24,7 @@ WAYS = (
     "interrupt",  # Ctrl-C twice
     "hangup",  # the terminal is closed
 )
-LATEST_SECONDS = 3.0  # after the job that a kill waits for has begun
+LATEST_SECONDS = 1.5  # after the job that a kill waits for has begun
 # what depends on nothing but the inputs: no times of day, no seconds
 COMPARED = ("*.h5", "*.pt", "*.csv", "*.vtt", "proposals.json", "videos.tsv", "annotations.json")
 
@@ -108,7 +108,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def _start_and_kill(folder: Path, command: Sequence[str], way: str, chance: random.Random) -> Kill:
-    jobs, late = chance.randint(0, 3), chance.uniform(0, LATEST_SECONDS)
+    jobs, late = chance.randint(0, 2), chance.uniform(0, LATEST_SECONDS)
     run = Run(folder, command)
     run.wait_for_jobs(jobs)
     time.sleep(late)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from actionspan.parallel import launcher
-from actionspan.running.doing import make_board, was_doing
+from actionspan.running.doing import doing, make_board, was_doing
 from actionspan.running.process import Process, ancestors
 
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
@@ -57,8 +57,12 @@ def supervise(words: Sequence[str]) -> None:
         return
     name = f"rank {launcher.rank()}" if ranked else " ".join(words[:2])
     above = list(_above(run))
-    alone = _sole_writer(words, above) if run is not None and launcher.rank() == 0 else None
+    try:
+        alone = _sole_writer(words, above) if run is not None and launcher.rank() == 0 else None
+    except KeyboardInterrupt:
+        sys.exit(130)
     board = make_board()
+    doing("starting" if ranked else "")
     _adopt_orphans()
     launcher.supervised = os.getppid()
     supervisor = os.getpid()
@@ -89,13 +93,13 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
     out = next((path for flag, path in pairwise(words) if flag.startswith("--out")), None)
     if out is None or not WRITERS.parent.is_dir():
         return None
-    WRITERS.mkdir(exist_ok=True)
     key = f"{' '.join(words[:2])} {Path(out).absolute()}"
     path = WRITERS / hashlib.sha256(key.encode()).hexdigest()[:16]
     told = False
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
+            WRITERS.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if not told:
@@ -108,8 +112,7 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
                 sys.exit(ENDED)
             time.sleep(LOOK_SECONDS)
             continue
-        except OSError:  # a file system without locks
-            os.close(descriptor)
+        except OSError:  # a file system without locks, or no right to write there
             return None
         if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
             # the lock lives as long as this process or its child
