@@ -23,7 +23,6 @@ from actionspan.errors import InputError
 from actionspan.files.storage import create_h5, write_json, write_tsv
 from actionspan.parallel.watchdog import STALLED
 from actionspan.training.run import CHECKPOINT
-from mpi.conftest import job_processes
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
 from temporal.test_training import read_log, same_files
@@ -148,33 +147,6 @@ def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
         line
     )
     assert not job.left
-
-
-@pytest.mark.parametrize("seconds", [0.05, 0.4, 1.2])
-def test_a_rank_killed_at_the_start_is_named(toy, tmp_path, seconds):
-    job = Job(2, training(toy, tmp_path / "out", "ring", 2), tmp_path / "log", None)
-    assert job.wait_until(lambda: len(ranks_of(job)) == 2)
-    time.sleep(seconds)
-    rank, pid = random.Random(seconds).choice(sorted(ranks_of(job).items()))
-    os.kill(pid, signal.SIGKILL)
-    done = job.end()
-    assert done.status
-    (line,) = done.lines()
-    assert line.startswith(f"actionspan temporal: rank {rank} (pid {pid} on ")
-    assert not done.left
-
-
-def ranks_of(job: Job) -> dict[int, int]:
-    """Return the PID of each rank: the child of the process that the launcher started."""
-    found = {}
-    for pid in job_processes(job.name):
-        with contextlib.suppress(OSError):
-            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            above, own = (Path(f"/proc/{x}/cmdline").read_bytes() for x in (parent, pid))
-            rank = re.search(rb"PMI_RANK=(\d+)", Path(f"/proc/{pid}/environ").read_bytes())
-            if above == own and rank:
-                found[int(rank[1])] = pid
-    return found
 
 
 @pytest.mark.parametrize("case", [KILLS[2]], ids=str)
