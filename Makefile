@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test check docs lock config clean
 
 demo: $(VENV)/ready
-	snakemake --cores $(CORES) --quiet rules --show-failed-logs
+	actionspan run --cores $(CORES) --quiet rules --show-failed-logs
 	@echo
 	@cat results/evaluation/summary.md
 	@echo

@@ -16,6 +16,7 @@ from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.parallel.launcher import let_root_speak
 from actionspan.plan.steps import SHORT, STAGES, file_of, steps_of, summary_of
+from actionspan.running.supervisor import supervise
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,6 +32,8 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        supervise(words)
     parser = Parser(prog="actionspan", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
     # the stages, and the steps of the stage that is called

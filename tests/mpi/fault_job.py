@@ -77,7 +77,9 @@ if __name__ == "__main__":
     if "gloo" not in sys.argv:  # torch.distributed imports the compiler
         leave_the_compiler_out()
     from actionspan.cli import main
+    from actionspan.running.supervisor import supervise
 
+    supervise(sys.argv[1:])  # as `main` does first, before there is an MPI
     if fault != "-":
         put_in_place(fault)
     sys.exit(main())

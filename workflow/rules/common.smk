@@ -21,8 +21,11 @@ from actionspan.plan.folds import of_fold
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
+from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
+
+begin_run(main=workflow.is_main_process)
 
 try:
     plan = Plan(

@@ -11,6 +11,7 @@ from actionspan.errors import InputError
 from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.settings import ExchangeName, processes
+from actionspan.running.doing import doing
 
 Result = TypeVar("Result")
 
@@ -29,6 +30,7 @@ def world() -> Communicator:
         InputError: MPI does not allow calls from several threads, which the watchdog and overlap
             make; or the launcher belongs to a different MPI.
     """
+    doing("starting MPI")
     launcher.remember()
     if launcher.by_torchrun():
         from actionspan.parallel.torchrun import TorchrunCommunicator

@@ -20,6 +20,7 @@ TORCHRUN = "TORCHELASTIC_RUN_ID"
 TORCHRUN_RANKS, TORCHRUN_RANK = "WORLD_SIZE", "RANK"
 ROOT_SPEAKS_SECONDS = 5.0
 
+supervised: int | None = None  # what started this process's supervisor, if it has one
 _parent: int | None = None
 
 
@@ -55,6 +56,11 @@ def is_rank() -> bool:
     return by_torchrun() or any(name in os.environ for name in (*RANKS, *RANK))
 
 
+def rank() -> int:
+    """Return which rank this process is; 0 where no launcher started it."""
+    return _number(RANK, 0)
+
+
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
     return _number(LOCAL_RANKS, 1) > cores()
@@ -67,7 +73,7 @@ def cores() -> int:
     """
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
-    return max(len(os.sched_getaffinity(pid)) for pid in (0, os.getppid()))
+    return max(len(os.sched_getaffinity(pid)) for pid in (0, supervised or os.getppid()))
 
 
 def remember() -> None:
