@@ -130,8 +130,12 @@ def new_h5(path: Path) -> Iterator[h5py.File]:
 
 
 @contextmanager
-def old_h5(path: Path) -> Iterator[h5py.File]:
+def old_h5(path: Path, cure: str = "; delete it and run again") -> Iterator[h5py.File]:
     """Read an HDF5 file; blocks that have checksums are compared with them.
+
+    Args:
+        path: The file.
+        cure: The end of a message about a file that is damaged.
 
     Raises:
         InputError: The file is missing or damaged, or lacks what the block of code asks of it.
@@ -142,20 +146,24 @@ def old_h5(path: Path) -> Iterator[h5py.File]:
         file = h5py.File(source, "r")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, RuntimeError, KeyError, ValueError):
+    except InputError:
+        raise
+    except Exception:
         if source is not None:
             source.close()
-        raise InputError(f"{path}: not a complete HDF5 file; delete it and run again") from None
+        raise InputError(f"{path}: not a complete HDF5 file{cure}") from None
     try:
         with file:
             try:
                 yield file
-            except (OSError, RuntimeError, KeyError) as error:
+            except (InputError, MemoryError):
+                raise
+            except Exception as error:  # damaged files make h5py raise nearly anything
                 if not _is_of(error.__traceback__, file):
                     raise
                 reason = printable(str(error.args[0] if error.args else error))
                 line = f"damaged, or not the kind of file that is wanted: {reason}"
-                raise InputError(f"{path}: {line}; delete it and run again") from None
+                raise InputError(f"{path}: {line}{cure}") from None
     finally:
         source.close()
 
