@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError, printable
+from actionspan.files.cells import safe_cell
 from actionspan.files.storage import (
     atomic_path,
     create_h5,
@@ -161,6 +162,32 @@ def test_tables_come_back(tmp_path):
     write_tsv(tmp_path / "a.tsv", ("x", "y", "z"), rows)
     read = [tuple(row.values()) for row in read_tsv(tmp_path / "a.tsv")]
     assert read == [tuple(map(str, row)) for row in rows]
+
+
+cells = st.text(max_size=8) | st.builds(
+    str.__add__,
+    st.sampled_from(["=", "+", "-", "@", "\t", "\r", "'", "''=", "-1", "=1+1"]),
+    st.text(),
+)
+
+
+@given(row=st.lists(cells.filter(lambda text: "\0" not in text), min_size=1, max_size=4))
+def test_no_cell_is_a_formula_and_all_come_back(tmp_path_factory, row):
+    path = tmp_path_factory.getbasetemp() / "cells.tsv"
+    columns = [str(number) for number in range(len(row))]
+    write_tsv(path, columns, [row])
+    with path.open(newline="", encoding="utf-8") as file:
+        written = list(csv.reader(file, delimiter="\t"))[1]
+    for cell in written:
+        if cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+            float(cell)
+    assert [list(each.values()) for each in read_tsv(path)] == [row]
+
+
+@pytest.mark.parametrize("number", ["-1", "+2.5", "-1e-05", "-inf", "-.5", "3", "nan"])
+def test_numbers_stay_as_they_are(number):
+    assert safe_cell(number) == number
+    assert safe_cell(float(number)) == float(number) or number == "nan"
 
 
 def read_h5(path: Path) -> None:

@@ -10,8 +10,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,13 @@ from numpy.typing import NDArray
 
 from actionspan import __version__
 from actionspan.errors import InputError
+from actionspan.files.cells import read_cell, safe_cell
 from actionspan.files.checksums import append_checksums
 from actionspan.files.hdf5 import new_h5, old_h5
 from actionspan.files.partial import partial_path, sweep
 from actionspan.files.text import read_utf8
 
+_QUOTED = re.compile(r'[\t"\r\n]')
 NO_ROOM = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -150,11 +154,17 @@ def read_json(path: Path) -> Any:
 
 
 def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table with a header line, tab-separated, atomically."""
+    """Write a table with a header line, tab-separated, atomically; no cell is a formula."""
     with atomic_path(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        for row in chain([columns], rows):
+            file.write("\t".join(map(_tsv_cell, row)) or '""')
+            file.write("\n")
+
+
+def _tsv_cell(value: Any) -> str:
+    """Return a cell, quoted where it must be: the csv module leaves a carriage return bare."""
+    text = "" if value is None else str(safe_cell(value))
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
@@ -165,7 +175,8 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t") if row]
+            lines = csv.reader(file, delimiter="\t")
+            rows = [[read_cell(cell) for cell in line] for line in lines if line]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
