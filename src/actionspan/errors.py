@@ -1,4 +1,4 @@
-"""The exception for a user's mistake, text that is safe on one line, and what says "no memory"."""
+"""The exceptions for a user's mistake, text that is safe on one line, and what says "no memory"."""
 
 import errno
 
@@ -14,6 +14,10 @@ class InputError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+class JobError(InputError):
+    """An error that no single video is to blame for, such as a full disk or a damaged result."""
 
 
 def printable(text: str) -> str:

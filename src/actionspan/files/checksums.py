@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.errors import InputError
+from actionspan.errors import JobError
 
 _BLOCK = 1 << 16
 _MARK = b"\x00blocks1"
@@ -57,7 +57,7 @@ class CheckedFile:
 
         Raises:
             OSError: It is missing or cannot be read.
-            InputError: Its checksums are damaged.
+            JobError: Its checksums are damaged.
         """
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -70,7 +70,7 @@ class CheckedFile:
         """Return the bytes from `begin` on, fewer where the file ends.
 
         Raises:
-            InputError: The file is damaged there.
+            JobError: The file is damaged there.
         """
         data = bytearray(max(0, min(size, self.size - begin)))
         self.read_into(data, begin)
@@ -80,7 +80,7 @@ class CheckedFile:
         """Fill a buffer with the bytes from `begin` on, and with 0 behind the file's end.
 
         Raises:
-            InputError: The file is damaged there.
+            JobError: The file is damaged there.
         """
         view = memoryview(buffer).cast("B")
         inside = max(0, min(len(view), self.size - begin))
@@ -97,7 +97,7 @@ class CheckedFile:
         """Compare the blocks from `begin` to before `end` with their checksums, each only once.
 
         Raises:
-            InputError: One differs.
+            JobError: One differs.
         """
         if self._sums is None or end <= begin:
             return
@@ -134,8 +134,8 @@ class CheckedFile:
         if head.startswith(_HDF5) and int.from_bytes(head[_HDF5_SIZE:], "little") < whole:
             raise self._damaged("its checksums are not whole")  # something follows its own end
 
-    def _damaged(self, reason: str) -> InputError:
-        return InputError(f"{self.path}: damaged: {reason}; delete it and run again")
+    def _damaged(self, reason: str) -> JobError:
+        return JobError(f"{self.path}: damaged: {reason}; delete it and run again")
 
 
 class CheckedMap(np.memmap[Any, Any]):
@@ -152,7 +152,7 @@ class CheckedMap(np.memmap[Any, Any]):
         """Return rows, or parts of them, as an array.
 
         Raises:
-            InputError: The file is damaged there.
+            JobError: The file is damaged there.
         """
         if hasattr(self, "_unread"):  # else a view on its way to the caller
             self._check(index[0] if isinstance(index, tuple) else index)

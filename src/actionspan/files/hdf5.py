@@ -14,7 +14,7 @@ from typing import Any
 
 import h5py
 
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 
 
@@ -135,23 +135,26 @@ def old_h5(path: Path, cure: str = "; delete it and run again") -> Iterator[h5py
 
     Args:
         path: The file.
-        cure: The end of a message about a file that is damaged.
+        cure: The end of a message about a file that is damaged; none for a file of the user, which
+            is the fault of its video.
 
     Raises:
-        InputError: The file is missing or damaged, or lacks what the block of code asks of it.
+        JobError: The file is missing or damaged, or lacks what the block of code asks of it.
+        InputError: The same, without a cure.
     """
+    problem = JobError if cure else InputError
     source = None
     try:
         source = _OldFile(path)
         file = h5py.File(source, "r")
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise problem(f"{path}: no such file") from None
     except InputError:
         raise
     except Exception:
         if source is not None:
             source.close()
-        raise InputError(f"{path}: not a complete HDF5 file{cure}") from None
+        raise problem(f"{path}: not a complete HDF5 file{cure}") from None
     try:
         with file:
             try:
@@ -163,7 +166,7 @@ def old_h5(path: Path, cure: str = "; delete it and run again") -> Iterator[h5py
                     raise
                 reason = printable(str(error.args[0] if error.args else error))
                 line = f"damaged, or not the kind of file that is wanted: {reason}"
-                raise InputError(f"{path}: {line}{cure}") from None
+                raise problem(f"{path}: {line}{cure}") from None
     finally:
         source.close()
 

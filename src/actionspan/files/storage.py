@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.files.cells import read_cell, safe_cell
 from actionspan.files.checksums import append_checksums
 from actionspan.files.hdf5 import new_h5, old_h5
@@ -60,7 +60,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     new one.
 
     Raises:
-        InputError: There is no room for the file.
+        JobError: There is no room for the file.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         if error.errno not in NO_ROOM:
             raise
         # the system does not say which file there was no room for
-        raise InputError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
+        raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
 
 
 def _sync(path: Path) -> None:
@@ -110,7 +110,7 @@ def open_h5(path: Path) -> AbstractContextManager[h5py.File]:
     """Open an HDF5 file for reading.
 
     Raises:
-        InputError: The file is missing or damaged, here or where it is read, or lacks a group, a
+        JobError: The file is missing or damaged, here or where it is read, or lacks a group, a
             dataset or an attribute that the block asks of it.
     """
     return old_h5(path)
