@@ -123,8 +123,13 @@ def forked(work) -> tuple[int, str]:
 
 def run(command: Command, inputs: Path, outputs: Path) -> tuple[int, str]:
     """Run a command on files of one folder, into another."""
-    words = command.words.replace("in/", f"{inputs}/").replace("out/", f"{outputs}/").split()
-    return forked(lambda: main(words))
+    words = command.words.replace("in/", "").replace("out/", f"{outputs}/").split()
+
+    def work() -> int:
+        os.chdir(inputs)  # results hold the paths of weights as they were given
+        return main(words)
+
+    return forked(work)
 
 
 def judged(status: int, said: str) -> str:
