@@ -1,5 +1,7 @@
 """Fixtures that tests of several stages share."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the heaviest files first; `--dist loadfile --no-loadscope-reorder` keeps the order."""
     places = {TESTS / name: place for place, name in enumerate(HEAVIEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let files be written without waiting for the disk; no power is lost in these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import h5py
 
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
+from actionspan.files.hdf5 import new_h5
 from actionspan.video.optical_flow import write_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import write_frames
@@ -28,7 +29,7 @@ def video_snippets(
         raise InputError(f"{path}: {video.error}")
     with (
         tempfile.TemporaryDirectory(prefix="actionspan-") as folder,
-        h5py.File(Path(folder) / "snippets.h5", "w") as file,
+        new_h5(Path(folder) / "snippets.h5") as file,
     ):
         write_frames(video, file.create_group("frames"), frames)
         write_flow(file["frames"], file.create_group("flow"), flow)

@@ -14,7 +14,7 @@ from typing import Any
 
 import h5py
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.files.storage import create_h5
 from actionspan.running.pool import worker_pool
 from actionspan.running.progress import progress
@@ -33,6 +33,8 @@ def _make_part(task: tuple[Work, Path, str, Any, str]) -> str:
     try:
         with create_h5(part, part_digest) as file:
             work(source, file.create_group(name))
+    except JobError:
+        raise  # of the disk or of a damaged result, not of this video
     except InputError as error:
         with create_h5(part, part_digest) as file:
             file.attrs["error"] = str(error)

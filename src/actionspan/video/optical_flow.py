@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from actionspan.arrays import Float32, UInt8
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
 from actionspan.running.parts import map_videos
@@ -170,5 +170,7 @@ def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:
     with open_h5(frames) as file:
         try:
             write_flow(file[name], group, settings)
+        except JobError:
+            raise  # of the frames' file, not of this video
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
