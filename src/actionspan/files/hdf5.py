@@ -6,6 +6,7 @@ the file is closed. Where it reads, each block is checked first.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 
 
-class _Bytes:
+class _Bytes(ABC):
     """What HDF5 asks of a file: a position, and bytes from there."""
 
     def __init__(self, path: Path) -> None:
@@ -28,8 +29,9 @@ class _Bytes:
         return ascii(str(self.path))[1:-1]  # h5py makes it the name of the file
 
     @property
+    @abstractmethod
     def size(self) -> int:
-        raise NotImplementedError
+        """How many bytes there are."""
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         before = {os.SEEK_SET: 0, os.SEEK_CUR: self.position}
@@ -44,8 +46,9 @@ class _Bytes:
         self.readinto(data)
         return data
 
+    @abstractmethod
     def readinto(self, buffer: Any) -> int:
-        raise NotImplementedError
+        """Fill a buffer from the position on."""
 
     def flush(self) -> None:
         """There is nothing to flush."""

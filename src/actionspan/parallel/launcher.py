@@ -56,11 +56,6 @@ def is_rank() -> bool:
     return by_torchrun() or any(name in os.environ for name in (*RANKS, *RANK))
 
 
-def rank() -> int:
-    """Return which rank this process is; 0 where no launcher started it."""
-    return _number(RANK, 0)
-
-
 def crowded() -> bool:
     """Return whether this machine has more ranks than cores."""
     return _number(LOCAL_RANKS, 1) > cores()
