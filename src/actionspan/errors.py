@@ -8,6 +8,10 @@ class InputError(Exception):
     """
 
 
+class JobError(InputError):
+    """An error that no single video is to blame for, such as a full disk or a damaged result."""
+
+
 def printable(text: str) -> str:
     """Return `text` on one line: control characters and bytes that were not UTF-8 are escaped."""
 
