@@ -64,6 +64,13 @@ include: "workflow/rules/papers_sbp.smk"
 ##### Targets #####
 
 
+onsuccess:
+    from actionspan.dataset.losses import losses_line  # h5py is not needed to plan
+
+    if lost := losses_line(Path("results/dataset")):
+        print(lost, file=sys.stderr)
+
+
 rule all:
     default_target: True
     input:
@@ -72,6 +79,7 @@ rule all:
         "results/evaluation/recall_curves.svg",
         "results/evaluation/recall_curves.png",
         "results/dataset/rejected.tsv",
+        "results/dataset/losses.tsv",
         expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
         expand("results/evaluation/detections/{model}.md", model=plan.outcomes.models),
         expand("results/evaluation/reader/{model}.md", model=plan.outcomes.models),

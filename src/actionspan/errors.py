@@ -5,7 +5,7 @@ import errno
 # what torch, OpenCV and C++ say in errors of their own
 _NO_MEMORY = (
     *("not enough memory", "can't allocate memory", "out of memory", "Insufficient memory"),
-    "Cannot allocate memory",
+    *("Cannot allocate memory", "bad_alloc", "ailed to allocate"),
 )
 
 

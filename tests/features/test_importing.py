@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -198,6 +199,13 @@ def test_two_files_of_one_video_are_refused(tmp_path, matrix):
     write(tmp_path / "x.csv", matrix)
     with pytest.raises(InputError, match="x.csv is of the same video"):
         find_file(tmp_path, "x")
+
+
+def test_a_stride_needs_a_frame_rate(make_video):
+    video = replace(make_video("a"), fps=0.0)
+    assert len(row_times(4, video, ExternalSettings())) == 4
+    with pytest.raises(InputError, match="stride is in frames, and the annotations give .* no fra"):
+        row_times(4, video, ExternalSettings(stride=16))
 
 
 def test_times_of_rows(make_video):

@@ -35,3 +35,14 @@ try:
     )
 except InputError as error:
     sys.exit(str(error))
+
+# As they stand in commands, not in `params`: a change does not make finished videos again.
+FAULTS = flags(
+    {**config["dataset"], **config["video"]}, "on_bad_input", "stall_seconds"
+)
+LIMITS = flags(config["video"], "max_pixels", "max_frames")
+
+
+def decoding_mb(wildcards, threads):
+    """Return the memory of a job that decodes `threads` of the largest videos at once."""
+    return 300 + threads * (300 + 45 * config["video"]["max_pixels"] // 10**6)

@@ -37,21 +37,23 @@ rule dataset_probe:
         "../../envs/environment.yaml"
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
+        limits=LIMITS,
     shell:
-        "python -m actionspan dataset probe --videos {input.videos:q} --on-bad-input {params.on_bad_input}"
+        "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} {FAULTS}"
         " --out {output} > {log} 2>&1"
 
 
 rule dataset_index:
     input:
         shards=expand("results/dataset/shards/{shard}.txt", shard=plan.dataset.shards),
-        annotations=plan.dataset.annotation_files,
+        # a function: braces in these names are no wildcards
+        annotations=lambda wildcards: plan.dataset.annotation_files,
         video_info=config["dataset"]["video_info"] or [],
         code=step("dataset index"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
-        rejected="results/dataset/rejected.tsv",
+        rejected="results/dataset/rejected_input.tsv",
     log:
         "results/logs/dataset_index.log",
     conda:
@@ -76,7 +78,26 @@ rule dataset_index:
         passed_over=plan.dataset.passed_over,  # so that a new file in the folder is reported
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
-        " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"
+        " {params.folder} {params.settings} --rejected {output.rejected} --out results/dataset"
+        " > {log} 2>&1"
+
+
+rule dataset_losses:
+    input:
+        rejected="results/dataset/rejected_input.tsv",
+        videos="results/dataset/videos.tsv",
+        shards=plan.features.shard_files,
+        code=step("dataset losses"),
+    output:
+        rejected="results/dataset/rejected.tsv",
+        losses="results/dataset/losses.tsv",
+    log:
+        "results/logs/dataset_losses.log",
+    conda:
+        "../../envs/environment.yaml"
+    shell:
+        "python -m actionspan dataset losses --rejected {input.rejected} --videos {input.videos}"
+        " --shards {input.shards} --out results/dataset > {log} 2>&1"
 
 
 rule dataset_folds:

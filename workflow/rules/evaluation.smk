@@ -177,13 +177,13 @@ rule evaluation_timeline:
     output:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
     log:
-        "results/logs/evaluation_timeline/{model}/{video}.{suffix}.log",
+        "results/logs/evaluation_timeline/{model}/{suffix}/{video}.log",
     conda:
         "../../envs/environment.yaml"
     shell:
         "python -m actionspan evaluation timeline --probabilities {input.probabilities}"
         " --proposals {input.proposals} --annotations {input.annotations}"
-        " --video {wildcards.video:q} --out {output:q} > {log:q} 2>&1"
+        " --video={wildcards.video:q} --out {output:q} > {log:q} 2>&1"
 
 
 # A closer look at each method: what it misses and why, and what its scores mean.

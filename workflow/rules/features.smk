@@ -26,7 +26,8 @@ if plan.features.tuned:
             settings=flags(plan.features.encoders),
         shell:
             "python -m actionspan features extract --snippets {input.snippets}"
-            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+            " --source {params.source} {params.settings} --threads {threads}"
+            " {FAULTS} --out {output} > {log} 2>&1"
 
 else:
 
@@ -54,13 +55,15 @@ else:
             settings=flags(plan.features.encoders),
         shell:
             "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
-            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+            " --source {params.source} {params.settings} --threads {threads}"
+            " {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule features_external:
     input:
         videos="results/dataset/videos.tsv",
-        files=plan.features.external_files,
+        # functions: braces in these names are no wildcards
+        files=lambda wildcards: plan.features.external_files,
         code=step("features external"),
     output:
         "results/features/shards/external.h5",
@@ -77,7 +80,7 @@ rule features_external:
         settings=flags(config["features"]["external"]),
     shell:
         "python -m actionspan features external --videos {input.videos} {params.settings}"
-        " --out {output} > {log} 2>&1"
+        " {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule features_rescale:

@@ -212,9 +212,10 @@ rule proposals_chapters:
     conda:
         "../../envs/environment.yaml"
     params:
-        videos=plan.dataset.videos,
+        # a flag each: an id may begin with a hyphen
+        videos=[f"--videos={video}" for video in plan.dataset.videos],
     shell:
-        "python -m actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
+        "python -m actionspan proposals chapters --proposals {input.proposals} {params.videos:q}"
         " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
 
 

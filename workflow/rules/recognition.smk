@@ -4,7 +4,7 @@ if plan.recognition.trimmed:
 
     rule recognition_list:
         input:
-            files=plan.recognition.clip_files,
+            files=lambda wildcards: plan.recognition.clip_files,
             code=step("recognition list"),
         output:
             "results/recognition/clips.tsv",
@@ -32,6 +32,7 @@ if plan.recognition.trimmed:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"]
         resources:
+            mem_mb=decoding_mb,
             runtime=480,
         params:
             folder=plan.recognition.folder_flags,
@@ -48,8 +49,9 @@ if plan.recognition.trimmed:
             ),
             flow=flags(config["video"]["flow"]),
         shell:
-            "python -m actionspan recognition clips {params.folder} --shard-clips {params.clips}"
-            " {params.settings} {params.flow} --processes {threads} --out {output} > {log} 2>&1"
+            "python -m actionspan recognition clips {params.folder} {params.clips}"
+            " {params.settings} {params.flow} --processes {threads} {LIMITS} {FAULTS}"
+            " --out {output} > {log} 2>&1"
 
 else:
 
@@ -83,7 +85,8 @@ else:
             ),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
-            " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
+            " --annotations {input.annotations} {params.settings} {FAULTS}"
+            " --out {output} > {log} 2>&1"
 
 
 rule recognition_train:

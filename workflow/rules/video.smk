@@ -15,12 +15,13 @@ rule video_frames:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
+        mem_mb=decoding_mb,
         runtime=240,
     params:
         settings=flags(plan.features.frames),
     shell:
         "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
-        " --out {output} > {log} 2>&1"
+        " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule video_flow:
@@ -45,4 +46,4 @@ rule video_flow:
         settings=flags(config["video"]["flow"]),
     shell:
         "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
-        " --out {output} > {log} 2>&1"
+        " {FAULTS} --out {output} > {log} 2>&1"

@@ -21,6 +21,7 @@ from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import architecture
 from actionspan.networks.inputs import Inputs
+from actionspan.running.apart import still_working
 
 
 class Clips(NamedTuple):
@@ -91,6 +92,7 @@ class ClipEncoder:
     def _forward(self, frames: Snippets, rows: Int64) -> Float32:
         """Return the vectors of one window."""
         settings = self.settings
+        still_working()
         first = int(rows.min())
         pictures = frames_to_batch(
             frames[first : int(rows.max()) + 1], settings.clip_size, settings.crop

@@ -17,6 +17,7 @@ from actionspan.networks.device import choose_device
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
+from actionspan.running.apart import still_working
 
 Weights = Path | Mapping[str, Tensor] | None
 
@@ -107,6 +108,7 @@ class Encoder:
         size, crop, count = self.settings.input_size, self.settings.crop, snippets.shape[0]
         convert = planes_to_batch if self.is_flow else frames_to_batch
         for start in range(0, count, self.settings.batch_size):
+            still_working()
             chosen = snippets[start : start + self.settings.batch_size]
             yield torch.from_numpy(convert(chosen, size, crop))
 

@@ -38,7 +38,7 @@ class DatasetKnobs(Checked):
 class VideoKnobs(Checked):
     """The cores of decoding and flow."""
 
-    processes: int = option(1, "videos a job works on at once, one core each", least=1)
+    processes: int = option(1, "videos a job works on at once, one core each", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,9 @@ class RecognitionKnobs(Checked):
     exchange: ExchangeName = option(
         "aavg", "how learners are joined (docs/recognition.md)", choices=ON_CPUS
     )
-    learners: int = option(2, "P, learners that train together", least=1)
+    learners: int = option(2, "P, learners that train together", least=1, most=4096)
     in_process: bool = option(False, "true: aavg's learners share one process, without MPI")
-    threads: int = option(1, "cores of each learner", least=1)
+    threads: int = option(1, "cores of each learner", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +72,8 @@ class FinetuneKnobs(Checked):
     exchange: ExchangeName = option(
         "none", "how ranks exchange gradients, as in temporal.exchange", choices=ON_CPUS
     )
-    ranks: int = option(1, "ranks that tune together", least=1)
-    threads: int = option(1, "cores of each rank", least=1)
+    ranks: int = option(1, "ranks that tune together", least=1, most=4096)
+    threads: int = option(1, "cores of each rank", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class FeaturesKnobs(Checked):
         "pooled features, those of encoders that were tuned on the training videos "
         "(docs/finetune.md), class scores of trained classifiers, or external files",
     )
-    threads: int = option(1, "cores of each job", least=1)
+    threads: int = option(1, "cores of each job", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +115,12 @@ class TemporalKnobs(Checked):
         choices=ON_CPUS,
     )
     ranks: int = option(
-        1, "ranks that train together; ps and ps_async add a process, the server", least=1
+        1,
+        "ranks that train together; ps and ps_async add a process, the server",
+        least=1,
+        most=4096,
     )
-    threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1)
+    threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +162,7 @@ class ScalingKnobs(Checked):
         (1, 2),
         "numbers of ranks; more than there are cores only show how cores are shared",
         least=1,
+        most=4096,
         fewest=1,
     )
     repeats: int = option(3, "runs of each", least=1)
