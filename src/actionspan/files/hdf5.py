@@ -50,8 +50,9 @@ class _Bytes(ABC):
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the position on."""
 
-    def flush(self) -> None:
-        """There is nothing to flush."""
+    def flush(self) -> bool:
+        """Return True: there is nothing to flush."""
+        return True
 
 
 class _OldFile(_Bytes):
