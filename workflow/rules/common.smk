@@ -16,8 +16,10 @@ from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import step
+from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
+from actionspan.plan.jobs import check_jobs, failed_jobs
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
@@ -32,3 +34,16 @@ try:
     )
 except InputError as error:
     sys.exit(str(error))
+
+minutes = plan.cluster.minutes
+
+
+onstart:
+    try:
+        check_jobs(workflow)
+    except InputError as error:
+        sys.exit(str(error))
+
+
+onerror:
+    print(failures_text(failed_jobs(workflow)), file=sys.stderr)

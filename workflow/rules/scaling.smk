@@ -18,7 +18,7 @@ rule scaling_run:
     threads: workflow.cores or 1
     resources:
         mem_mb=plan.ranks.memory,
-        runtime=240,
+        runtime=minutes(240),
         tasks=plan.ranks.processes,
         cpus_per_task=config["temporal"]["threads"],
         mpi=plan.ranks.launch,

@@ -15,7 +15,7 @@ rule video_frames:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(plan.features.frames),
     shell:
@@ -40,7 +40,7 @@ rule video_flow:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        runtime=480,
+        runtime=minutes(480),
     params:
         settings=flags(config["video"]["flow"]),
     shell:
