@@ -19,7 +19,7 @@ from actionspan.plan.code import step
 from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
-from actionspan.plan.jobs import check_jobs, failed_jobs
+from actionspan.plan.jobs import Messages, check_jobs, failed_jobs
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
@@ -36,9 +36,11 @@ except InputError as error:
     sys.exit(str(error))
 
 minutes = plan.cluster.minutes
+messages = Messages()
 
 
 onstart:
+    logger.addHandler(messages)
     try:
         check_jobs(workflow)
     except InputError as error:
@@ -46,4 +48,4 @@ onstart:
 
 
 onerror:
-    print(failures_text(failed_jobs(workflow)), file=sys.stderr)
+    print(failures_text(failed_jobs(workflow, messages.of)), file=sys.stderr)

@@ -10,9 +10,19 @@ from typing import Any
 from actionspan.errors import InputError
 
 # A group of short rules is one job, whose minutes add up to at most these (tests/plan).
-GROUPS = {"probing": 60, "scoring": 480, "timelines": 60}
+GROUPS = {"probing": 60, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
+# what a partition limits: how a message puts the limit, and how to stay within it
+_CURES = {
+    "minutes": (
+        "its limit is {:.0f} minutes",
+        "set cluster.max_runtime: {:.0f} in your configuration (what is cut off goes on where it "
+        "stopped), or ",
+    ),
+    "mem_mb": ("its largest node has {} MB", "give --set-resources RULE:mem_mb={}, or "),
+    "cores": ("its largest node has {} cores", "give --set-threads RULE={}, or "),
+}
 
 
 class ClusterPlan:
@@ -37,20 +47,22 @@ class ClusterPlan:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a job asks for: its rule or group, partition (None: the default), minutes and MB."""
+    """What a job asks for: its rule or group, partition (None: the default), minutes and so on."""
 
     name: str
     partition: str | None
     minutes: int
     mem_mb: int
+    cores: int
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The longest job (`inf`: any) and the memory of the largest node of a partition."""
+    """The longest job of a partition (`inf`: any) and the memory and cores of its largest node."""
 
     minutes: float
-    mem_mb: int
+    mem_mb: float
+    cores: float
     is_default: bool
 
 
@@ -58,7 +70,7 @@ def partitions() -> dict[str, Partition]:
     """Return the partitions of this cluster by name; none if it has no SLURM that answers."""
     if shutil.which("sinfo") is None:
         return {}
-    command = ["sinfo", "--noheader", "--exact", "--format=%P|%l|%m"]
+    command = ["sinfo", "--noheader", "--exact", "--format=%P|%l|%m|%c"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=_QUERY_SECONDS
@@ -69,15 +81,16 @@ def partitions() -> dict[str, Partition]:
 
 
 def read_partitions(text: str) -> dict[str, Partition]:
-    """Read lines of sinfo, each with name (`*`: the default), time limit and MB of a node."""
+    """Read lines of sinfo, each with name (`*`: the default), time limit, MB and cores."""
     found: dict[str, Partition] = {}
     for line in text.split():
-        marked, limit, memory = line.split("|")
+        marked, limit, memory, cores = line.split("|")
         name = marked.rstrip("*")
-        mem_mb = int(memory.rstrip("+"))
-        if name in found:
-            mem_mb = max(mem_mb, found[name].mem_mb)
-        found[name] = Partition(_minutes(limit), mem_mb, marked.endswith("*"))
+        offered = _minutes(limit), int(memory.rstrip("+")), int(cores.rstrip("+"))
+        before = found.get(name)
+        found[name] = _largest(
+            ([before] if before else []) + [Partition(*offered, marked.endswith("*"))]
+        )
     return found
 
 
@@ -102,8 +115,7 @@ def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
         InputError: A job asks for too much; the line names its rules, the limit and the cure.
     """
     default = next((name for name, each in known.items() if each.is_default), None)
-    long: dict[str, dict[str, int]] = {}
-    large: dict[str, dict[str, int]] = {}
+    wrong: dict[tuple[str, str], dict[str, int]] = {}
     for job in jobs if known else ():
         partition = job.partition or default
         if partition is None:
@@ -112,24 +124,18 @@ def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
                 f"{', '.join(sorted(known))} in the profile's default-resources"
             )
         offered = _offered(partition, known)
-        if job.minutes > offered.minutes:
-            long.setdefault(partition, {})[job.name] = job.minutes
-        if job.mem_mb > offered.mem_mb:
-            large.setdefault(partition, {})[job.name] = job.mem_mb
-    for partition, found in long.items():
-        most = int(_offered(partition, known).minutes)
-        lower = f"set cluster.max_runtime: {most} in your configuration (what is cut off goes on "
-        lower = f"{lower}where it stopped), or " if most >= SHORTEST else ""
+        for what in _CURES:
+            if getattr(job, what) > getattr(offered, what):
+                wrong.setdefault((partition, what), {})[job.name] = getattr(job, what)
+    order = [*_CURES]
+    for (partition, what), found in sorted(wrong.items(), key=lambda it: order.index(it[0][1])):
+        most = getattr(_offered(partition, known), what)
+        limit, cure = _CURES[what]
+        if what == "minutes" and most < SHORTEST:
+            cure = ""
         raise InputError(
-            f"partition {partition}: its limit is {most} minutes, but {_listed(found)} ask for more "
-            f"and would wait for ever: {lower}give another slurm_partition"
-        )
-    for partition, found in large.items():
-        most = _offered(partition, known).mem_mb
-        raise InputError(
-            f"partition {partition}: its largest node has {most} MB, but {_listed(found)} ask for "
-            f"more and would wait for ever: give --set-resources RULE:mem_mb={most}, or another "
-            "slurm_partition"
+            f"partition {partition}: {limit.format(most)}, but {_listed(found)} ask for more and "
+            f"would wait for ever: {cure.format(most)}give another slurm_partition"
         )
 
 
@@ -141,9 +147,15 @@ def _offered(names: str, known: Mapping[str, Partition]) -> Partition:
                 f"slurm_partition: {name}: not a partition of this cluster, which has "
                 f"{', '.join(sorted(known))}"
             )
-    offered = [known[name] for name in names.split(",")]
+    return _largest([known[name] for name in names.split(",")])
+
+
+def _largest(several: list[Partition]) -> Partition:
     return Partition(
-        max(each.minutes for each in offered), max(each.mem_mb for each in offered), False
+        max(each.minutes for each in several),
+        max(each.mem_mb for each in several),
+        max(each.cores for each in several),
+        any(each.is_default for each in several),
     )
 
 

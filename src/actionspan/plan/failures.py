@@ -14,12 +14,13 @@ _SCHEDULER_WORDS = ("slurmstepd: error", "srun: error", "CANCELLED", "oom")
 
 @dataclass(frozen=True)
 class Failed:
-    """A job that failed: its rule, wildcards, log, and the log of the scheduler."""
+    """A job that failed: its rule, wildcards, log, the scheduler's log and the executor's words."""
 
     rule: str
     wildcards: tuple[str, ...]
     log: Path
     scheduler_log: Path | None = None
+    message: str = ""
 
     @property
     def name(self) -> str:
@@ -46,7 +47,8 @@ def _block(job: Failed) -> str:
         path, lines = job.scheduler_log, _tail(job.scheduler_log)
     head = f"{job.name} failed; its log is {path}"
     head += f", the scheduler's {job.scheduler_log}" if said else ""
-    shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(said[-2:])] or ["(it says nothing)"]
+    shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(said[-2:]), *filter(None, [job.message])]
+    shown = shown or ["(it says nothing)"]
     return "\n".join([head, *(f"    {line[:_WIDTH]}" for line in shown)])
 
 
@@ -59,5 +61,5 @@ def _tail(path: Path) -> list[str]:
     except OSError:
         return []
     # a progress bar writes its line again and again
-    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.splitlines()]
+    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
     return [line for line in lines if line]

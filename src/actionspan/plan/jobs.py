@@ -1,7 +1,9 @@
 """Jobs as Snakemake knows them: what they ask a cluster for, and which failed."""
 
+import logging
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ from actionspan.plan.cluster import Asked, check_limits, partitions
 from actionspan.plan.failures import Failed
 
 _NAMED_LOG = re.compile(r"^ +log: (\S+) \(check log", re.MULTILINE)
+# what every message of a remote executor ends with, and its command
+_BOILERPLATE = re.compile("For further error details|Detailed failure reason|\n")
 _ON_SLURM = ("slurm", "cluster-generic")  # the latter asks whatever answers to sinfo
 
 
@@ -26,14 +30,30 @@ def check_jobs(workflow: Any) -> None:
     check_limits([_asked(job) for job in _needed(workflow)], partitions())
 
 
-def failed_jobs(workflow: Any) -> list[Failed]:
-    """Return the jobs that failed."""
+class Messages(logging.Handler):
+    """What Snakemake's executor says of each job that failed, by job; `--quiet rules` hides it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of: dict[int, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first sentences of a message."""
+        said = getattr(record, "rule_msg", None)
+        if isinstance(said, str):
+            self.of[getattr(record, "jobid", -1)] = _BOILERPLATE.split(said)[0].strip()
+
+
+def failed_jobs(workflow: Any, said: Mapping[int, str]) -> list[Failed]:
+    """Return the jobs that failed, with what the executor said of them."""
     found = []
     for each in workflow.scheduler.failed:
         text = _scheduler_log(each)
         for job in _failed_of(each, text) if each.is_group() else [each]:
             log = Path(next(iter(job.log), ""))
-            found.append(Failed(job.rule.name, tuple(map(str, job.wildcards)), log, text))
+            message = said.get(workflow.dag.jobid(job), "")
+            wildcards = tuple(map(str, job.wildcards))
+            found.append(Failed(job.rule.name, wildcards, log, text, message))
     return found
 
 
@@ -43,7 +63,9 @@ def _failed_of(group: Any, scheduler_log: Path | None) -> list[Any]:
     named = set(_NAMED_LOG.findall(text))
     failed = [job for job in group.jobs if named & set(map(str, job.log))]
     begun = [job for job in group.jobs if any(Path(log).is_file() for log in job.log)]
-    return failed or [max(begun, key=lambda job: Path(job.log[0]).stat().st_mtime)]
+    if failed or not begun:
+        return failed or [next(iter(group.jobs))]
+    return [max(begun, key=lambda job: Path(job.log[0]).stat().st_mtime)]
 
 
 def _scheduler_log(job: Any) -> Path | None:
@@ -74,6 +96,7 @@ def _asked(job: Any) -> Asked:
         None if partition is None else str(partition),
         _number(resources.get("runtime")),
         _number(resources.get("mem_mb")),
+        _number(resources.get("cpus_per_task")) or job.threads,
     )
 
 
