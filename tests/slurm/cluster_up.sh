@@ -19,7 +19,8 @@ CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge/socket
+# a job of a lost node starts again after cred_expire seconds, 120 by default
+AuthInfo=socket=$folder/munge/socket,cred_expire=20
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool/%n
 SlurmctldPidFile=$folder/run/slurmctld.pid

@@ -47,7 +47,7 @@ class Run:
     def text(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def end(self, timeout: float = 400) -> int:
+    def end(self, timeout: float = 1200) -> int:
         """Wait for the end; return the exit status."""
         try:
             return self.process.wait(timeout)
@@ -113,7 +113,7 @@ class Cluster:
         return Run(process, output)
 
 
-def wait_for(what: Callable[[], str], otherwise: str, timeout: float = 120) -> str:
+def wait_for(what: Callable[[], str], otherwise: str, timeout: float = 300) -> str:
     """Return what a function returns as soon as that is not empty."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:

@@ -69,7 +69,7 @@ def test_short_rules_share_a_job(remote):
     assert total > 20
 
 
-LONG = {"temporal": {"training": {"epochs": 300, "hidden": 64}}}
+LONG = {"temporal": {"training": {"epochs": 400, "hidden": 64}}}
 
 
 def with_features(of: Path, folder: Path) -> Path:
@@ -96,6 +96,7 @@ def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
 
     def at_work(starts: int) -> str:
         """Wait until a job has trained an epoch; return its number."""
+        job = wait_for(cluster.running, f"start {starts}: no job: {run.text()[-3000:]}")
         since = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
 
         def written() -> str:
@@ -103,16 +104,21 @@ def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
             return "yes" if checkpoint.exists() and checkpoint.stat().st_mtime_ns > since else ""
 
         wait_for(written, f"start {starts} makes no checkpoint: {run.text()[-3000:]}")
-        return cluster.running()
+        assert cluster.running() == job
+        return job
+
+    def gone() -> None:
+        wait_for(lambda: "" if cluster.running() else "gone", "the job is still there")
 
     cluster("scancel", at_work(1))
+    gone()
     job = at_work(2)
     # a drained node ends its work, a lost one does not: SLURM queues the job again
     cluster("scontrol", "update", "node=c2", "state=drain", "reason=test")
     time.sleep(1)
     assert cluster.running() == job
     cluster("scontrol", "update", "node=c2", "state=down", "reason=test")
-    wait_for(lambda: "" if cluster.running() else "gone", "the job outlives its node")
+    gone()
     cluster("scontrol", "update", "node=c2", "state=resume")
     cluster("scontrol", "update", f"job={at_work(3)}", "EndTime=now+1")
     assert run.end() == 0, run.text()[-4000:]
