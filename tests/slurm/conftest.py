@@ -113,14 +113,14 @@ class Cluster:
         return Run(process, output)
 
 
-def wait_for(what: Callable[[], str], otherwise: str, timeout: float = 300) -> str:
-    """Return what a function returns as soon as that is not empty."""
+def wait_for(what: Callable[[], str], otherwise: Callable[[], str], timeout: float = 300) -> str:
+    """Return what a function returns as soon as that is not empty; else say what is wrong."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         if found := what():
             return found
         time.sleep(0.2)
-    pytest.fail(otherwise)
+    pytest.fail(otherwise())
 
 
 @pytest.fixture(scope="session")

@@ -96,19 +96,19 @@ def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
 
     def at_work(starts: int) -> str:
         """Wait until a job has trained an epoch; return its number."""
-        job = wait_for(cluster.running, f"start {starts}: no job: {run.text()[-3000:]}")
+        job = wait_for(cluster.running, lambda: f"no start {starts}: {run.text()[-3000:]}")
         since = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
 
         def written() -> str:
             assert run.process.poll() is None, run.text()[-3000:]
             return "yes" if checkpoint.exists() and checkpoint.stat().st_mtime_ns > since else ""
 
-        wait_for(written, f"start {starts} makes no checkpoint: {run.text()[-3000:]}")
+        wait_for(written, lambda: f"no checkpoint of start {starts}: {run.text()[-3000:]}")
         assert cluster.running() == job
         return job
 
     def gone() -> None:
-        wait_for(lambda: "" if cluster.running() else "gone", "the job is still there")
+        wait_for(lambda: "" if cluster.running() else "gone", lambda: cluster("squeue"))
 
     cluster("scancel", at_work(1))
     gone()
