@@ -36,6 +36,9 @@ except InputError as error:
     sys.exit(str(error))
 
 minutes = plan.cluster.minutes
+# A group's rules run one after another: the profiles of clusters give each rule a lane. Here, as
+# Snakemake does not pass limits on to the nodes, where it counts a group's cores a second time.
+workflow.register_resource("lane", 1)
 messages = Messages()
 
 
