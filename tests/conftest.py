@@ -18,6 +18,7 @@ HEAVIEST = (
     "mpi/test_faults.py",
     "mpi/test_replica.py",
     "workflow/test_recognition.py",
+    "slurm/test_slurm.py",
     "workflow/test_thumos14.py",
     "workflow/test_finetune.py",
     "mpi/test_allreduce.py",

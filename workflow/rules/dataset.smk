@@ -18,6 +18,8 @@ rule dataset_demo:
     conda:
         "../../envs/environment.yaml"
     threads: 4
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(config["demo"]),
     shell:
@@ -33,8 +35,12 @@ rule dataset_probe:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
+    group:
+        "probing"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "probing"),
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
@@ -58,6 +64,8 @@ rule dataset_index:
         "results/logs/dataset_index.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         # a folder is given by its name: without it its files have no classes
         annotations=lambda wildcards: plan.dataset.annotations,
@@ -95,6 +103,8 @@ rule dataset_losses:
         "results/logs/dataset_losses.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30),
     shell:
         "python -m actionspan dataset losses --rejected {input.rejected} --videos {input.videos}"
         " --shards {input.shards} --out results/dataset > {log} 2>&1"
@@ -115,6 +125,8 @@ rule dataset_folds:
         number=one_of(map(str, plan.folds.numbers)),
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30),
     params:
         folds=len(plan.folds.numbers),
     shell:

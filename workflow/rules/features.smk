@@ -20,7 +20,7 @@ if plan.features.tuned:
         threads: config["features"]["threads"]
         resources:
             mem_mb=3000,
-            runtime=480,
+            runtime=minutes(480),
         params:
             source=plan.features.kind,
             settings=flags(plan.features.encoders),
@@ -49,7 +49,7 @@ else:
         threads: config["features"]["threads"]
         resources:
             mem_mb=3000,
-            runtime=480,
+            runtime=minutes(480),
         params:
             source=plan.features.kind,
             settings=flags(plan.features.encoders),
@@ -74,7 +74,7 @@ rule features_external:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
@@ -98,7 +98,7 @@ rule features_rescale:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(config["features"]["rescale"]),
         on_bad_input=config["dataset"]["on_bad_input"],
@@ -123,7 +123,7 @@ rule features_sequences:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(config["features"]["sequences"]),
         on_bad_input=config["dataset"]["on_bad_input"],
@@ -148,7 +148,7 @@ rule features_causal:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(
             {**config["features"]["sequences"], **config["features"]["causal"]}

@@ -12,6 +12,8 @@ if plan.recognition.trimmed:
             "results/logs/recognition_list.log",
         conda:
             "../../envs/environment.yaml"
+        resources:
+            runtime=minutes(60),
         params:
             folder=plan.recognition.folder_flags,
         shell:
@@ -33,7 +35,7 @@ if plan.recognition.trimmed:
         threads: config["video"]["processes"]
         resources:
             mem_mb=decoding_mb,
-            runtime=480,
+            runtime=minutes(480),
         params:
             folder=plan.recognition.folder_flags,
             clips=plan.recognition.shard_flags,
@@ -71,7 +73,7 @@ else:
         conda:
             "../../envs/environment.yaml"
         resources:
-            runtime=120,
+            runtime=minutes(120),
         params:
             settings=flags(
                 config["recognition"]["store"],
@@ -112,7 +114,7 @@ rule recognition_train:
     threads: plan.recognition.threads
     resources:
         mem_mb=plan.recognition.memory,
-        runtime=1440,
+        runtime=minutes(1440),
         tasks=plan.recognition.processes,
         cpus_per_task=config["recognition"]["threads"],
         mpi=plan.recognition.launch,

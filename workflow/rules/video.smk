@@ -16,7 +16,7 @@ rule video_frames:
     threads: config["video"]["processes"]
     resources:
         mem_mb=decoding_mb,
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(plan.features.frames),
     shell:
@@ -41,7 +41,7 @@ rule video_flow:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        runtime=480,
+        runtime=minutes(480),
     params:
         settings=flags(config["video"]["flow"]),
     shell:

@@ -23,6 +23,9 @@ class MeasureSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.network in get_args(ImageNetwork):
+            return
+        # torch, which every start of Snakemake on a cluster's nodes would wait for
         from actionspan.networks.architecture import REGISTERED
 
         names = (*get_args(ImageNetwork), *REGISTERED)

@@ -135,4 +135,5 @@ SECTIONS: Mapping[str, Section] = {
         for name, (settings, comment) in SBP.items()
     },
     "mpi": Section((own.MpiKnobs,)),
+    "cluster": Section((own.ClusterKnobs,), "docs/cluster.md"),
 }

@@ -7,6 +7,7 @@ from typing import Literal
 from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
+from actionspan.plan.cluster import SHORTEST
 from actionspan.settings import Checked, option
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, ModelName
 
@@ -167,6 +168,19 @@ class ScalingKnobs(Checked):
     )
     repeats: int = option(3, "runs of each", least=1)
     epochs: int = option(40, "epochs of each run; with few, little but the start is timed", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterKnobs(Checked):
+    """What jobs ask a cluster for."""
+
+    max_runtime: int | None = option(
+        None,
+        "the longest time that a job asks for; give the limit of a short partition: what it cuts "
+        "off goes on where it stopped; null: as long as each rule may need",
+        unit="minutes",
+        least=SHORTEST,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
