@@ -51,7 +51,9 @@ class Annotations:
     def case(self, random: Random, folder: Path) -> Result:
         """Index a mutated file, or convert it."""
         form = random.choice(list(FORMATS))
-        text = FORMATS[form].write([_record(random, place) for place in range(random.randint(1, 5))])
+        text = FORMATS[form].write(
+            [_record(random, place) for place in range(random.randint(1, 5))]
+        )
         suffix = ".json" if text.startswith("{") else ".csv"
         path = folder / f"annotations{suffix}"
         if random.random() < 0.15:
@@ -90,7 +92,10 @@ def _record(random: Random, place: int) -> Record:
 
 
 def _info(random: Random) -> str:
-    rows = [f"v_{place},training,{random.randint(5, 99)},{random.randint(99, 999)}" for place in range(4)]
+    rows = [
+        f"v_{place},training,{random.randint(5, 99)},{random.randint(99, 999)}"
+        for place in range(4)
+    ]
     return "\n".join(["video,subset,seconds,numFrame", *rows, ""])
 
 
@@ -195,7 +200,10 @@ def _converted(path: Path, form: str, random: Random) -> Result:
 def _unsound(out: Path) -> Result | None:
     """Return what does not hold in the tables that were written."""
     try:
-        videos, annotations = read_videos(out / "videos.tsv"), read_annotations(out / "annotations.json")
+        videos, annotations = (
+            read_videos(out / "videos.tsv"),
+            read_annotations(out / "annotations.json"),
+        )
         read_tsv(out / "rejected.tsv")
     except Exception as error:
         return wrong("tables that cannot be read", f"{type(error).__name__}: {error}")
@@ -228,7 +236,9 @@ def _same_tables(text: str, form: str, path: Path, random: Random) -> Result:
     if found:
         return found
     if first.status != second.status:
-        return wrong("a harmless change is refused", f"{way.__name__}: {first.errors}{second.errors}")
+        return wrong(
+            "a harmless change is refused", f"{way.__name__}: {first.errors}{second.errors}"
+        )
     for name in ("videos.tsv", "annotations.json"):
         files = [path.parent / out / name for out in ("first", "second")]
         if first.status == 0 and files[0].read_bytes() != files[1].read_bytes():

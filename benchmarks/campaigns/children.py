@@ -11,13 +11,11 @@ import resource
 import select
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 MEMORY = 4 << 30  # bytes that a fork may take beyond what this process has
 SECONDS = 180.0  # after which a fork hangs
@@ -68,27 +66,65 @@ def call(
         seconds: The time limit; a fork that is later is killed.
         kill_after: SIGKILL it after so many seconds, as a person or the system might.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        began = time.monotonic()
-        child = os.fork()
-        if not child:
-            _be_child(function, folder, output, errors)
-        limit = seconds if kill_after is None else kill_after
-        late = not wait_for(child, limit)
-        if late:
-            os.kill(child, signal.SIGKILL)
-        _, ended = os.waitpid(child, 0)
-        took = time.monotonic() - began
-        return Ended(
-            status=os.waitstatus_to_exitcode(ended),
-            late=late and kill_after is None,
-            left=end_orphans(),
-            output=_text(output),
-            errors=_text(errors),
-            seconds=took,
-        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # pipes, since a limit on the size of files holds for files of messages too
+    output, errors = _Pipe(), _Pipe()
+    began = time.monotonic()
+    child = os.fork()
+    if not child:
+        _be_child(function, folder, output.end, errors.end)
+    late = not _read_until_end(
+        child, (output, errors), seconds if kill_after is None else kill_after
+    )
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, ended = os.waitpid(child, 0)
+    took = time.monotonic() - began
+    return Ended(
+        status=os.waitstatus_to_exitcode(ended),
+        late=late and kill_after is None,
+        left=end_orphans(),
+        output=output.close(),
+        errors=errors.close(),
+        seconds=took,
+    )
+
+
+class _Pipe:
+    """A pipe, of whose text the last part is kept."""
+
+    def __init__(self) -> None:
+        self.source, self.end = os.pipe()
+        os.set_blocking(self.source, False)
+        self._content = b""
+
+    def read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while block := os.read(self.source, 1 << 16):
+                self._content = (self._content + block)[-_TEXT:]
+
+    def close(self) -> str:
+        self.read()
+        os.close(self.source)
+        os.close(self.end)
+        return self._content.decode("utf-8", "backslashreplace")
+
+
+def _read_until_end(pid: int, pipes: Sequence[_Pipe], seconds: float) -> bool:
+    """Read what a process writes until it has ended; return whether it has in time."""
+    handle, deadline = os.pidfd_open(pid), time.monotonic() + seconds
+    try:
+        while (remaining := deadline - time.monotonic()) > 0:
+            waiting = [handle, *(pipe.source for pipe in pipes)]
+            ready = select.select(waiting, [], [], remaining)[0]
+            for pipe in pipes:
+                pipe.read()
+            if handle in ready:
+                return True
+        return False
+    finally:
+        os.close(handle)
 
 
 def command(words: Sequence[str]) -> Callable[[], int]:
@@ -102,14 +138,12 @@ def command(words: Sequence[str]) -> Callable[[], int]:
     return run
 
 
-def _be_child(
-    function: Callable[[], int], folder: Path, output: IO[bytes], errors: IO[bytes]
-) -> None:
+def _be_child(function: Callable[[], int], folder: Path, output: int, errors: int) -> None:
     status = 1
     try:
         os.setpgid(0, 0)
-        for file, stream in ((output, 1), (errors, 2)):
-            os.dup2(file.fileno(), stream)
+        os.dup2(output, 1)
+        os.dup2(errors, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -130,15 +164,6 @@ def _be_child(
         os._exit(status)
 
 
-def wait_for(pid: int, seconds: float) -> bool:
-    """Wait until a process has ended; return whether it has within so many seconds."""
-    handle = os.pidfd_open(pid)
-    try:
-        return bool(select.select([handle], [], [], seconds)[0])
-    finally:
-        os.close(handle)
-
-
 def end_orphans(seconds: float = GRACE) -> int:
     """Wait for all children of this process to end; kill the others and return their number."""
     deadline = time.monotonic() + seconds
@@ -157,9 +182,3 @@ def children() -> Iterator[int]:
         with contextlib.suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 yield pid
-
-
-def _text(file: IO[bytes]) -> str:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - _TEXT, 0))
-    return file.read().decode("utf-8", "backslashreplace")

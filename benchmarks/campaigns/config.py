@@ -66,7 +66,9 @@ class Config:
         for _ in range(random.choice([1, 1, 1, 2, 3])):
             changes |= _change(random)
         (folder / "changes.json").write_text(json.dumps(list(changes.items()), indent=1))
-        (folder / "my.yaml").write_text(_source({k: v for k, v in changes.items() if v is not None}))
+        (folder / "my.yaml").write_text(
+            _source({k: v for k, v in changes.items() if v is not None})
+        )
         ended = call(lambda: self._plan(changes), folder, seconds=60)
         if ended.status == 3:  # YAML itself refuses: Snakemake's business
             return Result("not YAML")
@@ -79,7 +81,9 @@ class Config:
             return Result("accepted")
         line = ended.errors.rstrip("\n").splitlines()[-1]
         named = any(_names(line, key) for key in changes)
-        if not named and not any(f"{section}." in line or f"{section}:" in line for section in SECTIONS):
+        if not named and not any(
+            f"{section}." in line or f"{section}:" in line for section in SECTIONS
+        ):
             return wrong("no key is named", line)
         return Result("refused")
 
@@ -129,7 +133,9 @@ def _value(knob: Knob, random: Random) -> str:
         chosen = random.sample(knob.choices, random.randint(1, min(3, len(knob.choices))))
         return json.dumps(list(chosen) if knob.many else chosen[0])
     if knob.kind in (int, float):
-        near = [limit for limit in (knob.least, knob.above, knob.below, knob.most) if limit is not None]
+        near = [
+            limit for limit in (knob.least, knob.above, knob.below, knob.most) if limit is not None
+        ]
         base = random.choice([*near, 1, 16, 100])
         number = base + random.choice([-1, 0, 1, 0.25, 1e-9])
         number = int(number) if knob.kind is int else float(number)

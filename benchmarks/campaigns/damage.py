@@ -28,7 +28,9 @@ def scatter(content: bytes, random: Random) -> bytes:
     changed = bytearray(content or b"\0")
     for _ in range(random.randint(1, 20)):
         limit = len(changed) if random.random() < 0.5 else min(len(changed), 512)
-        changed[random.randrange(limit)] = random.choice([0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)])
+        changed[random.randrange(limit)] = random.choice(
+            [0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)]
+        )
     return bytes(changed)
 
 

@@ -102,7 +102,11 @@ class Features:
             lines = [line for line in ended.errors.splitlines() if line.startswith("rejected b: ")]
             if "b" not in file:
                 one = len(lines) == 1 and len(ended.errors.splitlines()) <= 12
-                return Result("rejected in a line") if one else wrong("more than one line", ended.errors)
+                return (
+                    Result("rejected in a line")
+                    if one
+                    else wrong("more than one line", ended.errors)
+                )
             rows = file["b/external"][:]
         if not np.isfinite(rows).all():
             return wrong("values that are not finite")
@@ -145,13 +149,17 @@ def _load(path: Path) -> int:
 def _infinite(path: Path, random: Random, shared: Path) -> str:
     """Write numbers that are finite in float64 alone, or not at all."""
     matrix = np.ones((12, 6))
-    matrix[random.randrange(12), random.randrange(6)] = random.choice([1e300, -1e39, np.inf, np.nan])
+    matrix[random.randrange(12), random.randrange(6)] = random.choice(
+        [1e300, -1e39, np.inf, np.nan]
+    )
     return _written(path, matrix, random)
 
 
 def _shapes(path: Path, random: Random, shared: Path) -> str:
     """Write a shape or a type that is no matrix of numbers."""
-    shape = random.choice([(), (0,), (0, 6), (12, 0), (6,), (1, 12, 6), (2, 12, 6), (12, 1, 1, 6), (12, 7)])
+    shape = random.choice(
+        [(), (0,), (0, 6), (12, 0), (6,), (1, 12, 6), (2, 12, 6), (12, 1, 1, 6), (12, 7)]
+    )
     kind = random.choice(["f4", "f8", "f2", "i8", "u1", "?", "c16", "S3", "M8[s]", "i4,f4", "V8"])
     return _written(path, np.zeros(shape, kind), random)
 
@@ -211,7 +219,22 @@ def _texts(path: Path, random: Random, shared: Path) -> str:
     """Write a table with odd cells."""
     cells = [[f"{random.random():.3f}" for _ in range(6)] for _ in range(12)]
     for _ in range(random.randint(1, 3)):
-        odd = ["", "nan", "1e400", "1e39", "x", '"1"', "1_0", "0x1", "\0", "\x1b[2J", "é", " 1 ", "1;2", "-inf"]
+        odd = [
+            "",
+            "nan",
+            "1e400",
+            "1e39",
+            "x",
+            '"1"',
+            "1_0",
+            "0x1",
+            "\0",
+            "\x1b[2J",
+            "é",
+            " 1 ",
+            "1;2",
+            "-inf",
+        ]
         cells[random.randrange(12)][random.randrange(6)] = random.choice(odd)
     ends = random.choice(["\n", "\r\n", "\r", "\n\n"])
     text = ends.join(random.choice([",", ",", ";", "\t"]).join(row) for row in cells)

@@ -31,7 +31,9 @@ def _object_type() -> Call:
 
 
 def _pointer(random: Random) -> Any:
-    return Call(_SCALAR, _object_type(), struct.pack("<Q", random.choice([0x41414141_41414141, 8, 0])))
+    return Call(
+        _SCALAR, _object_type(), struct.pack("<Q", random.choice([0x41414141_41414141, 8, 0]))
+    )
 
 
 def _pointers(random: Random) -> Any:
@@ -40,7 +42,9 @@ def _pointers(random: Random) -> Any:
 
 
 def _forged_type(random: Random) -> Any:
-    code = random.choice(["f4", "i8", "V16", "U4", "S4", "M8", "O8", "f2", "c16", "V0", "b1", "i4,f4"])
+    code = random.choice(
+        ["f4", "i8", "V16", "U4", "S4", "M8", "O8", "f2", "c16", "V0", "b1", "i4,f4"]
+    )
     size, flags = random.choice([0, 1, 4, 8, 16, -1, 2**31]), random.choice([0, 1, 63, 255, -1])
     fields = random.choice([None, {"a": (np.dtype("f4"), 0)}, {"a": (np.dtype("f4"), 10**6)}])
     names = random.choice([None, ("a",), ("a", "b")])

@@ -61,7 +61,9 @@ def encode(folder: Path) -> None:
     scene = np.kron(blocks, np.ones((16, 16, 1), np.uint8))
     for kind in KINDS:
         try:
-            with av.open(str(folder / kind.file), "w", kind.muxer, options=kind.options or {}) as file:
+            with av.open(
+                str(folder / kind.file), "w", kind.muxer, options=kind.options or {}
+            ) as file:
                 stream: Any = file.add_stream(kind.codec, rate=RATE)
                 stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, kind.pixels
                 stream.codec_context.gop_size = 8
