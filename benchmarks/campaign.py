@@ -1,8 +1,8 @@
 """Campaigns of hostile input and injected faults, a line of counts each (docs/reliability.md).
 
 python benchmarks/campaign.py config --seed 1 --count 2000
-python benchmarks/campaign.py config --seed 1 --only 17      a case alone
-python benchmarks/campaign.py all --seed 2                   every campaign as `make campaign` runs it
+python benchmarks/campaign.py config --seed 1 --only 17   a case alone
+python benchmarks/campaign.py all --seed 2                every campaign, as `make campaign`
 
 A case that goes wrong is printed with its seed and number, and its files are kept. The exit status
 is 1 if any went wrong.
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/campaigns"), help="wrong cases")
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded; a fork has one thread
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # faults that tests inject too
     from campaigns.cases import run_campaign, summary
 
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -42,12 +43,12 @@ def main() -> None:
         if arguments.only is not None:
             numbers = range(arguments.only, arguments.only + 1)
         began = time.monotonic(), _cpu()
-        counts = run_campaign(
+        results = run_campaign(
             campaign, arguments.seed, numbers, arguments.out.resolve(), arguments.jobs
         )
-        failed |= any(wrong for _, wrong in counts)
+        failed |= any(result.wrong for result in results)
         took = f"{time.monotonic() - began[0]:.0f} s, {_cpu() - began[1]:.0f} CPU s"
-        print(f"{summary(name, arguments.seed, counts)} ({took})", flush=True)
+        print(f"{summary(name, arguments.seed, results)} ({took})", flush=True)
     sys.exit(failed)
 
 

@@ -1,1 +1,1 @@
-"""Seeded campaigns of hostile input and injected faults; docs/reliability.md says what they show."""
+"""Seeded campaigns of hostile input and injected faults; docs/reliability.md has their counts."""

@@ -25,15 +25,17 @@ _LONGEST_ID = 251  # bytes: {id}.vtt is a file
 _LONGEST_LABEL = 1000
 _MARKS = "{}[]\",:;\t\n\r\0\\/'=|.-_ "
 _WORDS = (
-    "null", "NaN", "Infinity", "1e999", "-1", "true", '"subset"', '"database":', '"annotations"', "é",
-    "9" * 400, "\\ud800", "\ufeff", "\u2028", "\u202e", "\x1b[2J", "[" * 3000, '{"a":' * 3000, "..",
-    "1e-320", "0x1", "1_0", "..", "x" * 300, "x" * 100_000, "\udcff", "Ambiguous", "video_test_0000001",
+    "null", "NaN", "Infinity", "1e999", "-1", "true", '"subset"', '"database":', '"annotations"',
+    "é", "9" * 400, "\\ud800", "\ufeff", "\u2028", "\u202e", "\x1b[2J", "[" * 3000,
+    '{"a":' * 3000, "..", "1e-320", "0x1", "1_0", "..", "x" * 300, "x" * 100_000, "\udcff",
+    "Ambiguous", "video_test_0000001",
 )  # fmt: skip
 _VALUES: tuple[Any, ...] = (
-    None, True, 0, -1, 1e-320, 1e308, float("nan"), float("inf"), 10**400, "", " ", "..", ".", "a/b", "-x",
-    "=1+1", "@x", "\0", "\n", "\x1b[2J", "\u202e", "\ud800", "x" * 244, "x" * 300, "x" * 100_000, "1_000",
-    "é", "e\u0301", "nan", "1e400", "training", "TEST", [], {}, [[]], [1], [1, 2, 3], {"a": 1}, [None, None],
-    ["1", "2"], "demo_000.mp4", "v_a", {"segment": [2, 1], "label": "x"}, 10**12, 0.1 + 0.2, "Ambiguous",
+    None, True, 0, -1, 1e-320, 1e308, float("nan"), float("inf"), 10**400, "", " ", "..", ".",
+    "a/b", "-x", "=1+1", "@x", "\0", "\n", "\x1b[2J", "\u202e", "\ud800", "x" * 244, "x" * 300,
+    "x" * 100_000, "1_000", "é", "e\u0301", "nan", "1e400", "training", "TEST", [], {}, [[]],
+    [1], [1, 2, 3], {"a": 1}, [None, None], ["1", "2"], "demo_000.mp4", "v_a",
+    {"segment": [2, 1], "label": "x"}, 10**12, 0.1 + 0.2, "Ambiguous",
 )  # fmt: skip
 
 
@@ -246,19 +248,19 @@ def _same_tables(text: str, form: str, path: Path, random: Random) -> Result:
     return Result("same tables")
 
 
-def _mark(text: str, random: Random) -> bytes:
+def _mark(text: str, _: Random) -> bytes:
     return text.encode("utf-8-sig")
 
 
-def _utf16(text: str, random: Random) -> bytes:
+def _utf16(text: str, _: Random) -> bytes:
     return text.encode("utf-16")
 
 
-def _line_ends(text: str, random: Random) -> bytes:
+def _line_ends(text: str, _: Random) -> bytes:
     return text.replace("\n", "\r\n").encode()
 
 
-def _blank_lines(text: str, random: Random) -> bytes:
+def _blank_lines(text: str, _: Random) -> bytes:
     return text.replace("\n", "\n\n  \n").encode()
 
 

@@ -1,4 +1,4 @@
-"""What campaigns share: cases by seed and number, their outcomes, and what is kept of wrong ones."""
+"""What campaigns share: cases by seed and number, outcomes, and what is kept of wrong ones."""
 
 import json
 import os
@@ -26,6 +26,8 @@ class Result:
     outcome: str
     detail: str = ""
     wrong: bool = False
+    faults: int = 0
+    """How many kills, full disks and the like were injected."""
 
 
 class Campaign(Protocol):
@@ -42,9 +44,9 @@ class Campaign(Protocol):
         """Run a case in an empty folder; `random` alone decides about it."""
 
 
-def wrong(outcome: str, detail: str = "") -> Result:
+def wrong(outcome: str, detail: str = "", faults: int = 0) -> Result:
     """Return the result of a case that went wrong."""
-    return Result(outcome, detail, wrong=True)
+    return Result(outcome, detail, wrong=True, faults=faults)
 
 
 def fault(ended: Ended) -> Result | None:
@@ -85,8 +87,8 @@ def chance(campaign: str, seed: int, number: int) -> Random:
 
 def run_campaign(
     campaign: Campaign, seed: int, numbers: Sequence[int], kept: Path, jobs: int = 1
-) -> Counter[tuple[str, bool]]:
-    """Run cases, so many at once; return how often each outcome came, and whether it is wrong.
+) -> list[Result]:
+    """Run cases, so many at once; return their results without the details.
 
     Args:
         campaign: Which.
@@ -114,7 +116,7 @@ def run_campaign(
         ]
     if any(ended) or len(results) != len(numbers):
         raise SystemExit(f"{campaign.name}: {len(results)} of {len(numbers)} cases; it broke off")
-    return Counter((outcome, wrong) for outcome, wrong in results)
+    return [Result(outcome, "", bad, faults) for outcome, bad, faults in results]
 
 
 def _be_strand(
@@ -131,7 +133,8 @@ def _be_strand(
                 if result.wrong:
                     _keep(campaign.name, seed, number, result, folder, kept)
                 shutil.rmtree(folder)
-                print(json.dumps([result.outcome, result.wrong]), file=file, flush=True)
+                noted = [result.outcome, result.wrong, result.faults]
+                print(json.dumps(noted), file=file, flush=True)
         status = 0
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
@@ -152,13 +155,15 @@ def _keep(name: str, seed: int, number: int, result: Result, folder: Path, kept:
     print(f"{name}: seed {seed} case {number}: {result.outcome}: {detail}", flush=True)
 
 
-def summary(name: str, seed: int, counts: Counter[tuple[str, bool]]) -> str:
+def summary(name: str, seed: int, results: Sequence[Result]) -> str:
     """Return the line of counts."""
-    parts = [f"{outcome} {count:,}" for (outcome, bad), count in counts.most_common() if not bad]
-    bad = [f"{outcome} {count:,}" for (outcome, bad), count in counts.most_common() if bad]
-    listed = ", ".join(parts) or "nothing right"
+    counts = Counter((one.outcome, one.wrong) for one in results).most_common()
+    right = [f"{outcome} {count:,}" for (outcome, bad), count in counts if not bad]
+    bad = [f"{outcome} {count:,}" for (outcome, bad), count in counts if bad]
+    faults = sum(one.faults for one in results)
     return (
-        f"{name}: {sum(counts.values()):,} cases of seed {seed}: {listed}; "
-        f"wrong {sum(count for (_, bad), count in counts.items() if bad):,}"
+        f"{name}: {len(results):,} cases of seed {seed}"
+        + (f", {faults:,} faults" if faults else "")
+        + f": {', '.join(right) or 'nothing right'}; wrong {sum(one.wrong for one in results):,}"
         + (f": {', '.join(bad)}" if bad else "")
     )

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +70,7 @@ def call(
     sys.stderr.flush()
     # pipes, since a limit on the size of files holds for files of messages too
     output, errors = _Pipe(), _Pipe()
+    known = set(children())
     began = time.monotonic()
     child = os.fork()
     if not child:
@@ -84,7 +85,7 @@ def call(
     return Ended(
         status=os.waitstatus_to_exitcode(ended),
         late=late and kill_after is None,
-        left=end_orphans(),
+        left=end_orphans(known),
         output=output.close(),
         errors=errors.close(),
         seconds=took,
@@ -144,6 +145,9 @@ def _be_child(function: Callable[[], int], folder: Path, output: int, errors: in
         os.setpgid(0, 0)
         os.dup2(output, 1)
         os.dup2(errors, 2)
+        # as Python opens them, whatever this process (pytest, say) has in their places
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -164,13 +168,13 @@ def _be_child(function: Callable[[], int], folder: Path, output: int, errors: in
         os._exit(status)
 
 
-def end_orphans(seconds: float = GRACE) -> int:
-    """Wait for all children of this process to end; kill the others and return their number."""
-    deadline = time.monotonic() + seconds
-    while (pids := list(children())) and time.monotonic() < deadline:
+def end_orphans(known: Collection[int] = ()) -> int:
+    """Wait for the end of this process's children but the known; kill and count those that stay."""
+    deadline = time.monotonic() + GRACE
+    while (pids := set(children()).difference(known)) and time.monotonic() < deadline:
         time.sleep(0.02)
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     return len(pids)

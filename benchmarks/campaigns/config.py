@@ -28,22 +28,25 @@ from campaigns.children import call
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 TEXTS = (
-    "", " ", "a", "-x", "--help", "-1", "a b", "a\nb", "a\tb", "\0", "\x1b[31mred", "\u202ereversed",
-    "$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "' ; touch PWNED; '", '" && touch PWNED "',
-    "{video}", "{", "}}", "{0.__class__}", "%s%n", "*", "~", "$HOME", "\\", "é日本", "\U0001f600",
-    "..", "../..", "/", "/dev/null", ".", "a/b", "x" * 300, "x" * 100_000, "=cmd|' !A0'", "null",
-    "true", "1e-3", "0x10", "1_000", "nan", "auto", "demo", "none", "<img src=x>", "folder", "file.csv",
+    "", " ", "a", "-x", "--help", "-1", "a b", "a\nb", "a\tb", "\0", "\x1b[31mred",
+    "\u202ereversed", "$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "' ; touch PWNED; '",
+    '" && touch PWNED "', "{video}", "{", "}}", "{0.__class__}", "%s%n", "*", "~", "$HOME", "\\",
+    "é日本", "\U0001f600", "..", "../..", "/", "/dev/null", ".", "a/b", "x" * 300, "x" * 100_000,
+    "=cmd|' !A0'", "null", "true", "1e-3", "0x10", "1_000", "nan", "auto", "demo", "none",
+    "<img src=x>", "folder", "file.csv",
 )  # fmt: skip
 YAML = (
-    "null", "true", "false", "0", "1", "-1", "2", "3", "0.5", "-0.0", "1.0", "20.0", "1.0e-3", ".nan",
-    ".inf", "-.inf", "1.0e+308", "1.0e-320", "1000000000000", "9223372036854775808", "1" + "0" * 400,
-    "0x" + "f" * 5000, "2026-01-01", "2026-01-01 10:00:00", "!!binary aGFsbG8=", "!!set {a, b}", "[]",
-    "[1]", "[1, 1]", "[2, 1]", "[1, 2, 4]", "[a]", '["$(touch PWNED)"]', "[[1], [2]]", "[null]", "{}",
-    "{a: 1}", "&a [*a]", "&a {a: *a}", "!!python/object/apply:os.system [touch PWNED]", "[.nan]",
-    '["\\0"]', "[{a: 1}]", "[true, 1]", '"\\ud800"', "yes", "1:30", "~",
+    "null", "true", "false", "0", "1", "-1", "2", "3", "0.5", "-0.0", "1.0", "20.0", "1.0e-3",
+    ".nan", ".inf", "-.inf", "1.0e+308", "1.0e-320", "1000000000000", "9223372036854775808",
+    "1" + "0" * 400, "0x" + "f" * 5000, "2026-01-01", "2026-01-01 10:00:00", "!!binary aGFsbG8=",
+    "!!set {a, b}", "[]", "[1]", "[1, 1]", "[2, 1]", "[1, 2, 4]", "[a]", '["$(touch PWNED)"]',
+    "[[1], [2]]", "[null]", "{}", "{a: 1}", "&a [*a]", "&a {a: *a}",
+    "!!python/object/apply:os.system [touch PWNED]", "[.nan]", '["\\0"]', "[{a: 1}]",
+    "[true, 1]", '"\\ud800"', "yes", "1:30", "~",
 )  # fmt: skip
 KEYS = (
-    "new", "Videos", "", " ", "a\nb", "\x1b[2J", "\0", "x" * 5000, "é", "__class__", "1", "{a}", "\u202e",
+    "new", "Videos", "", " ", "a\nb", "\x1b[2J", "\0", "x" * 5000, "é", "__class__", "1", "{a}",
+    "\u202e",
 )  # fmt: skip
 
 

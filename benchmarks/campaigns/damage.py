@@ -52,12 +52,12 @@ def repeat(content: bytes, random: Random) -> bytes:
     return content[: first + length] + content[first:]
 
 
-def nothing(content: bytes, random: Random) -> bytes:
+def nothing(_content: bytes, _random: Random) -> bytes:
     """Leave an empty file."""
     return b""
 
 
-def garbage(content: bytes, random: Random) -> bytes:
+def garbage(_content: bytes, random: Random) -> bytes:
     """Put random bytes in place of the file."""
     return random.randbytes(random.randint(1, 4096))
 

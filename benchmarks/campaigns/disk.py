@@ -71,20 +71,26 @@ class Disk:
 
         ended = call(limited, folder)
         if found := fault(ended):
-            return Result(found.outcome, f"{step.name}: {found.detail}", wrong=True)
+            return wrong(found.outcome, f"{step.name}: {found.detail}", 1)
         if names := torn(self._pipeline, step, folder):
-            return wrong("a torn file under its final name", f"{step.name}: {names[0]}")
+            return wrong(
+                "a torn file under its final name",
+                f"{step.name}: {names[0]}: {ended.errors[-200:]}",
+                1,
+            )
         if ended.status and not any(reason in complaint(ended) for reason in _REASONS):
-            return wrong("another reason is named", f"{step.name}: {complaint(ended)}")
+            return wrong("another reason is named", f"{step.name}: {complaint(ended)}", 1)
         make_room()
         again = run(step, folder)
         if (found := fault(again)) or again.status:
-            return wrong("the next start fails", f"{step.name}: {again.errors[-300:]}")
+            return wrong("the next start fails", f"{step.name}: {again.errors[-300:]}", 1)
         if names := self._pipeline.other(step, folder):
-            return wrong("other bits", f"{step.name}: {names[0]}")
+            return wrong("other bits", f"{step.name}: {names[0]}", 1)
         if names := left_behind(step, folder):
-            return wrong("files left behind", f"{step.name}: {names[0]}")
-        return Result("one line, then the same bits" if ended.status else "enough room")
+            return wrong("files left behind", f"{step.name}: {names[0]}", 1)
+        if not ended.status:
+            return Result("enough room")
+        return Result("one line, then the same bits", faults=1)
 
 
 def _limit(room: int) -> None:

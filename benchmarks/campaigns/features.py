@@ -20,6 +20,7 @@ from campaigns.damage import damaged
 from campaigns.pickles import forged
 
 SECRET = b"of another file "
+_CELLS = ("", "nan", "1e400", "x", '"1"', "1_0", "0x1", "\0", "\x1b[2J", "é", " 1 ", "1;2", "-inf")
 
 
 class Features:
@@ -46,9 +47,12 @@ class Features:
             for protocol in (0, 2, 5):
                 path = folder / f"b.{number}{protocol}.pkl"
                 path.write_bytes(pickle.dumps(content, protocol))
-        for number, how in enumerate(
-            ({}, {"chunks": (4, 6), "compression": "gzip"}, {"chunks": (4, 6), "fletcher32": True})
-        ):
+        hows: tuple[dict[str, Any], ...] = (
+            {},
+            {"chunks": (4, 6), "compression": "gzip"},
+            {"chunks": (4, 6), "fletcher32": True},
+        )
+        for number, how in enumerate(hows):
             with h5py.File(folder / f"b.{number}.h5", "w") as file:
                 file.create_dataset("features", data=matrix, **how)
         settings = TemporalSettings(hidden=8)
@@ -146,7 +150,7 @@ def _load(path: Path) -> int:
     return 0
 
 
-def _infinite(path: Path, random: Random, shared: Path) -> str:
+def _infinite(path: Path, random: Random, _: Path) -> str:
     """Write numbers that are finite in float64 alone, or not at all."""
     matrix = np.ones((12, 6))
     matrix[random.randrange(12), random.randrange(6)] = random.choice(
@@ -155,7 +159,7 @@ def _infinite(path: Path, random: Random, shared: Path) -> str:
     return _written(path, matrix, random)
 
 
-def _shapes(path: Path, random: Random, shared: Path) -> str:
+def _shapes(path: Path, random: Random, _: Path) -> str:
     """Write a shape or a type that is no matrix of numbers."""
     shape = random.choice(
         [(), (0,), (0, 6), (12, 0), (6,), (1, 12, 6), (2, 12, 6), (12, 1, 1, 6), (12, 7)]
@@ -181,7 +185,7 @@ def _written(path: Path, matrix: Any, random: Random) -> str:
     return ".npy"
 
 
-def _claims(path: Path, random: Random, shared: Path) -> str:
+def _claims(path: Path, random: Random, _: Path) -> str:
     """Write a header that claims a size which the file does not have."""
     rows = random.choice([10**5, 10**9, 10**18, 2**62])
     if random.random() < 0.5:
@@ -215,27 +219,11 @@ def _elsewhere(path: Path, random: Random, shared: Path) -> str:
     return ".h5"
 
 
-def _texts(path: Path, random: Random, shared: Path) -> str:
+def _texts(path: Path, random: Random, _shared: Path) -> str:
     """Write a table with odd cells."""
     cells = [[f"{random.random():.3f}" for _ in range(6)] for _ in range(12)]
     for _ in range(random.randint(1, 3)):
-        odd = [
-            "",
-            "nan",
-            "1e400",
-            "1e39",
-            "x",
-            '"1"',
-            "1_0",
-            "0x1",
-            "\0",
-            "\x1b[2J",
-            "é",
-            " 1 ",
-            "1;2",
-            "-inf",
-        ]
-        cells[random.randrange(12)][random.randrange(6)] = random.choice(odd)
+        cells[random.randrange(12)][random.randrange(6)] = random.choice(_CELLS)
     ends = random.choice(["\n", "\r\n", "\r", "\n\n"])
     text = ends.join(random.choice([",", ",", ";", "\t"]).join(row) for row in cells)
     path.write_bytes(text.encode(random.choice(["utf-8", "utf-16", "latin-1"])))

@@ -1,5 +1,6 @@
-"""Commands killed at random moments: the same command again gives the same bits, nothing is left."""
+"""Commands killed at random moments: started again they give the same bits; nothing is left."""
 
+import signal
 from pathlib import Path
 from random import Random
 
@@ -25,20 +26,20 @@ class Kills:
         kills = 0
         for _ in range(random.randint(1, 3)):
             ended = run(step, folder, kill_after=random.uniform(0, 1.1) * step.seconds)
+            kills += ended.status == -signal.SIGKILL
             if ended.left:
-                return wrong("processes left", f"{step.name}: {ended.left}")
+                return wrong("processes left", f"{step.name}: {ended.left}", kills)
             if names := torn(self._pipeline, step, folder):
-                return wrong("a torn file under its final name", f"{step.name}: {names[0]}")
-            kills += ended.status == -9
+                return wrong("a torn file under its final name", f"{step.name}: {names[0]}", kills)
         ended = run(step, folder)
         if (found := fault(ended)) or ended.status:
             outcome = found.outcome if found else "the next start fails"
-            return wrong(outcome, f"{step.name}: {ended.errors[-300:]}")
+            return wrong(outcome, f"{step.name}: {ended.errors[-300:]}", kills)
         if names := self._pipeline.other(step, folder):
-            return wrong("other bits", f"{step.name}: {names[0]}")
+            return wrong("other bits", f"{step.name}: {names[0]}", kills)
         if names := left_behind(step, folder):
-            return wrong("files left behind", f"{step.name}: {names[0]}")
-        return Result(f"same bits after {kills} kill{'s' * (kills != 1)}")
+            return wrong("files left behind", f"{step.name}: {names[0]}", kills)
+        return Result("same bits" if kills else "ended before the kill", faults=kills)
 
 
 def _in_processes(step: Step, random: Random) -> Step:

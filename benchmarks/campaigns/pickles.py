@@ -107,12 +107,14 @@ def _odd(random: Random) -> Any:
     """Return what is no matrix."""
     return random.choice(
         [
-            None, 1, 1.0, "text", b"bytes", [], {}, (), [[]], {1: np.ones((2, 3))}, {"a": 1, "b": 2},
+            None, 1, 1.0, "text", b"bytes", [], {}, (), [[]], {1: np.ones((2, 3))},
+            {"a": 1, "b": 2},
             [1, [2, 3]], [np.ones(3), np.ones(2)], np.ones((2, 3, 4)), np.ones((0, 3)), {1, 2},
             np.array(["a"]), np.array([None]), np.ones((2, 3), complex), np.ones((2, 3), bool),
             np.full((2, 3), 1e300), np.full((2, 3), np.nan), np.full((2, 3), 10**18), [10**400, 1],
             np.datetime64("2026"), np.float32(1), [np.float64(2), 1], [[1, 2], [3, 4]], range(5),
-            np.ma.masked_array([1.0]), np.rec.array([(1, 2.0)]), {"a\n\x1b[2J": [1]}, np.ones((3, 4)).T,
+            np.ma.masked_array([1.0]), np.rec.array([(1, 2.0)]), {"a\n\x1b[2J": [1]},
+            np.ones((3, 4)).T,
         ]
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ runs in a folder of its own that holds its inputs and nothing else.
 
 import atexit
 import importlib
-import os
 import re
 import shlex
 import shutil
@@ -111,11 +110,9 @@ class Pipeline:
         ]
 
 
-def run(
-    step: Step, folder: Path, *, kill_after: float | None = None, seconds: float = 180
-) -> Ended:
+def run(step: Step, folder: Path, *, kill_after: float | None = None) -> Ended:
     """Run a step in a folder."""
-    return call(command(step.words), folder, seconds=seconds, kill_after=kill_after)
+    return call(command(step.words), folder, kill_after=kill_after)
 
 
 def bits(path: Path) -> bytes:
@@ -148,8 +145,8 @@ def _within(names: Sequence[str]) -> set[str]:
 @cache
 def finished_run() -> Pipeline:
     """Make the tiny run, once in this process; its folder goes at the end."""
-    folder, owner = Path(tempfile.mkdtemp(prefix="pipeline-")), os.getpid()
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+    folder = Path(tempfile.mkdtemp(prefix="pipeline-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # forks end by os._exit
     return Pipeline(folder)
 
 
