@@ -83,7 +83,7 @@ def traceback():
 
 
 def crash():
-    os.kill(os.getpid(), signal.SIGSEGV)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def said(*lines, status=2):
@@ -103,7 +103,7 @@ ONE = "actionspan video: a.mp4: damaged"
         (said(ONE), None),
         (said("rejected b.mp4: damaged", status=0), None),
         (traceback, "traceback"),
-        (crash, "signal 11"),
+        (crash, "signal 15"),
         (lambda: time.sleep(60), "hang"),
         (said(ONE, "actionspan video: more"), "more than one line"),
         (said("no name of ours"), "more than one line"),
