@@ -20,8 +20,10 @@ NAMES = ("config", "annotations", "videos", "features", "inputs", "disk", "kills
 
 def main() -> None:
     """Run campaigns and print their counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("campaign", choices=("all", *NAMES))
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], epilog=f"Campaigns: all, or {', '.join(NAMES)}."
+    )
+    parser.add_argument("campaigns", nargs="+", choices=("all", *NAMES), metavar="NAME")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, help="cases (default: those of `make campaign`)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the default of cases")
@@ -36,7 +38,7 @@ def main() -> None:
 
     arguments.out.mkdir(parents=True, exist_ok=True)
     failed = False
-    for name in NAMES if arguments.campaign == "all" else (arguments.campaign,):
+    for name in NAMES if "all" in arguments.campaigns else arguments.campaigns:
         campaign = importlib.import_module(f"campaigns.{name}").CAMPAIGN
         count = arguments.count or max(1, round(campaign.count * arguments.scale))
         numbers = range(arguments.first, arguments.first + count)

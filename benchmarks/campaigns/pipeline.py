@@ -28,7 +28,10 @@ TINY = {
     "demo": {"videos": 4, "shortest_seconds": 5.0, "longest_seconds": 6.0},
     "dataset": {"videos_per_shard": 2},
     "features": {"rescale": {"components": 8}},
-    "temporal": {"models": ["origin", "span", "stream"], "training": {"epochs": 2, "hidden": 16}},
+    "temporal": {
+        "models": ["origin", "span", "stream"],
+        "training": {"epochs": 2, "hidden": 16, "members": 2},
+    },
     "proposals": {"evaluator": {"epochs": 2}, "density": {"epochs": 2}},
     "evaluation": {"timelines": 1, "baselines": ["random", "tag"]},
 }
