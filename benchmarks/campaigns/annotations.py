@@ -166,7 +166,7 @@ def _cells_changed(text: str, random: Random) -> str:
 
 def _index(path: Path, out: str, *words: str) -> Ended:
     line = ["dataset", "index", "--annotations", path.name, "--name", "x", "--out", out, *words]
-    return call(command(line), path.parent, seconds=60)
+    return call(command(line), path.parent)
 
 
 def _indexed(path: Path, folder: Path, *words: str) -> Result:
@@ -187,7 +187,7 @@ def _of_folder(path: Path, folder: Path) -> Result:
 def _converted(path: Path, form: str, random: Random) -> Result:
     target = random.choice(list(FORMATS))
     words = ["dataset", "convert", path.name, "out", "--from", form, "--to", target]
-    ended = call(command(words), path.parent, seconds=60)
+    ended = call(command(words), path.parent)
     if found := fault(ended):
         return found
     if ended.status:

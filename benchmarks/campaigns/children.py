@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MEMORY = 4 << 30  # bytes that a fork may take beyond what this process has
-SECONDS = 180.0  # after which a fork hangs
+SECONDS = 300.0  # after which a fork hangs, on a busy machine too
 GRACE = 20.0  # seconds in which the children of an ended process must end too
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TEXT = 1 << 20  # bytes of its output that count

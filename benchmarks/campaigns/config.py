@@ -72,7 +72,7 @@ class Config:
         (folder / "my.yaml").write_text(
             _source({k: v for k, v in changes.items() if v is not None})
         )
-        ended = call(lambda: self._plan(changes), folder, seconds=60)
+        ended = call(lambda: self._plan(changes), folder)
         if ended.status == 3:  # YAML itself refuses: Snakemake's business
             return Result("not YAML")
         found = fault(ended)

@@ -95,7 +95,7 @@ class Features:
         videos = [Video(video_id=video, **facts, **sizes) for video in "ab"]
         write_videos(folder / "videos.tsv", videos, VIDEO_COLUMNS)
         words = "features external --folder given --videos videos.tsv --out out.h5".split()
-        ended = call(command(words), folder, seconds=30)
+        ended = call(command(words), folder)
         if found := fault(ended):
             return found
         if (folder / "PWNED").exists():
@@ -126,7 +126,7 @@ class Features:
             changed.write_bytes(forged(random))
         else:
             changed.write_bytes(damaged(path.read_bytes(), random)[0])
-        ended = call(lambda: _load(changed), folder, seconds=30)
+        ended = call(lambda: _load(changed), folder)
         if found := fault(ended):
             return found
         if (folder / "PWNED").exists():

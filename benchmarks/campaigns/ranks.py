@@ -19,7 +19,7 @@ EXCHANGES = [name for name in ON_CPUS if name != "auto"]  # of which `auto` take
 PLACES = ("start", "read", "step", "exchange", "validation", "checkpoint")
 EPOCHS = 8  # of two steps
 OFTEN = {"step": 2 * EPOCHS, "exchange": 2 * EPOCHS, "validation": EPOCHS, "checkpoint": EPOCHS}
-SECONDS = 120.0  # of a job; the longest deadline, that of reading, is a quarter of it
+SECONDS = 300.0  # of a job; the longest deadline, that of reading, is a tenth of it
 _STALL = ("--stall-seconds", "3")
 
 
