@@ -21,7 +21,7 @@ _SHOWN = 300  # characters of a reason
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a case: a few words that are counted, and a line for whoever looks closer."""
+    """The outcome of a case: a few words that are counted, and a text whose last line is shown."""
 
     outcome: str
     detail: str = ""
@@ -55,22 +55,21 @@ def fault(ended: Ended) -> Result | None:
     It ends by itself with status 0, or with status 2 and one line that says why; that line holds no
     control characters; no traceback; no process is left.
     """
-    lines = ended.errors.splitlines()
-    last = lines[-1] if lines else ""
+    said = ended.errors
     if ended.late:
-        return wrong("hang", last)
+        return wrong("hang", said)
     if ended.left:
         return wrong("processes left", f"{ended.left}")
     if ended.status < 0:
-        return wrong(f"signal {-ended.status}", last)
+        return wrong(f"signal {-ended.status}", said)
     if "Traceback (most recent call last)" in ended.errors:
-        return wrong("traceback", last)
+        return wrong("traceback", said)
     if any(not one.isprintable() for one in re.split(r"[\n\r\t]", ended.errors)):
-        return wrong("control characters", repr(last))
+        return wrong("control characters", said)
     if ended.status not in (0, 2):
-        return wrong(f"status {ended.status}", last)
+        return wrong(f"status {ended.status}", said)
     if ended.status == 2 and (len(_COMPLAINT.findall(ended.errors)) != 1 or not complaint(ended)):
-        return wrong("more than one line", ended.errors)
+        return wrong("more than one line", said)
     return None
 
 
@@ -151,7 +150,8 @@ def _keep(name: str, seed: int, number: int, result: Result, folder: Path, kept:
     shutil.copytree(folder, place, symlinks=True)
     again = f"python benchmarks/campaign.py {name} --seed {seed} --only {number}"
     (place / "case.txt").write_text(f"{again}\n{result.outcome}\n{result.detail}\n")
-    detail = ascii(result.detail[-_SHOWN:])[1:-1]
+    lines = result.detail.split("\n")
+    detail = ascii(next(filter(None, reversed(lines)), "")[-_SHOWN:])[1:-1]
     print(f"{name}: seed {seed} case {number}: {result.outcome}: {detail}", flush=True)
 
 
