@@ -3,18 +3,18 @@
 The victim is Snakemake, all its processes, or any one of them; nobody unlocks anything by hand.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 from random import Random
 
 import yaml
-from workflow.killing import WAYS, begin_again, digests, kill_run
+from workflow.killing import WAYS, Run, begin_again, digests, kill_run
 
 from campaigns.cases import Result, wrong
 from workflow.conftest import copy_program
 
 KILLS = 6  # a case
+_SECONDS = 1800.0  # of the whole run
 SMALL = {
     "demo": {"videos": 4, "shortest_seconds": 5.0, "longest_seconds": 6.0},
     "dataset": {"videos_per_shard": 2},
@@ -38,7 +38,9 @@ class Runs:
         self._whole.mkdir()
         copy_program(self._whole)
         (self._whole / "small.yaml").write_text(yaml.safe_dump(SMALL))
-        subprocess.run(COMMAND, cwd=self._whole, check=True, capture_output=True)
+        run = Run(self._whole, COMMAND)
+        if run.end(_SECONDS):
+            raise SystemExit(f"runs: the whole run fails: {run.said()[-2000:]}")
         self._digests = digests(self._whole)
 
     def case(self, random: Random, folder: Path) -> Result:
