@@ -30,7 +30,7 @@ class Runs:
     """A run is killed six times, each time in a way of its own, and then left to end."""
 
     name = "runs"
-    count = 30
+    count = 32
 
     def prepare(self, folder: Path) -> None:
         """Make a whole run."""
