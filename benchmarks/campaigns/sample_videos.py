@@ -60,13 +60,14 @@ def encode(folder: Path) -> None:
     blocks = random.integers(0, 255, (HEIGHT // 16, WIDTH // 16, 3), np.uint8)
     scene = np.kron(blocks, np.ones((16, 16, 1), np.uint8))
     for kind in KINDS:
+        # no random ids, and one thread: a seed always damages the same bytes
+        options = {"fflags": "+bitexact", **(kind.options or {})}
         try:
-            with av.open(
-                str(folder / kind.file), "w", kind.muxer, options=kind.options or {}
-            ) as file:
+            with av.open(str(folder / kind.file), "w", kind.muxer, options=options) as file:
                 stream: Any = file.add_stream(kind.codec, rate=RATE)
                 stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, kind.pixels
                 stream.codec_context.gop_size = 8
+                stream.codec_context.thread_count = 1
                 for number in range(FRAMES):
                     picture = np.ascontiguousarray(np.roll(scene, 5 * number, axis=1))
                     frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
