@@ -31,6 +31,7 @@ HEAVIEST = (
     "mpi/test_model_averaging.py",
     "mpi/test_network_testbed.py",
     "streaming/test_faults.py",
+    "benchmarks/test_campaigns.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
