@@ -97,8 +97,8 @@ class Job:
         elif whom == "group":
             os.killpg(self.process.pid, number)
         elif whom == "proxy":
-            others = set(job_processes(self.name)) - {self.process.pid, *ranks.values()}
-            (proxy,) = others
+            children = Path("/proc", str(self.process.pid), "task", str(self.process.pid))
+            (proxy,) = map(int, (children / "children").read_text().split())
             os.kill(proxy, number)
         else:
             os.kill(ranks[int(whom.removeprefix("rank "))], number)
