@@ -28,6 +28,41 @@ if plan.features.tuned:
             "python -m actionspan features extract --snippets {input.snippets}"
             " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
 
+elif plan.features.one_pass:
+
+    rule features_encode:
+        input:
+            shard="results/dataset/shards/{shard}.txt",
+            weights=plan.features.weights,
+            flow_weights=plan.features.flow_weights,
+            code=step("features encode"),
+        output:
+            "results/features/shards/{shard}.h5",
+        log:
+            "results/logs/features_encode/{shard}.log",
+        benchmark:
+            "results/benchmarks/features_encode/{shard}.tsv"
+        conda:
+            "../../envs/environment.yaml"
+        threads: config["video"]["processes"] * config["features"]["threads"]
+        resources:
+            mem_mb=3000 * config["video"]["processes"],
+            runtime=480,
+        params:
+            source=plan.features.kind,
+            settings=" ".join(
+                map(
+                    flags,
+                    (plan.features.frames, plan.features.flow, plan.features.encoders),
+                )
+            ),
+            processes=config["video"]["processes"],
+            threads=config["features"]["threads"],
+        shell:
+            "python -m actionspan features encode --shard {input.shard} --source {params.source}"
+            " {params.settings} --processes {params.processes} --threads {params.threads}"
+            " --out {output} > {log} 2>&1"
+
 else:
 
     rule features_extract:

@@ -36,9 +36,14 @@ class DatasetKnobs(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class VideoKnobs(Checked):
-    """The cores of decoding and flow."""
+    """The cores of decoding and flow, and whether what they give lies on the disk."""
 
     processes: int = option(1, "videos a job works on at once, one core each", least=1)
+    keep: bool = option(
+        True,
+        "frames and flow of a shard are files, deleted once features are made of them; false: one "
+        "job goes from videos to the same features with nothing written between",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
