@@ -32,8 +32,10 @@ class Examples:
     def fingerprint(self) -> str:
         """Return a hash of all but `features`, which have the digest of their file."""
         arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
-        content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-        return hashlib.sha256(content).hexdigest()
+        content = hashlib.sha256()
+        for array in arrays:
+            content.update(np.ascontiguousarray(array))
+        return content.hexdigest()
 
     @property
     def inputs(self) -> int:
