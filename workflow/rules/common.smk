@@ -15,7 +15,7 @@ from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
-from actionspan.plan.code import step
+from actionspan.plan.code import shard_step, step
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.names import one_of, run_pattern

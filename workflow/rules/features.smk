@@ -7,7 +7,7 @@ if plan.features.tuned:
         input:
             snippets="results/finetune/snippets/{shard}.h5",
             weights=plan.features.weights,
-            code=step("features extract"),
+            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -35,7 +35,7 @@ elif plan.features.one_pass:
             shard="results/dataset/shards/{shard}.txt",
             weights=plan.features.weights,
             flow_weights=plan.features.flow_weights,
-            code=step("features encode"),
+            code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -70,7 +70,7 @@ else:
             frames="results/video/frames/{shard}.h5",
             flow="results/video/flow/{shard}.h5",
             weights=plan.features.weights,
-            code=step("features extract"),
+            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:
