@@ -275,7 +275,7 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         windows = cut_windows(sequence, firsts, transform.steps)
         if not np.isfinite(windows).all():
             raise InputError(f"{opened.path}: video {video.video_id}: features beyond float32")
-        content.update(np.ascontiguousarray(windows, np.float32))
+        content.update(np.ascontiguousarray(windows, np.float32).data)
         features[rows] = windows
         for key, curve in curves.items():
             values = raw.motion[key]

@@ -34,7 +34,7 @@ class Examples:
         arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
         content = hashlib.sha256()
         for array in arrays:
-            content.update(np.ascontiguousarray(array))
+            content.update(np.ascontiguousarray(array).data)
         return content.hexdigest()
 
     @property

@@ -140,10 +140,10 @@ def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) ->
         InputError: A feature of `path` is not finite.
     """
     content = hashlib.sha256(repr((features.array.shape, features.checked)).encode())
-    content.update(rows)
+    content.update(rows.data)
     if features.checked:
         for begin in range(0, len(rows), _CHUNK):
-            content.update(np.ascontiguousarray(labels[rows[begin : begin + _CHUNK]]))
+            content.update(np.ascontiguousarray(labels[rows[begin : begin + _CHUNK]]).data)
         return content.hexdigest()
     for begin in range(0, len(rows), _CHUNK):
         chosen = rows[begin : begin + _CHUNK]
@@ -155,8 +155,8 @@ def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) ->
                 f"{path}: features of video {features.video_id[chosen[video]]}, step {step}: "
                 "NaN or infinity; extract them again"
             )
-        content.update(chunk)
-        content.update(np.ascontiguousarray(labels[chosen]))
+        content.update(chunk.data)
+        content.update(np.ascontiguousarray(labels[chosen]).data)
     return content.hexdigest()
 
 
