@@ -1,5 +1,6 @@
 # make demo   set everything up and run the complete pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
+# make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml and workflow/schemas/config.schema.yaml from the settings
 # make lock   compile envs/requirements.txt from pyproject.toml
@@ -11,10 +12,10 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check docs lock config clean
+.PHONY: demo test check campaign docs lock config clean
 
 demo: $(VENV)/ready
-	snakemake --cores $(CORES) --quiet rules --show-failed-logs
+	actionspan run --cores $(CORES) --quiet rules --show-failed-logs
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
@@ -35,6 +36,12 @@ check: $(VENV)/ready
 	mypy
 	snakefmt --check Snakefile workflow
 	snakemake --lint
+
+# Another seed: make campaign SEED=2; a part of the cases: make campaign SCALE=0.1
+SEED ?= 1
+SCALE ?= 1
+campaign: $(VENV)/ready
+	python benchmarks/campaign.py all --seed $(SEED) --scale $(SCALE) --jobs $(CORES)
 
 # Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready

@@ -44,6 +44,18 @@ wildcard_constraints:
     video=plan.video_pattern,
 
 
+# Seconds of reading a few small files: not worth a job on a cluster.
+localrules:
+    code,
+    evaluation_summary,
+    evaluation_curves,
+    recognition_accuracy,
+    scaling_times,
+    scaling_fit,
+    scaling_plot_speedup,
+    scaling_plot_fit,
+
+
 ##### Rules, a file for each stage #####
 
 
@@ -65,6 +77,13 @@ include: "workflow/rules/papers_sbp.smk"
 ##### Targets #####
 
 
+onsuccess:
+    from actionspan.dataset.losses import losses_line  # h5py is not needed to plan
+
+    if lost := losses_line(Path("results/dataset")):
+        print(lost, file=sys.stderr)
+
+
 rule all:
     default_target: True
     input:
@@ -73,6 +92,7 @@ rule all:
         "results/evaluation/recall_curves.svg",
         "results/evaluation/recall_curves.png",
         "results/dataset/rejected.tsv",
+        "results/dataset/losses.tsv",
         expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
         expand("results/evaluation/detections/{model}.md", model=plan.outcomes.models),
         expand("results/evaluation/reader/{model}.md", model=plan.outcomes.models),

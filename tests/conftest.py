@@ -1,5 +1,7 @@
 """Fixtures that tests of several stages share."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ HEAVIEST = (
     "mpi/test_faults.py",
     "mpi/test_replica.py",
     "workflow/test_recognition.py",
+    "slurm/test_slurm.py",
     "workflow/test_thumos14.py",
     "workflow/test_finetune.py",
     "mpi/test_allreduce.py",
@@ -28,6 +31,7 @@ HEAVIEST = (
     "mpi/test_model_averaging.py",
     "mpi/test_network_testbed.py",
     "streaming/test_faults.py",
+    "benchmarks/test_campaigns.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
@@ -37,6 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the heaviest files first; `--dist loadfile --no-loadscope-reorder` keeps the order."""
     places = {TESTS / name: place for place, name in enumerate(HEAVIEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let files be written without waiting for the disk; no power is lost in these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -249,3 +249,33 @@ def test_a_step_is_found_by_its_name(words, module):
 def test_a_module_that_is_no_step_is_refused(words):
     with pytest.raises(ValueError, match="no step"):
         step_module(words)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_too_little_memory_is_one_line(error, capsys, monkeypatch):
+    def run(_):
+        raise error
+
+    monkeypatch.setattr(importlib.import_module("actionspan.dataset.convert"), "run", run)
+    assert main(["dataset", "convert", "a.json", "b.json"]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("actionspan dataset: too little memory for `dataset convert`; give it")
+    assert errors.count("\n") == 1
+
+
+def test_a_full_disk_without_a_name_is_one_line(capsys, monkeypatch):
+    def run(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(importlib.import_module("actionspan.dataset.convert"), "run", run)
+    assert main(["dataset", "convert", "a.json", "b.json"]) == 2
+    assert capsys.readouterr().err == (
+        "actionspan dataset: No space left on device; make room and run it again\n"
+    )

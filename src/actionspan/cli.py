@@ -6,6 +6,7 @@ seconds.
 """
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.parallel.launcher import let_root_speak
 from actionspan.plan.steps import SHORT, STAGES, file_of, steps_of, summary_of
+from actionspan.running.supervisor import supervise
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,26 +33,42 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        supervise(words)
     parser = Parser(prog="actionspan", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
     # the stages, and the steps of the stage that is called
     modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
-    _add_level(parser, modules, words, "COMMAND")
-    parsed = parser.parse_args(words)
     try:
+        _add_level(parser, modules, words, "COMMAND")
+        parsed = parser.parse_args(words)
         return int(parsed.run(parsed) or 0)
     except InputError as error:
         return _complain(words[0], str(error))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if error.filename is None:
+    except Exception as error:
+        status = _status(words, error)
+        if status is None:
             raise
-        # a folder that cannot be written, a file that is a folder, a name too long, …
-        return _complain(words[0], f"{error.filename}: {error.strerror}")
+        return status
     except KeyboardInterrupt:
         return _complain(words[0], "interrupted; run it again to go on", 130)
+
+
+def _status(words: Sequence[str], error: Exception) -> int | None:
+    """Return the exit status after an error of the system, None where there is no line for it."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if lacks_memory(error):
+        command = " ".join(word for word in words[:2] if not word.startswith("-"))
+        line = f"too little memory for `{command}`; give it more (mem_mb), or fewer processes"
+        return _complain(words[0], line)
+    if isinstance(error, OSError) and error.filename is not None:
+        # a folder that cannot be written, a file that is a folder, a name too long, …
+        return _complain(words[0], f"{printable(str(error.filename))}: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _complain(words[0], f"{error.strerror}; make room and run it again")
+    return None
 
 
 def _add_level(

@@ -1,4 +1,12 @@
-"""The exception for a user's mistake, and text that is safe on one line."""
+"""The exceptions for a user's mistake, text that is safe on one line, and what says "no memory"."""
+
+import errno
+
+# what torch, OpenCV and C++ say in errors of their own
+_NO_MEMORY = (
+    *("not enough memory", "can't allocate memory", "out of memory", "Insufficient memory"),
+    *("Cannot allocate memory", "bad_alloc", "ailed to allocate"),
+)
 
 
 class InputError(Exception):
@@ -6,6 +14,10 @@ class InputError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+class JobError(InputError):
+    """An error that no single video is to blame for, such as a full disk or a damaged result."""
 
 
 def printable(text: str) -> str:
@@ -17,3 +29,14 @@ def printable(text: str) -> str:
         return character if character.isprintable() else ascii(character)[1:-1]
 
     return "".join(escaped(character) for character in text)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is too little memory, whatever its type."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, MemoryError):
+        return True
+    # not text that may be of a file
+    said = type(error).__module__.split(".")[0] in ("builtins", "torch", "cv2")
+    return said and any(text in str(error) for text in _NO_MEMORY)

@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,42 @@ def test_what_is_passed_over_has_a_reason(tmp_path):
         f"{tmp_path}/line\\nbreak.mp4": rename,
         f"{tmp_path}/caf\\xe9.mp4": rename,
     }
+
+
+def test_what_is_no_file_does_not_refuse_the_folder(tmp_path):
+    (tmp_path / "a.mp4").touch()
+    (tmp_path / "loop.mp4").symlink_to("loop.mp4")
+    (tmp_path / "one.mp4").symlink_to("other.mp4")
+    (tmp_path / "other.mp4").symlink_to("one.mp4")
+    (tmp_path / "zero.mp4").symlink_to("/dev/zero")
+    (tmp_path / "folder.mp4").mkdir()
+    os.mkfifo(tmp_path / "pipe.mp4")
+    (tmp_path / "piped.mp4").symlink_to("pipe.mp4")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(tmp_path / "socket.mp4"))
+    assert list(find_videos(tmp_path)) == ["a"]
+    loop, pipe = "a link that leads to itself", "not a file but a pipe"
+    assert {Path(file).stem: reason for file, reason in left_out(tmp_path).items()} == {
+        "loop": loop,
+        "one": loop,
+        "other": loop,
+        "zero": "not a file but a device",
+        "pipe": pipe,
+        "piped": pipe,
+        "socket": "not a file but a socket",
+    }
+
+
+def test_names_up_to_the_limit_of_the_file_system_are_videos(tmp_path):
+    (tmp_path / ("v" * 251 + ".mp4")).touch()
+    (tmp_path / ("v" * 252 + ".ts")).touch()
+    (tmp_path / "v{1}.mp4").touch()
+    (tmp_path / "-x.mp4").touch()
+    assert list(find_videos(tmp_path)) == ["-x", "v" * 251]
+    assert sorted(left_out(tmp_path).values()) == [
+        "the file's name holds a brace, which names wildcards; rename the file",
+        "the file's name is too long: at most 251 bytes and its suffix",
+    ]
 
 
 def test_a_missing_folder_is_one_line(tmp_path):

@@ -1,5 +1,6 @@
 import hashlib
 import shutil
+import struct
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from actionspan.dataset.containers import stated_bytes, turned_sideways
 from actionspan.dataset.video_facts import probe_video, timing
 from actionspan.errors import InputError
+from actionspan.video.settings import LimitSettings
 
 
 def read_in_order(path):
@@ -127,6 +129,30 @@ def test_bad_files_have_one_reason(tmp_path, video_file, case):
     assert reason in video.error
     assert video.error.isprintable()
     assert (video.fps, video.frames, video.duration_seconds, video.sha256) == (0, 0, 0, "")
+
+
+def write_gif_header(path, width, height):
+    size = struct.pack("<HH", width, height)
+    image = b"," + bytes(4) + size + b"\x00\x02\x02\x4c\x01\x00;"
+    path.write_bytes(b"GIF89a" + size + b"\x80\x00\x00" + bytes(6) + image)
+    return path
+
+
+def test_a_header_may_not_claim_any_size(tmp_path, encode):
+    path = write_gif_header(tmp_path / "huge.gif", 15000, 15000)
+    expected = "pictures of 15000×15000 pixels are more than video.max_pixels, 36000000"
+    assert probe_video(path).error.startswith(expected)
+    assert not probe_video(write_gif_header(tmp_path / "8k.gif", 7680, 4320)).error
+    video = encode(tmp_path / "long.mp4")
+    assert not probe_video(video, LimitSettings(max_frames=20)).error
+    expected = "more frames than video.max_frames, 19; cut the video or raise it"
+    assert probe_video(video, LimitSettings(max_frames=19)).error == expected
+
+
+@pytest.mark.parametrize(("name", "codec"), [("t.avi", "mpeg4"), ("t.mkv", "libx264")])
+def test_frames_are_stated_by_containers(tmp_path, encode, name, codec):
+    video = probe_video(encode(tmp_path / name, codec=codec))
+    assert video.frames == video.stated_frames == 20
 
 
 @pytest.mark.parametrize(("name", "codec"), [("t.mkv", "libx264"), ("t.avi", "mpeg4")])

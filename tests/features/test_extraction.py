@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from actionspan.cli import main
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.features import extraction as module
 from actionspan.features.extraction import TwoStream, extract
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
-from actionspan.running.parts import map_videos
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}
 
@@ -38,20 +37,6 @@ def settings(tmp_path):
         return EncoderSettings(**(chosen | options))
 
     return make
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """Count the videos that go through the encoders."""
-    seen = []
-    original = TwoStream.__call__
-
-    def count(self, frames, flow):
-        seen.append(len(frames["rgb"]))
-        return original(self, frames, flow)
-
-    monkeypatch.setattr(TwoStream, "__call__", count)
-    return seen
 
 
 def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settings, tmp_path):
@@ -107,69 +92,45 @@ def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path
             np.testing.assert_array_equal(many["c"][stream][:], one["c"][stream][:])
 
 
-def test_a_killed_job_goes_on_with_the_videos_it_lacks(
-    write_images, settings, tmp_path, calls, monkeypatch
-):
-    frames, flow = write_images(LENGTHS)
-    out = tmp_path / "out.h5"
-    original = TwoStream.__call__
-
-    def die(self, frames, flow):
-        if len(frames["rgb"]) == LENGTHS["b"]:
-            raise KeyboardInterrupt
-        return original(self, frames, flow)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TwoStream, "__call__", die)
-        with pytest.raises(KeyboardInterrupt):
-            extract(frames, flow, out, settings())
-    assert not out.exists()
-    assert calls == [3]
-    extract(frames, flow, out, settings())
-    assert calls == [3, 1, 5]  # a is not computed again
-    with h5py.File(out) as file:
-        assert list(file) == ["a", "b", "c"]
-
-
-def test_other_settings_or_weights_make_all_videos_anew(
-    write_images, settings, tmp_path, calls, monkeypatch
-):
+@pytest.fixture
+def digests(monkeypatch, write_images, tmp_path):
+    """Return a function that gives the digest of each video's part under some settings."""
+    given = []
+    monkeypatch.setattr(module, "map_videos", lambda *words, **_: given.append(words[3]) or {})
     frames, flow = write_images({"a": 2, "b": 1})
-    out = tmp_path / "out.h5"
 
-    def die(*_):
-        raise KeyboardInterrupt
+    def find(settings):
+        extract(frames, flow, tmp_path / "out.h5", settings)
+        return given.pop()
 
-    for change in (settings(), settings(crop="centre")):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "map_videos", _stop_after_one(map_videos))
-            with pytest.raises(KeyboardInterrupt):
-                extract(frames, flow, out, change)
-    assert calls == [2, 2]  # the part of the first settings was not taken for the second's
-    extract(frames, flow, out, settings(crop="centre"))
-    assert calls == [2, 2, 1]
+    return find
 
 
-def _stop_after_one(map_videos):
-    def stopping(out, names, sources, digests, work, **options):
-        def once(source, group):
-            if source != names[0]:
-                raise KeyboardInterrupt
-            work(source, group)
-
-        return map_videos(out, names, sources, digests, once, **options)
-
-    return stopping
+def test_a_part_is_kept_for_the_same_settings_weights_and_video(digests, settings, tmp_path):
+    first = digests(settings())
+    assert first == digests(settings())
+    others = [digests(settings(crop="centre"))]
+    torch.save(BNInception(classes=7).state_dict(), tmp_path / "bn.pth")
+    others.append(digests(settings()))
+    assert len(set(sum(others, first))) == 6
 
 
 def test_nothing_to_encode_loads_no_network(write_images, settings, tmp_path, monkeypatch):
     frames, flow = write_images({})
 
     def fail(*_):
-        raise AssertionError("a network was built")
+        raise AssertionError("a process was started")
 
-    monkeypatch.setattr(TwoStream, "__init__", fail)
+    monkeypatch.setattr("actionspan.running.apart._Worker", fail)
     assert extract(frames, flow, tmp_path / "out.h5", settings()) == {}
+
+
+def test_weights_that_cannot_be_loaded_are_no_videos_fault(write_images, settings, tmp_path):
+    frames, flow = write_images({"a": 1, "b": 1})
+    (tmp_path / "bad.pth").write_bytes(b"not weights")
+    with pytest.raises(JobError, match=r"bad\.pth: not a checkpoint"):
+        extract(frames, flow, tmp_path / "out.h5", settings(rgb_weights=tmp_path / "bad.pth"))
+    assert not (tmp_path / "out.h5").exists()
 
 
 def test_frames_that_lack_a_video_are_named(write_images, settings, tmp_path):

@@ -1,6 +1,8 @@
 """Features people already have: each format, each way it is broken."""
 
+import io
 import pickle
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 from actionspan.features.collect import collect
 from actionspan.features.feature_files import find_file, read_features
 from actionspan.features.importing import import_features, row_times
@@ -32,6 +34,14 @@ def write(path, values):
         with h5py.File(path, "w") as file:
             file["group/features"] = values
     return path
+
+
+def npy_bytes(shape):
+    """Return a file of two float32 whose header says another shape."""
+    file = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + bytes(8)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5"])
@@ -82,18 +92,99 @@ def test_one_row_stays_one_row(tmp_path, shape):
         ("a.pkl", pickle.dumps("text"), "a.pkl: not numbers"),
         ("a.pkl", pickle.dumps(np.zeros((0, 4))), r"a.pkl: shape \(0, 4\)"),
         ("a.pkl", pickle.dumps(np.zeros((2, 3, 4))), r"a.pkl: shape \(2, 3, 4\)"),
+        ("a.pkl", pickle.dumps(["x", 1.0]), "a.pkl: not numbers"),
+        ("a.pkl", pickle.dumps([2**70, 1.0]), "a.pkl: not numbers"),
+        ("a.npy", npy_bytes((10**9, 10**9)), "a.npy: not a complete .npy file: 8 bytes of values"),
+        ("a.npy", npy_bytes((3,)), "a.npy: not a complete .npy file: 8 bytes of values"),
+        ("a.npy", npy_bytes((-1, -2)), "a.npy: not a complete .npy file"),
+        ("a.npy", npy_bytes((1,)).replace(b"{", b"\x00"), "a.npy: not a .npy file of numbers"),
+        ("a.npy", npy_bytes((1,)).replace(b"f4", b"S4"), "a.npy: not numbers but"),
+        ("a.csv", b"1,2\n3," + b"x" * 10_000, "a.csv: line 2: could not convert"),
         ("a.h5", b"not hdf5", "a.h5: not a complete HDF5 file"),
     ],
 )
 def test_broken_files_are_one_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         read_features(tmp_path / name, "time_first")
+    assert str(caught.value) == printable(str(caught.value))
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".h5", ".pkl"])
+def test_values_too_large_for_float32_are_refused(tmp_path, suffix):
+    path = write(tmp_path / f"a{suffix}", np.array([[1.0, 2.0], [3.0, 1e300]]))
+    with pytest.raises(InputError, match=rf"a\{suffix}: row 1, feature 1: 1e\+300: too large for"):
+        read_features(path, "time_first")
+
+
+def test_an_hdf5_file_reads_no_other_file(tmp_path):
+    secret, path = tmp_path / "secret.txt", tmp_path / "a.h5"
+    secret.write_bytes(b"TOPSECRET" * 4)
+    np.save(tmp_path / "other.npy", np.zeros((2, 2)))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (2, 4), np.float32, external=[(str(secret), 0, 32)])
+    with pytest.raises(InputError, match=r"a\.h5: its values are in other files"):
+        read_features(path, "time_first")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["x"] = np.ones((2, 4), np.float32)
+    layout = h5py.VirtualLayout((2, 4), np.float32)
+    layout[:] = h5py.VirtualSource(tmp_path / "b.h5", "x", (2, 4))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("x", layout)
+    with pytest.raises(InputError, match=r"a\.h5: its values are in other files"):
+        read_features(path, "time_first")
+    with h5py.File(path, "w") as file:
+        file["x"] = h5py.ExternalLink("b.h5", "x")
+    with pytest.raises(InputError, match=r"a\.h5: holds 0 data sets"):
+        read_features(path, "time_first")
+
+
+@pytest.mark.parametrize(
+    "kept", [{"chunks": (100, 100)}, {"chunks": (9, 9), "compression": "gzip"}]
+)
+def test_an_hdf5_file_that_claims_more_than_it_has_is_refused(tmp_path, kept):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (10**6, 10**6), np.float32, **kept)[:9, :9] = 1
+    with pytest.raises(InputError, match=r"a\.h5: not a complete HDF5 file: 4000000000000 bytes"):
+        read_features(tmp_path / "a.h5", "time_first")
+
+
+def test_a_compressed_file_loads(tmp_path):
+    values = np.zeros((2000, 512), np.float32)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, compression="gzip", chunks=(200, 512))
+    np.testing.assert_array_equal(read_features(tmp_path / "a.h5", "time_first"), values)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".h5", ".pkl", ".csv"])
+def test_damaged_files_are_numbers_or_one_line(tmp_path, suffix, rng):
+    path = write(tmp_path / f"a{suffix}", rng.normal(size=(9, 5)))
+    whole = path.read_bytes()
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), rng.integers(1, 6)).tolist():
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged[: rng.integers(1, len(whole)) if rng.random() < 0.2 else None])
+        try:
+            values = read_features(path, "time_first")
+        except InputError as error:
+            line = str(error)
+        else:
+            line = ""
+            assert np.isfinite(values).all()
+        assert line == printable(line)
+        assert len(line) < 500
+
+
+def test_no_file_has_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(InputError, match="no file of features named xxx"):
+        find_file(tmp_path, "x" * 300)
 
 
 def test_an_npy_of_pickled_objects_is_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="a.npy: not a .npy file of numbers"):
+    with pytest.raises(InputError, match="a.npy: not numbers but object"):
         read_features(tmp_path / "a.npy", "time_first")
 
 
@@ -108,6 +199,13 @@ def test_two_files_of_one_video_are_refused(tmp_path, matrix):
     write(tmp_path / "x.csv", matrix)
     with pytest.raises(InputError, match="x.csv is of the same video"):
         find_file(tmp_path, "x")
+
+
+def test_a_stride_needs_a_frame_rate(make_video):
+    video = replace(make_video("a"), fps=0.0)
+    assert len(row_times(4, video, ExternalSettings())) == 4
+    with pytest.raises(InputError, match="stride is in frames, and the annotations give .* no fra"):
+        row_times(4, video, ExternalSettings(stride=16))
 
 
 def test_times_of_rows(make_video):

@@ -17,7 +17,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags
-from actionspan.video.decode import read_frames
+from actionspan.running.parts import rejected_videos
 from actionspan.video.settings import FlowSettings, FrameSettings
 from video.numbered import encode
 
@@ -104,36 +104,41 @@ def test_features_are_those_of_the_separate_steps(case, processes, shard, weight
                 np.testing.assert_array_equal(one[name][key][:], separate[name][key][:])
 
 
-def test_a_video_that_breaks_off_is_rejected_as_in_the_separate_steps(shard, tmp_path, monkeypatch):
-    def break_off(path):
-        if path.stem == "v1":
-            raise InputError(f"{path}: decoding stopped")
-        return read_frames(path)
+def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
+    """One is beyond a limit, one is gone, one has pictures too small for its flow."""
+    lines = shard.read_text().splitlines()
+    small = encode(tmp_path / "small.mp4", 9, size=(16, 24))
+    gone = encode(tmp_path / "gone.mp4", 9)
+    table = tmp_path / "shard.txt"
+    words = ["dataset", "probe", "--out", str(table), "--videos", str(small), str(gone)]
+    assert main(words) == 0
+    gone.unlink()
+    table.write_text("\n".join([*table.read_text().splitlines(), *lines[1:]]) + "\n")
+    expected = separately(table, tmp_path, {"max_frames": 50}, {}, SMALL)
+    words = f"features encode --shard {table} --out {tmp_path}/one.h5 --max-frames 50"
+    assert main(f"{words} {flags(SMALL)}".split()) == 0
+    with h5py.File(expected) as separate, h5py.File(tmp_path / "one.h5") as one:
+        assert list(one) == list(separate) == ["v1", "v2", "v3"]
+        rejected = rejected_videos(one)
+        assert rejected == rejected_videos(separate)
+        assert sorted(rejected) == ["gone", "small", "v0"]
 
-    monkeypatch.setattr(one_pass, "read_frames", break_off)
-    words = f"features encode --shard {shard} --out {tmp_path}/out.h5 --input-size 32"
-    assert main(words.split()) == 0
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert list(file) == ["v0", "v2", "v3"]
-        assert "decoding stopped" in file.attrs["rejected"]
+
+def test_a_rejected_video_ends_the_job_where_it_shall(shard, tmp_path, capsys):
+    words = f"features encode --shard {shard} --out {tmp_path}/out.h5 {flags(SMALL)}"
+    assert main(f"{words} --max-frames 50 --on-bad-input fail".split()) == 2
+    assert "out.h5: 1 rejected (above)" in capsys.readouterr().err.splitlines()[-1]
+    assert (tmp_path / "out.h5.parts/v1.h5").is_file()
 
 
 def test_a_part_is_kept_while_its_video_and_all_settings_are_the_same(shard, tmp_path, monkeypatch):
+    given: list[list[str]] = []
+    monkeypatch.setattr(one_pass, "map_videos", lambda *words, **_: given.append(words[3]) or {})
     words = f"features encode --shard {shard} --out {tmp_path}/out.h5 --input-size 32"
-    seen: list[str] = []
-    encode_one = VideoEncoder.__call__
-
-    def interrupted(self, path):
-        seen.append(path.stem)
-        if len(seen) in (3, 6):
-            raise KeyboardInterrupt
-        return encode_one(self, path)
-
-    monkeypatch.setattr(VideoEncoder, "__call__", interrupted)
-    for more in ("", "--bound 10"):
-        assert main(f"{words} {more}".split()) != 0
-    assert main(f"{words} --bound 10".split()) == 0
-    assert seen == ["v0", "v1", "v2", "v0", "v1", "v2", "v2", "v3"]
+    for more in ("", "", "--bound 10", "--stack 2", "--crop centre"):
+        assert main(f"{words} {more}".split()) == 0
+    assert given[0] == given[1]
+    assert len(set(sum(given[1:], []))) == 4 * len(given[0])
 
 
 def test_memory_does_not_grow_with_the_video(tmp_path):

@@ -1,6 +1,10 @@
 """Files are whole or absent, digests see every field, and bad files give one line."""
 
 import csv
+import errno
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError, printable
+from actionspan.files.cells import safe_cell
+from actionspan.files.partial import partial_path
 from actionspan.files.storage import (
     atomic_path,
     create_h5,
@@ -91,6 +97,69 @@ def test_what_a_killed_writer_left_is_overwritten(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    "name", ["x" * 255, "x" * 252 + ".h5", "é" * 126 + ".h5", "x." + "y" * 253]
+)
+def test_names_up_to_the_limit_can_be_written(tmp_path, name):
+    with atomic_path(tmp_path / name) as partial:
+        partial.write_text("text")
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_no_two_processes_write_one_file(tmp_path):
+    code = (
+        "import pathlib, sys; from actionspan.files.partial import partial_path\n"
+        "print(partial_path(pathlib.Path(sys.argv[1])).name)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "a.h5")]
+    other = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    own = partial_path(tmp_path / "a.h5").name
+    assert own != other
+    assert own == partial_path(tmp_path / "a.h5").name
+    assert {Path(own).suffix, Path(other).suffix} == {".h5"}
+
+
+def test_what_ended_processes_left_is_removed_and_no_more(tmp_path):
+    path = tmp_path / "a.h5"
+    own = partial_path(path).name
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    pid, host = str(os.getpid()), own.split(".")[2]
+    dead = own.replace(f".{pid}.", f".{int(ended.stdout)}.")
+    runs = own.replace(f".{pid}.", f".{os.getppid()}.")
+    foreign, old = (own.replace(host, other) for other in ("01234567", "abcdef01"))
+    another = partial_path(tmp_path / "b.h5").name.replace(f".{pid}.", f".{int(ended.stdout)}.")
+    for name in (dead, runs, foreign, old, another):
+        (tmp_path / name).write_text("half")
+    os.utime(tmp_path / old, (0, 0))
+    with atomic_path(path) as partial:
+        partial.write_text("whole")
+    assert {each.name for each in tmp_path.iterdir()} == {"a.h5", runs, foreign, another}
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    path, seen = tmp_path / "a.json", []
+
+    def fsync(descriptor):
+        seen.append((os.path.realpath(f"/proc/self/fd/{descriptor}"), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_json(path, {"a": 1})
+    assert seen == [(str(partial_path(path)), False), (str(tmp_path), True)]
+
+
+def test_an_error_of_the_disk_names_the_file(tmp_path, monkeypatch):
+    def fsync(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        write_json(tmp_path / "a.json", {"a": 1})
+    assert caught.value.filename
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_h5_files_name_the_version_and_the_digest(tmp_path):
     with create_h5(tmp_path / "a.h5", "0123456789abcdef") as file:
         file["values"] = [1, 2]
@@ -161,6 +230,32 @@ def test_tables_come_back(tmp_path):
     write_tsv(tmp_path / "a.tsv", ("x", "y", "z"), rows)
     read = [tuple(row.values()) for row in read_tsv(tmp_path / "a.tsv")]
     assert read == [tuple(map(str, row)) for row in rows]
+
+
+cells = st.text(max_size=8) | st.builds(
+    str.__add__,
+    st.sampled_from(["=", "+", "-", "@", "\t", "\r", "'", "''=", "-1", "=1+1"]),
+    st.text(),
+)
+
+
+@given(row=st.lists(cells.filter(lambda text: "\0" not in text), min_size=1, max_size=4))
+def test_no_cell_is_a_formula_and_all_come_back(tmp_path_factory, row):
+    path = tmp_path_factory.getbasetemp() / "cells.tsv"
+    columns = [str(number) for number in range(len(row))]
+    write_tsv(path, columns, [row])
+    with path.open(newline="", encoding="utf-8") as file:
+        written = list(csv.reader(file, delimiter="\t"))[1]
+    for cell in written:
+        if cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+            float(cell)
+    assert [list(each.values()) for each in read_tsv(path)] == [row]
+
+
+@pytest.mark.parametrize("number", ["-1", "+2.5", "-1e-05", "-inf", "-.5", "3", "nan"])
+def test_numbers_stay_as_they_are(number):
+    assert safe_cell(number) == number
+    assert safe_cell(float(number)) == float(number) or number == "nan"
 
 
 def read_h5(path: Path) -> None:

@@ -1,14 +1,17 @@
 """torch's files: the same bytes for the same content, one line where there is no room."""
 
 import io
+import random
 import resource
 import signal
+import zipfile
 
 import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import DAMAGED, read_torch, write_torch
+from actionspan.networks.weights import load_file
 
 CONTENT = {"weights": torch.arange(5000.0), "rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
 
@@ -45,3 +48,51 @@ def test_an_error_of_torch_stays_its_own(tmp_path):
     with pytest.raises(Exception, match="pickle"):
         write_torch(tmp_path / "model.pt", {"function": lambda: None})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_flipped_bit_changes_nothing_or_is_one_line(tmp_path):
+    path, draw = tmp_path / "model.pt", random.Random(1)
+    write_torch(path, CONTENT)
+    whole, lines = path.read_bytes(), 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            read = read_torch(path)
+        except InputError as error:
+            lines += 1
+            assert str(error) == f"{path}: {DAMAGED}"  # noqa: PT017
+        else:
+            assert torch.equal(read.pop("weights"), CONTENT["weights"])
+            assert read == {name: CONTENT[name] for name in ("rows", "big")}
+    assert lines > 100
+
+
+def test_a_compressed_record_is_refused(tmp_path):
+    write_torch(tmp_path / "model.pt", CONTENT)
+    with (
+        zipfile.ZipFile(tmp_path / "model.pt") as archive,
+        zipfile.ZipFile(tmp_path / "packed.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    with pytest.raises(InputError, match=r"packed\.pt: not a complete torch\.save file"):
+        read_torch(tmp_path / "packed.pt")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: not enough memory: you tried to")]
+)
+def test_too_little_memory_is_not_the_fault_of_the_file(tmp_path, error, monkeypatch):
+    write_torch(tmp_path / "model.pt", CONTENT)
+
+    def load(*_, **__):
+        raise error
+
+    monkeypatch.setattr(torch, "load", load)
+    for read in (read_torch, load_file):
+        with pytest.raises(
+            InputError, match=r"model\.pt: too little memory to load its 2\d+ bytes"
+        ):
+            read(tmp_path / "model.pt")

@@ -9,14 +9,13 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.features.images import frames_to_batch, planes_to_batch
-from actionspan.finetune import storing
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.store_settings import StoreSettings
 from actionspan.finetune.storing import store_snippets
-from actionspan.video.jpeg_writing import write_jpegs
 from actionspan.video.optical_flow import flow_of_shard
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import frames_of_shard
+from ended_jobs import parts_of_ended_job
 from finetune.conftest import HEIGHT, SETTINGS, STACK, WIDTH, near, pictures_of
 
 LENGTHS = {"b": 5, "a": 3, "c": 1}
@@ -73,62 +72,33 @@ def test_pictures_of_another_size_are_scaled(tmp_path, write_videos):
     assert store.read("a", [0, 1], "flow").shape == (2, 32, 40, 2 * STACK)
 
 
-class Writing:
-    """Writes pictures, counts the videos, and ends as if killed after `left` of them."""
-
-    def __init__(self) -> None:
-        self.videos: list[str] = []
-        self.left = 100
-
-    def __call__(self, group, *rest, **options):
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-        write_jpegs(group, *rest, **options)
-        self.videos.append(group.name[1:])
-
-
-@pytest.fixture
-def writing(monkeypatch):
-    replaced = Writing()
-    monkeypatch.setattr(storing, "write_jpegs", replaced)
-    return replaced
-
-
-def kill_after(writing, videos, *words):
-    """Store, and end as if killed after so many videos."""
-    writing.left = videos
-    with pytest.raises(KeyboardInterrupt):
-        store_snippets(*words)
-    writing.left = 100
-
-
-def test_a_killed_step_keeps_the_videos_that_it_stored(
-    tmp_path, write_videos, write_store, writing
-):
+def test_a_killed_step_keeps_the_videos_that_it_stored(tmp_path, write_videos, write_store):
     frames, flow = write_videos(LENGTHS)
     out = tmp_path / "s.h5"
-    kill_after(writing, 2, frames, flow, out, SETTINGS)
-    assert not out.exists()
-    assert writing.videos == ["a", "b"]
-    store_snippets(frames, flow, out, SETTINGS)
-    assert writing.videos == ["a", "b", "c"]
+
+    def job():
+        store_snippets(frames, flow, out, SETTINGS)
+
+    first = parts_of_ended_job(out, job)
+    assert set(first) == set(LENGTHS)
+    assert parts_of_ended_job(out, job) == first
+    job()
     whole = SnippetStore([write_store(LENGTHS)])
     assert SnippetStore([out]).fingerprint == whole.fingerprint
 
 
 @pytest.mark.parametrize("changed", ["settings", "flow"])
-def test_parts_of_other_settings_or_sources_are_not_kept(tmp_path, write_videos, writing, changed):
+def test_parts_of_other_settings_or_sources_are_not_kept(tmp_path, write_videos, changed):
     frames, flow = write_videos(LENGTHS)
     out, settings = tmp_path / "s.h5", SETTINGS
-    kill_after(writing, 2, frames, flow, out, SETTINGS)
+    first = parts_of_ended_job(out, lambda: store_snippets(frames, flow, out, settings))
     if changed == "settings":
         settings = StoreSettings(height=HEIGHT, width=WIDTH, jpeg_quality=50)
     else:
         with h5py.File(flow, "r+") as file:
             file.attrs["digest"] = "made with another bound"
-    store_snippets(frames, flow, out, settings)
-    assert writing.videos == ["a", "b", "a", "b", "c"]
+    second = parts_of_ended_job(out, lambda: store_snippets(frames, flow, out, settings))
+    assert not set(first.items()) & set(second.items())
 
 
 def complaint(capsys, *words) -> str:

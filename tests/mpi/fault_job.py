@@ -1,10 +1,13 @@
 """Run by mpirun: the `actionspan` command with a fault in one rank.
 
 The first word is the fault, DEED@PLACE:RANK:COUNT, e.g. `raise@step:1:7`: rank 1 raises before its
-seventh training step; `-` is none. The words after it are the command's.
+seventh training step; `-` is none. The words after it are the command's. `slow` is for that time
+and all that follow; the place `start` is before MPI starts, `exchange` before gradients or models
+are exchanged.
 """
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -34,12 +37,16 @@ DEEDS = {
     "sleep": lambda: time.sleep(600),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "slow": lambda: time.sleep(0.05),
+    "full": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),  # a file's size
 }
 PLACES = {
     "read": "read_samples",
     "step": "training_step",
     "data": "batches",
     "validation": "validate",
+    "checkpoint": "write_torch",
+    "exchange": "make_replica",
 }
 
 
@@ -47,17 +54,23 @@ def put_in_place(fault: str) -> None:
     """Put the fault in its place, if it is this rank's."""
     from actionspan.parallel.launch import world
     from actionspan.temporal import training as train_module
+    from actionspan.training import fit
 
     where, rank, count = fault.split(":")
     deed, place = where.split("@")
+    if place == "start":
+        if os.environ.get("PMI_RANK", "0") == rank:
+            DEEDS[deed]()
+        return
     if world().Get_rank() != int(rank):
         return
-    original, left = getattr(train_module, PLACES[place]), int(count)
+    module = fit if place == "checkpoint" else train_module
+    original, left = getattr(module, PLACES[place]), int(count)
 
     def counted() -> None:
         nonlocal left
         left -= 1
-        if not left:
+        if not left or (left < 0 and deed == "slow"):
             DEEDS[deed]()
 
     def call(*arguments, **options):
@@ -69,15 +82,24 @@ def put_in_place(fault: str) -> None:
             counted()
             yield item
 
-    setattr(train_module, PLACES[place], items if place == "data" else call)
+    def replica(*arguments, **options):
+        made = original(*arguments, **options)
+        step = made.step
+        made.step = lambda: (counted(), step())[1]
+        return made
+
+    ways = {"data": items, "exchange": replica}
+    setattr(module, PLACES[place], ways.get(place, call))
 
 
 if __name__ == "__main__":
     fault = sys.argv.pop(1)
-    if "gloo" not in sys.argv:  # torch.distributed imports the compiler
+    if not {"gloo", "periodic"} & set(sys.argv):  # torch.distributed imports the compiler
         leave_the_compiler_out()
     from actionspan.cli import main
+    from actionspan.running.supervisor import supervise
 
+    supervise(sys.argv[1:])  # as `main` does first, before there is an MPI
     if fault != "-":
         put_in_place(fault)
     sys.exit(main())

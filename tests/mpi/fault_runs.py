@@ -1,5 +1,6 @@
 """MPI jobs that train the temporal network and are made to fail, for `test_faults.py`."""
 
+import contextlib
 import os
 import re
 import signal
@@ -119,6 +120,19 @@ class Job:
         """Kill one of its processes and wait for the end of all."""
         self.signal(whom, signal.SIGKILL)
         return self.end()
+
+
+def ranks_of(job: Job) -> dict[int, int]:
+    """Return the PID of each rank: the child of the process that the launcher started."""
+    found = {}
+    for pid in job_processes(job.name):
+        with contextlib.suppress(OSError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            above, own = (Path(f"/proc/{x}/cmdline").read_bytes() for x in (parent, pid))
+            rank = re.search(rb"PMI_RANK=(\d+)", Path(f"/proc/{pid}/environ").read_bytes())
+            if above == own and rank:
+                found[int(rank[1])] = pid
+    return found
 
 
 def version_of(path: Path) -> tuple[int, int] | None:

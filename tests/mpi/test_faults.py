@@ -137,11 +137,15 @@ def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
 
 
 @pytest.mark.parametrize("case", KILLS, ids=str)
-def test_a_killed_rank_ends_the_job_which_names_signal_and_process(ended, case):
+def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
     job = ended(case)
     assert job.status
-    assert "Killed (signal 9)" in job.errors
-    assert f"PID {job.processes[guilty(case)]} RUNNING AT" in job.errors
+    rank = guilty(case)
+    (line,) = job.lines()
+    start = rf"actionspan temporal: rank {rank} \(pid {job.processes[rank]} on \S+\) was killed by"
+    assert re.match(rf"{start} signal 9 \(Killed\) while training, epoch 4; run the same", line), (
+        line
+    )
     assert not job.left
 
 

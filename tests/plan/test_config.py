@@ -88,8 +88,9 @@ def test_a_section_has_the_keys_and_defaults_of_its_settings(name):
         made = from_mapping(settings, given)
         assert made == settings()
         defaults |= dataclasses.asdict(made)
-    # said by other keys: features.source, and clips by features.encoders.clip_encoder
-    elsewhere = {"features.encoders": {"source"}, "video.frames": {"clips"}}.get(name, set())
+    # said by other keys: features.source, features.encoders.clip_encoder, dataset.on_bad_input
+    said = {"features.encoders": "source", "video.frames": "clips", "video": "on_bad_input"}
+    elsewhere = {said[name]} if name in said else set()
     assert set(given) - inner == set(defaults) - elsewhere
 
 
@@ -165,7 +166,7 @@ def test_an_example_is_valid_over_the_configuration(path):
             "temporal.training.learnin_rate: unknown key; did you mean learning_rate?",
         ),
         ("datasets", {}, "datasets: unknown key; did you mean dataset?"),
-        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, keep, frames, flow"),
+        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, keep, stall_seconds, "),
         (
             "temporal.training.epochs",
             "many",
@@ -251,6 +252,28 @@ def test_an_example_is_valid_over_the_configuration(path):
 )
 def test_a_wrong_key_or_value_is_one_line(key, value, expected):
     assert message(with_value(key, value)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("recognition.clips", "a\0b", "recognition.clips: 'a\\\\x00b': control characters cannot"),
+        ("dataset.videos", "my\nvideos", "dataset.videos: 'my\\\\nvideos': control characters"),
+        ("dataset.video_info", "a{b}.csv", "dataset.video_info: 'a{b}.csv': Snakemake takes what"),
+        ("dataset.videos", "-v", "dataset.videos: '-v': a command takes it for a flag; write the"),
+        ("demo.videos", 10**12, "demo.videos: 1000000000000 is more than 10000"),
+        ("temporal.ranks", 10**12, "temporal.ranks: 1000000000000 is more than 4096"),
+        ("temporal.training.hidden", 10**12, "temporal.training.hidden: 1000000000000 is more"),
+    ],
+)
+def test_what_no_run_could_take_is_one_line(key, value, expected):
+    assert message(with_value(key, value)).startswith(expected)
+
+
+def test_an_unknown_key_with_a_newline_is_one_line():
+    config = load(ROOT / "config.yaml")
+    config["video"]["two\nlines"] = 1
+    assert message(config).startswith("video.two\\nlines: unknown key")
 
 
 def test_a_missing_key_is_named():

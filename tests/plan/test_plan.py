@@ -24,6 +24,10 @@ from plan.conftest import Wildcards
         ({"video": {"flow": {"algorithm": "dos"}}}, "video.flow.algorithm: 'dos' is not one"),
         ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
         ({"dataset": {"videos": None}}, "dataset.annotations: None: no such file"),
+        (
+            {"dataset": {"annotations": "mine.csv"}},
+            "dataset.annotations: mine.csv is not used with dataset.videos: demo; name the folder",
+        ),
         ({"temporal": {"ranks": 2}}, "temporal: exchange none with ranks 2: none is for 1 rank"),
         ({"temporal": {"exchange": "rings"}}, "temporal.exchange: 'rings' is not one of none"),
         ({"temporal": {"parallel": {"stall_seconds": 0.0}}}, "stall_seconds"),
@@ -368,9 +372,9 @@ def test_trimmed_clips_are_listed_by_shard(planned, tmp_path):
     recognition = planned({"recognition": {"clips": str(tmp_path)}}).recognition
     assert recognition.trimmed
     clips = [
-        clip
+        flag.removeprefix("--shard-clips=")
         for shard in recognition.shards
-        for clip in shlex.split(recognition.shard_flags(Wildcards(clip_shard=shard)))
+        for flag in shlex.split(recognition.shard_flags(Wildcards(clip_shard=shard)))
     ]
     assert sorted(clips) == sorted(recognition.clips)
     shard = next(iter(recognition.shards))

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from actionspan.plan.cluster import GROUPS, SHORTEST, ClusterPlan
 from actionspan.plan.code import step
 from actionspan.plan.steps import step_module
 
@@ -124,3 +126,50 @@ def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
 
 def test_few_rules_write_elsewhere():
     assert len(ELSEWHERE) <= 5
+
+
+COMMANDS = sorted(name for name, (_, text) in RULES.items() if "shell:" in text)
+LOCAL = re.search(r"^localrules:\n((?: +\w+,\n)+)", (ROOT / "Snakefile").read_text(), re.MULTILINE)[
+    1
+]
+RUNTIME = re.compile(r'runtime=minutes\((\d+)(?:, "(\w+)")?\),')
+GROUP = re.compile(r'^ +group:\n +"(\w+)"', re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_rule_asks_a_cluster_for_its_minutes_within_the_limit(name):
+    """A rule that states its own number would not be limited by cluster.max_runtime."""
+    _, text = RULES[name]
+    if name in LOCAL.replace(",", "").split():
+        assert "runtime" not in text
+        return
+    (stated,) = RUNTIME.findall(text)
+    assert [stated[1]] == (GROUP.findall(text) or [""])
+
+
+# The most that a group of connected jobs can be: a model that the baseline tag follows.
+TAG = ["evaluation_baseline", "evaluation_evaluate", "evaluation_detections", "evaluation_reader"]
+TAG += ["evaluation_misses", "evaluation_reliability", "evaluation_worst", "proposals_detections"]
+SCORING = {name for name in COMMANDS if GROUP.findall(RULES[name][1]) == ["scoring"]}
+ON_SEQUENCES = {"proposals_density", "proposals_select"}
+CANDIDATES = {"proposals_candidates", "proposals_train", "proposals_generate", "proposals_losses"}
+
+
+@pytest.mark.parametrize("most", [SHORTEST, 60, 100, 480, None])
+def test_a_group_stays_within_the_limit_of_a_job(most):
+    cluster = ClusterPlan({"cluster": {"max_runtime": most}})
+
+    def minutes(name: str) -> int:
+        base, group = RUNTIME.findall(RULES[name][1])[0]
+        return cluster.minutes(int(base), group or None)
+
+    profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
+    together = dict(each.split("=") for each in profile["group-components"])
+    sums = {
+        "model": [*(SCORING - ON_SEQUENCES - {"evaluation_baseline"}), "proposals_losses", *TAG],
+        "span": SCORING - CANDIDATES - {"evaluation_baseline"},
+        "probing": ["dataset_probe"] * int(together["probing"]),
+        "timelines": ["evaluation_timeline"] * int(together["timelines"]),
+    }
+    for name, rules_of_group in sums.items():
+        assert sum(map(minutes, rules_of_group)) <= (most or max(GROUPS.values())), name

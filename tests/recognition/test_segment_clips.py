@@ -5,10 +5,10 @@ import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.recognition import segment_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.segment_clips import segments_of_shard
+from ended_jobs import parts_of_ended_job
 from recognition.conftest import HEIGHT, STACK, WIDTH
 
 SETTINGS = ClipSettings(height=HEIGHT, width=WIDTH, background_ratio=float("inf"))
@@ -94,24 +94,17 @@ def test_a_shard_without_training_videos_is_an_empty_store(write_videos, annotat
     assert ClipStore([one, other]).clips == ClipStore([other]).clips
 
 
-def test_a_killed_job_goes_on_where_it_was(write_videos, annotations, tmp_path, monkeypatch):
+def test_a_killed_job_goes_on_where_it_was(write_videos, annotations, tmp_path):
     frames, flow = write_videos({"one": 12})
-    work, done = segment_clips._work, []
-
-    def stopped_at_third(source, group):
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(source.label)
-        work(source, group)
-
     out = tmp_path / "clips.h5"
-    monkeypatch.setattr(segment_clips, "_work", stopped_at_third)
-    with pytest.raises(KeyboardInterrupt):
+
+    def job():
         segments_of_shard(frames, flow, annotations, out, SETTINGS)
-    assert not out.exists()
-    monkeypatch.setattr(segment_clips, "_work", lambda *both: (done.append(""), work(*both)))
-    segments_of_shard(frames, flow, annotations, out, SETTINGS)
-    assert len(done) == 6
+
+    first = parts_of_ended_job(out, job)
+    assert len(first) == 6
+    assert parts_of_ended_job(out, job) == first
+    job()
     whole = tmp_path / "whole.h5"
     segments_of_shard(frames, flow, annotations, whole, SETTINGS)
     assert ClipStore([out]).fingerprint == ClipStore([whole]).fingerprint

@@ -1,6 +1,7 @@
 """Shards: parts survive a kill, count by digest, and give the same file whatever the processes."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -13,8 +14,10 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.errors import InputError
-from actionspan.running.parts import map_videos
+from actionspan.errors import InputError, JobError
+from actionspan.running.apart import still_working
+from actionspan.running.faults import FaultSettings
+from actionspan.running.parts import map_videos, rejected_videos
 
 JOB = """
 import os, sys, time
@@ -134,48 +137,80 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path, processes, slow, done):
     assert not (tmp_path / "out.h5.parts").exists()
 
 
-def break_off(tmp_path: Path, names, sources) -> list:
-    """Stop at the last video, as Ctrl-C does; return what later starts call."""
-    called = []
+@pytest.fixture
+def called(tmp_path, monkeypatch):
+    """Return a function that says which sources were worked on since it was last asked."""
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls.txt"))
 
-    def work(source, group):
-        called.append(source)
-        if source == 99:
-            raise KeyboardInterrupt
-        double(source, group)
+    def take() -> list[int]:
+        calls = tmp_path / "calls.txt"
+        text = calls.read_text() if calls.exists() else ""
+        calls.unlink(missing_ok=True)
+        return [int(line) for line in text.splitlines()]
 
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "shard.h5", [*names, "last"], [*sources, 99], work=work)
-    assert not (tmp_path / "shard.h5").exists()
-    assert not list(tmp_path.glob("**/*partial*"))
-    called.clear()
-    return called
+    return take
 
 
-def remember(called: list):
-    def work(source, group):
-        called.append(source)
-        double(source, group)
+def noted(source, group) -> None:
+    with Path(os.environ["CALLS"]).open("a") as file:
+        file.write(f"{source}\n")
+    if source == 99:  # as a scheduler ends a job
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    double(source, group)
 
-    return work
+
+def break_off(out: Path, names, sources) -> None:
+    """Be ended at the last video."""
+    with pytest.raises(JobError, match="killed by SIGTERM; run it again to go on"):
+        run(out, [*names, "last"], [*sources, 99], work=noted)
+    assert not out.exists()
 
 
-def test_a_changed_digest_makes_a_part_anew(tmp_path):
-    called = break_off(tmp_path, ["a", "b"], [1, 2])
+def test_a_changed_digest_makes_a_part_anew(tmp_path, called):
+    break_off(tmp_path / "shard.h5", ["a", "b"], [1, 2])
+    assert called() == [1, 2, 99]
     digests = ["digest of 1", "another", "digest of 3"]
-    run(tmp_path / "shard.h5", ["a", "b", "last"], [1, 4, 3], digests, remember(called))
-    assert called == [4, 3]
+    run(tmp_path / "shard.h5", ["a", "b", "last"], [1, 4, 3], digests, noted)
+    assert called() == [4, 3]
     with h5py.File(tmp_path / "shard.h5") as file:
         assert len(file["b/value"]) == 4
 
 
-def test_parts_of_videos_that_left_the_shard_are_dropped(tmp_path):
-    called = break_off(tmp_path, ["a", "b"], [1, 2])
-    run(tmp_path / "shard.h5", ["b"], [2], work=remember(called))
-    assert called == []
-    with h5py.File(tmp_path / "shard.h5") as file:
+def test_parts_of_videos_that_left_the_shard_are_dropped(tmp_path, called):
+    out = tmp_path / "out" / "shard.h5"
+    break_off(out, ["a", "b"], [1, 2])
+    called()
+    run(out, ["b"], [2], work=noted)
+    assert called() == []
+    with h5py.File(out) as file:
         assert list(file) == ["b"]
-    assert [path.name for path in tmp_path.iterdir()] == ["shard.h5"]
+    assert list(out.parent.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: b"not HDF5",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-100],
+        lambda whole: whole.replace(b"digest", b"tsegid"),
+        lambda whole: whole.replace(b"value", b"eulav"),
+    ],
+    ids=["empty", "garbage", "half", "end", "no digest", "no group"],
+)
+def test_a_damaged_part_is_not_there(tmp_path, called, damage):
+    out = tmp_path / "out" / "shard.h5"
+    break_off(out, ["a", "value"], [1, 2])
+    part = tmp_path / "out/shard.h5.parts/value.h5"
+    part.write_bytes(damage(part.read_bytes()))
+    called()
+    assert run(out, ["a", "value", "last"], [1, 2, 3], work=noted) == {}
+    assert called() == [2, 3]
+    run(tmp_path / "other.h5", ["a", "value", "last"], [1, 2, 3])
+    assert content(out) == content(tmp_path / "other.h5")
+    assert list(out.parent.iterdir()) == [out]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -189,14 +224,17 @@ def test_a_bad_video_is_recorded_and_the_rest_go_on(tmp_path, capsys, processes)
         assert json.loads(file.attrs["rejected"]) == errors
 
 
-def test_a_rejection_is_remembered_until_its_digest_changes(tmp_path):
-    called = break_off(tmp_path, ["a", "bad"], [1, -1])
+def test_a_rejection_is_remembered_until_its_digest_changes(tmp_path, called):
     out, names = tmp_path / "shard.h5", ["a", "bad", "last"]
-    assert run(out, names, [1, -1, 3], work=remember(called)) == {"bad": "-1: a negative source"}
-    assert called == [3]
-    called = break_off(tmp_path / "again", ["a", "bad"], [1, -1])
-    assert run(tmp_path / "again/shard.h5", names, [1, 2, 3], work=remember(called)) == {}
-    assert called == [2, 3]
+    break_off(out, ["a", "bad"], [1, -1])
+    called()
+    assert run(out, names, [1, -1, 3], work=noted) == {"bad": "-1: a negative source"}
+    assert called() == [3]
+    out = tmp_path / "again.h5"
+    break_off(out, ["a", "bad"], [1, -1])
+    called()
+    assert run(out, names, [1, 2, 3], work=noted) == {}
+    assert called() == [2, 3]
 
 
 def test_all_videos_bad_is_still_a_file(tmp_path):
@@ -215,22 +253,170 @@ def test_two_processes_give_the_content_of_one(tmp_path):
     assert content(tmp_path / "1.h5") == content(tmp_path / "2.h5")
 
 
-@pytest.mark.parametrize("name", ["rejected", "a.b", "with space", "ünï視", "%d", "[x]"])
+@pytest.mark.parametrize(
+    "name",
+    ["rejected", "a.b", "with space", "ünï視", "%d", "[x]", "-x", "..", "v" * 251, "視" * 83],
+)
 def test_any_file_name_is_a_video_name(tmp_path, name):
     run(tmp_path / "shard.h5", [name, "bad"], [2, -1])
     with h5py.File(tmp_path / "shard.h5") as file:
         assert list(file) == [name]
         assert file[name]["value"][:].tolist() == [0, 2]
-        assert json.loads(file.attrs["rejected"]) == {"bad": "-1: a negative source"}
+        assert rejected_videos(file) == {"bad": "-1: a negative source"}
 
 
-def test_another_error_ends_the_job_and_keeps_the_parts(tmp_path):
-    def work(source, group):
-        if source == 2:
-            raise ZeroDivisionError
-        double(source, group)
+def fail(source, group) -> None:
+    """Fail in the way that the source names, in the middle of writing."""
+    group["half"] = [1, 2]
+    match source:
+        case "exception":
+            raise ZeroDivisionError("float division by zero\nand more")
+        case "memory":
+            raise MemoryError
+        case "torch":
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 MiB")
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "abort":
+            os.abort()
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            sys.exit(3)
+        case "quit":
+            os._exit(4)
+        case "stall":
+            time.sleep(600)
+        case "slow":
+            for _ in range(6):
+                time.sleep(1)
+                still_working()
+        case "full disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        case "full disk in HDF5":
+            raise OSError("Can't synchronously write data (file write failed: errno = 28, error)")
+    group["value"] = [3]
 
-    with pytest.raises(ZeroDivisionError):
-        run(tmp_path / "shard.h5", ["a", "b"], [1, 2], work=work)
-    held = [path.name for path in tmp_path.rglob("*") if path.is_file()]
-    assert held == ["a.h5"]
+
+FAILURES = {
+    "exception": "ZeroDivisionError: float division by zero",
+    "memory": "too little memory to work on it",
+    "torch": "too little memory to work on it",
+    "crash": "the work on it crashed: killed by SIGSEGV",
+    "abort": "the work on it crashed: killed by SIGABRT",
+    "killed": "the work on it crashed: killed by SIGKILL, perhaps as memory ran out",
+    "exit": "SystemExit: 3",
+    "quit": "the work on it crashed: ended with status 4",
+    "stall": "no progress in 4 s",
+}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_failure_reaches_another_video(tmp_path, capfd, processes):
+    """All failures in one shard, each between two good videos."""
+    names = [name for pair in ((f"before {way}", way) for way in FAILURES) for name in pair]
+    names += ["slow", "last"]
+    out = tmp_path / "shard.h5"
+    found = run(
+        out, names, names, work=fail, processes=processes, faults=FaultSettings(stall_seconds=4)
+    )
+    assert found == FAILURES
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    for name, reason in FAILURES.items():
+        assert f"rejected {name}: {reason}\n" in said
+    with h5py.File(out) as file:
+        assert set(file) == set(names) - set(FAILURES)
+        assert rejected_videos(file) == FAILURES
+        assert all(list(group) == ["half", "value"] for group in file.values())
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def crash_once(source, group) -> None:
+    """Crash where other work went before in this process, as after a leak."""
+    state = Path(os.environ["CALLS"])
+    with state.open("a") as file:
+        file.write(f"{source} {os.getpid()}\n")
+    pids = [line.split()[1] for line in state.read_text().splitlines()]
+    if source == 2 and pids.count(str(os.getpid())) > 1:
+        os.abort()
+    double(source, group)
+
+
+def test_no_video_pays_for_what_an_earlier_one_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls.txt"))
+    assert run(tmp_path / "shard.h5", ["a", "b", "c"], [1, 2, 3], work=crash_once) == {}
+    calls = [line.split()[0] for line in (tmp_path / "calls.txt").read_text().splitlines()]
+    assert calls == ["1", "2", "2", "3"]
+
+
+@pytest.mark.parametrize("way", ["full disk", "full disk in HDF5"])
+def test_a_full_disk_is_no_videos_fault(tmp_path, way):
+    with pytest.raises(JobError, match="disk is full|errno = 28"):
+        run(tmp_path / "shard.h5", ["a", way, "c"], ["a", way, "c"], work=fail)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a.h5"]
+
+
+def refuse() -> None:
+    raise InputError("weights.pt: no such file")
+
+
+def crash_at_start() -> None:
+    os.abort()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "line"),
+    [
+        (refuse, "weights.pt: no such file"),
+        (crash_at_start, "cannot start: it was killed by SIGABRT"),
+    ],
+)
+def test_what_all_videos_need_is_no_videos_fault(tmp_path, prepare, line):
+    with pytest.raises(JobError, match=line):
+        run(tmp_path / "shard.h5", ["a", "b"], [1, 2], prepare=prepare)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_with_fail_the_others_are_kept_and_the_machines_faults_tried_again(tmp_path, called):
+    out, names = tmp_path / "shard.h5", ["a", "bad", "crash", "c"]
+    fails = FaultSettings(on_bad_input="fail")
+    for source in (98, 98, 3):  # a crash, the same again, and none
+        with pytest.raises(InputError, match=r"shard.h5: [12] rejected \(above\)"):
+            run(out, names, [1, -1, source, 4], names, crashing, faults=fails)
+        assert not out.exists()
+    assert called() == [1, -1, 98, 98, 4, 98, 98, 3]
+    assert list(run(out, names, [1, -1, 98, 4], names, crashing)) == ["bad"]
+    assert called() == []
+
+
+def crashing(source, group) -> None:
+    with Path(os.environ["CALLS"]).open("a") as file:
+        file.write(f"{source}\n")
+    if source == 98:
+        os.abort()
+    double(source, group)
+
+
+def test_a_crash_is_not_met_again_at_the_next_start(tmp_path, called):
+    out, names = tmp_path / "shard.h5", ["crash", "a"]
+    with pytest.raises(JobError):
+        run(out, [*names, "last"], [98, 1, 99], names + ["last"], crashing_or_ended)
+    assert called() == [98, 1, 99]
+    found = run(out, [*names, "last"], [98, 1, 3], names + ["last"], crashing_or_ended)
+    assert found == {"crash": "the work on it crashed: killed by SIGABRT"}
+    assert called() == [3]
+
+
+def crashing_or_ended(source, group) -> None:
+    if source == 98:
+        crashing(source, group)
+    noted(source, group)
+
+
+def test_any_number_of_reasons_has_room(tmp_path):
+    names = [f"video {number:04d} " + "é" * 60 for number in range(300)]
+    found = run(tmp_path / "shard.h5", names, [-1] * 300, before={"first": "x" * 1000})
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert rejected_videos(file) == {"first": "x" * 1000, **found}
+    assert len(found) == 300

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -242,6 +243,7 @@ def test_the_files_say_what_made_them(toy, tmp_path):
     (rank,) = timing["per_rank"]
     assert 0 < sum(rank["parts"][f"{part}_seconds"] for part in parts) <= timing["seconds"]
     assert rank["t2"] == 0
+    assert rank["host"] == platform.node()
     assert rank["t1"] + rank["t3"] == pytest.approx(timing["seconds"])
     assert (timing["exchange"], timing["ranks"]) == ("none", 1)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [

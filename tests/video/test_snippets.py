@@ -157,6 +157,7 @@ def test_exact_frames_of_real_files(codec, options, b_frames, frames, tmp_path):
         assert dict(group.attrs) == {
             "fps": 25.0,
             "frame_count": frames,
+            "stated_frames": frames,
             "duration_seconds": frames / 25,
             "snippet_frames": 16,
             "sha256": "sha of v",

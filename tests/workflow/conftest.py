@@ -93,7 +93,7 @@ def _environment() -> dict[str, str]:
 def copy_program(folder: Path) -> Project:
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder)
-    for name in ("workflow", "src", "envs"):
+    for name in ("workflow", "profiles", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Project(folder)
 

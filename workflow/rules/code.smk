@@ -1,10 +1,6 @@
 # The code of the steps that run once a shard, in a file for each step.
 
 
-localrules:
-    code,
-
-
 rule code:
     # Thousands of jobs with dozens of modules each as inputs would be slow to plan.
     input:

@@ -18,6 +18,8 @@ rule dataset_demo:
     conda:
         "../../envs/environment.yaml"
     threads: 4
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(config["demo"]),
     shell:
@@ -33,29 +35,37 @@ rule dataset_probe:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
+    group:
+        "probing"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "probing"),
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
+        limits=LIMITS,
     shell:
-        "python -m actionspan dataset probe --videos {input.videos:q} --on-bad-input {params.on_bad_input}"
+        "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} {FAULTS}"
         " --out {output} > {log} 2>&1"
 
 
 rule dataset_index:
     input:
         shards=expand("results/dataset/shards/{shard}.txt", shard=plan.dataset.shards),
-        annotations=plan.dataset.annotation_files,
+        # a function: braces in these names are no wildcards
+        annotations=lambda wildcards: plan.dataset.annotation_files,
         video_info=config["dataset"]["video_info"] or [],
         code=step("dataset index"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
-        rejected="results/dataset/rejected.tsv",
+        rejected="results/dataset/rejected_input.tsv",
     log:
         "results/logs/dataset_index.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         # a folder is given by its name: without it its files have no classes
         annotations=lambda wildcards: plan.dataset.annotations,
@@ -76,7 +86,28 @@ rule dataset_index:
         passed_over=plan.dataset.passed_over,  # so that a new file in the folder is reported
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
-        " {params.folder} {params.settings} --out results/dataset > {log} 2>&1"
+        " {params.folder} {params.settings} --rejected {output.rejected} --out results/dataset"
+        " > {log} 2>&1"
+
+
+rule dataset_losses:
+    input:
+        rejected="results/dataset/rejected_input.tsv",
+        videos="results/dataset/videos.tsv",
+        shards=plan.features.shard_files,
+        code=step("dataset losses"),
+    output:
+        rejected="results/dataset/rejected.tsv",
+        losses="results/dataset/losses.tsv",
+    log:
+        "results/logs/dataset_losses.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30),
+    shell:
+        "python -m actionspan dataset losses --rejected {input.rejected} --videos {input.videos}"
+        " --shards {input.shards} --out results/dataset > {log} 2>&1"
 
 
 rule dataset_folds:
@@ -94,6 +125,8 @@ rule dataset_folds:
         number=one_of(map(str, plan.folds.numbers)),
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30),
     params:
         folds=len(plan.folds.numbers),
     shell:

@@ -12,8 +12,12 @@ rule evaluation_baseline:
         csv="results/proposals/{baseline}/proposals.csv",
     log:
         "results/logs/evaluation_baseline/{baseline}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(20, "scoring"),
     params:
         method=lambda wildcards: split_seed(wildcards.baseline)[0],
         settings=plan.outcomes.baseline_flags,
@@ -39,8 +43,12 @@ rule evaluation_evaluate:
         "results/logs/evaluation_evaluate/{method}.log",
     benchmark:
         "results/benchmarks/evaluation_evaluate/{method}.tsv"
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(20, "scoring"),
     params:
         settings=flags(config["evaluation"]["protocol"]),
         method=lambda wildcards: wildcards.method.removesuffix("-folds"),
@@ -64,8 +72,12 @@ rule evaluation_detections:
         markdown="results/evaluation/detections/{method}.md",
     log:
         "results/logs/evaluation_detections/{method}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(10, "scoring"),
     params:
         subset=plan.folds.subset,
     shell:
@@ -86,8 +98,12 @@ rule evaluation_reader:
         markdown="results/evaluation/reader/{method}.md",
     log:
         "results/logs/evaluation_reader/{method}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(10, "scoring"),
     params:
         subset=plan.folds.subset,
     shell:
@@ -137,6 +153,8 @@ rule evaluation_pool:
         listed="proposals|events",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     shell:
         "python -m actionspan evaluation pool --proposals {input.proposals}"
         " --annotations {input.annotations} --out-json {output.json} --out-csv {output.csv}"
@@ -177,13 +195,17 @@ rule evaluation_timeline:
     output:
         "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
     log:
-        "results/logs/evaluation_timeline/{model}/{video}.{suffix}.log",
+        "results/logs/evaluation_timeline/{model}/{suffix}/{video}.log",
+    group:
+        "timelines"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(2, "timelines"),
     shell:
         "python -m actionspan evaluation timeline --probabilities {input.probabilities}"
         " --proposals {input.proposals} --annotations {input.annotations}"
-        " --video {wildcards.video:q} --out {output:q} > {log:q} 2>&1"
+        " --video={wildcards.video:q} --out {output:q} > {log:q} 2>&1"
 
 
 # A closer look at each method: what it misses and why, and what its scores mean.
@@ -201,8 +223,12 @@ rule evaluation_misses:
         figure="results/evaluation/misses/{method}.svg",
     log:
         "results/logs/evaluation_misses/{method}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(10, "scoring"),
     params:
         subset=plan.folds.subset,
     shell:
@@ -224,8 +250,12 @@ rule evaluation_reliability:
         figure="results/evaluation/reliability/{method}.svg",
     log:
         "results/logs/evaluation_reliability/{method}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(10, "scoring"),
     params:
         subset=plan.folds.subset,
     shell:
@@ -243,8 +273,12 @@ rule evaluation_worst:
         "results/evaluation/videos/{method}.md",
     log:
         "results/logs/evaluation_worst/{method}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "scoring"),
     params:
         timelines=plan.outcomes.timelines_flag,
     shell:

@@ -20,13 +20,14 @@ if plan.features.tuned:
         threads: config["features"]["threads"]
         resources:
             mem_mb=3000,
-            runtime=480,
+            runtime=minutes(480),
         params:
             source=plan.features.kind,
             settings=flags(plan.features.encoders),
         shell:
             "python -m actionspan features extract --snippets {input.snippets}"
-            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+            " --source {params.source} {params.settings} --threads {threads}"
+            " {FAULTS} --out {output} > {log} 2>&1"
 
 elif plan.features.one_pass:
 
@@ -46,8 +47,8 @@ elif plan.features.one_pass:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"] * config["features"]["threads"]
         resources:
-            mem_mb=3000 * config["video"]["processes"],
-            runtime=480,
+            mem_mb=encoding_mb,
+            runtime=minutes(480),
         params:
             source=plan.features.kind,
             settings=" ".join(
@@ -61,7 +62,7 @@ elif plan.features.one_pass:
         shell:
             "python -m actionspan features encode --shard {input.shard} --source {params.source}"
             " {params.settings} --processes {params.processes} --threads {params.threads}"
-            " --out {output} > {log} 2>&1"
+            " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
 
 else:
 
@@ -83,19 +84,21 @@ else:
         threads: config["features"]["threads"]
         resources:
             mem_mb=3000,
-            runtime=480,
+            runtime=minutes(480),
         params:
             source=plan.features.kind,
             settings=flags(plan.features.encoders),
         shell:
             "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
-            " --source {params.source} {params.settings} --threads {threads} --out {output} > {log} 2>&1"
+            " --source {params.source} {params.settings} --threads {threads}"
+            " {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule features_external:
     input:
         videos="results/dataset/videos.tsv",
-        files=plan.features.external_files,
+        # functions: braces in these names are no wildcards
+        files=lambda wildcards: plan.features.external_files,
         code=step("features external"),
     output:
         "results/features/shards/external.h5",
@@ -106,13 +109,13 @@ rule features_external:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
     shell:
         "python -m actionspan features external --videos {input.videos} {params.settings}"
-        " --out {output} > {log} 2>&1"
+        " {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule features_rescale:
@@ -130,7 +133,7 @@ rule features_rescale:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(config["features"]["rescale"]),
         on_bad_input=config["dataset"]["on_bad_input"],
@@ -155,7 +158,7 @@ rule features_sequences:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(config["features"]["sequences"]),
         on_bad_input=config["dataset"]["on_bad_input"],
@@ -180,7 +183,7 @@ rule features_causal:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(
             {**config["features"]["sequences"], **config["features"]["causal"]}

@@ -16,12 +16,12 @@ rule finetune_store:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=120,
+        runtime=minutes(120),
     params:
         settings=flags(config["finetune"]["store"]),
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
-        " {params.settings} --out {output} > {log} 2>&1"
+        " {params.settings} {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule finetune_train:
@@ -49,7 +49,7 @@ rule finetune_train:
     threads: plan.finetune.threads
     resources:
         mem_mb=plan.finetune.memory,
-        runtime=1440,
+        runtime=minutes(1440),
         tasks=plan.finetune.processes,
         cpus_per_task=config["finetune"]["threads"],
         mpi=plan.finetune.launch,
@@ -87,7 +87,7 @@ rule finetune_online:
     threads: config["finetune"]["threads"]
     resources:
         mem_mb=plan.finetune.memory,
-        runtime=1440,
+        runtime=minutes(1440),
     params:
         settings=plan.finetune.settings,
         folder=subpath(output.temporal, parent=True),
@@ -110,7 +110,7 @@ rule finetune_measure:
         "../../envs/environment.yaml"
     resources:
         mem_mb=8000,
-        runtime=60,
+        runtime=minutes(60),
     params:
         settings=flags(config["finetune"]["measure"]),
     shell:

@@ -42,6 +42,8 @@ rule papers_mtn_table:
         "results/logs/papers_mtn_table/{table}.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(config["evaluation"]["protocol"], *INTERVAL),
         subset=config["evaluation"]["subset"],
@@ -64,6 +66,8 @@ rule papers_mtn_claims:
         "results/logs/papers_mtn_claims.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(config["evaluation"]["protocol"], *INTERVAL),
         subset=config["evaluation"]["subset"],
@@ -86,6 +90,8 @@ rule papers_mtn_loss_curves:
         "results/logs/papers_mtn_loss_curves.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(config["evaluation"]["protocol"], *INTERVAL),
     shell:
@@ -111,6 +117,8 @@ rule papers_aavg_curves:
         figure=one_of(curve_figures()),
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=EXPERIMENT_INTERVAL,
     shell:
@@ -132,6 +140,8 @@ rule papers_aavg_rates:
         "results/logs/papers_aavg_rates.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=EXPERIMENT_INTERVAL,
     shell:
@@ -151,6 +161,8 @@ rule papers_aavg_table:
         "results/logs/papers_aavg_table.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=EXPERIMENT_INTERVAL,
     shell:
@@ -170,6 +182,8 @@ rule papers_aavg_traffic:
         "results/logs/papers_aavg_traffic.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=EXPERIMENT_INTERVAL,
     shell:
@@ -189,6 +203,8 @@ rule papers_aavg_claims:
         "results/logs/papers_aavg_claims.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=EXPERIMENT_INTERVAL,
     shell:

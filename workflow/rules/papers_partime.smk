@@ -40,6 +40,8 @@ rule papers_partime_frames:
         "results/logs/papers_partime_frames.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(PARTIME["frames"]),
     shell:
@@ -59,6 +61,8 @@ rule papers_partime_gradients:
         "results/logs/papers_partime_gradients.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=[PARTIME_SEEDS, flags(PARTIME["gradients"])],
     shell:
@@ -80,6 +84,8 @@ rule papers_partime_classification:
         "results/logs/papers_partime_classification.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=[PARTIME_SEEDS, flags(PARTIME["classification"])],
         subset=config["evaluation"]["subset"],
@@ -102,6 +108,8 @@ rule papers_partime_flow:
         "results/logs/papers_partime_flow.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=[PARTIME_SEEDS, flags(PARTIME["flow"])],
     shell:
@@ -123,6 +131,8 @@ rule papers_partime_speedup:
     conda:
         "../../envs/environment.yaml"
     threads: 2
+    resources:
+        runtime=minutes(60),
     params:
         settings=flags(PARTIME["speed"]),
     shell:
@@ -141,6 +151,8 @@ rule papers_partime_messages:
         "results/logs/papers_partime_messages.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=PARTIME_NETWORKS,
     shell:
@@ -160,6 +172,8 @@ rule papers_partime_balance:
     conda:
         "../../envs/environment.yaml"
     threads: 2
+    resources:
+        runtime=minutes(60),
     params:
         settings=PARTIME_NETWORKS,
     shell:
@@ -179,6 +193,8 @@ rule papers_partime_timeline:
     conda:
         "../../envs/environment.yaml"
     threads: 2
+    resources:
+        runtime=minutes(60),
     params:
         settings=PARTIME_NETWORKS,
     shell:
@@ -197,6 +213,8 @@ rule papers_partime_memory:
         "results/logs/papers_partime_memory.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=PARTIME_NETWORKS,
     shell:
@@ -222,6 +240,8 @@ rule papers_partime_claims:
         "results/logs/papers_partime_claims.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         settings=[PARTIME_SEEDS, flags(PARTIME["gradients"], "good_cosine")],
     shell:

@@ -35,6 +35,8 @@ rule papers_sbp_table2:
         "results/logs/papers_sbp_table2.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     shell:
         "python -m actionspan papers sbp table2 --out-tsv {output.tsv}"
         " --out-markdown {output.markdown} > {log} 2>&1"
@@ -52,7 +54,7 @@ rule papers_sbp_table3:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=120,
+        runtime=minutes(120),
     params:
         seeds=SBP_SEEDS,
         settings=flags(SBP["transformer"]),
@@ -77,7 +79,7 @@ rule papers_sbp_table4:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=720,
+        runtime=minutes(720),
     params:
         seeds=SBP_SEEDS,
         tuning=flags(SBP["tuning"]),
@@ -104,7 +106,7 @@ rule papers_sbp_table5:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=720,
+        runtime=minutes(720),
     params:
         seeds=SBP_SEEDS,
         tuning=flags(SBP["tuning"]),
@@ -131,7 +133,7 @@ rule papers_sbp_figure6:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=720,
+        runtime=minutes(720),
     params:
         seeds=SBP_SEEDS,
         tuning=flags(SBP["tuning"]),
@@ -157,7 +159,7 @@ rule papers_sbp_gradients:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=120,
+        runtime=minutes(120),
     params:
         seeds=SBP_SEEDS,
         settings=flags(SBP["gradients"]),
@@ -180,6 +182,8 @@ rule papers_sbp_figure1:
         "results/logs/papers_sbp_figure1.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     shell:
         "python -m actionspan papers sbp figure1 --networks {input.networks}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} --out-figures {output.figures}"
@@ -198,6 +202,8 @@ rule papers_sbp_figure4:
         "results/logs/papers_sbp_figure4.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     shell:
         "python -m actionspan papers sbp figure4 --networks {input.networks}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} --out-figures {output.figures}"
@@ -228,6 +234,8 @@ rule papers_sbp_claims:
         "results/logs/papers_sbp_claims.log",
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
     params:
         seeds=SBP_SEEDS,
         margin=flags(SBP["transformer"], "margin"),

@@ -9,8 +9,12 @@ rule proposals_candidates:
         "results/proposals/{model}/candidates.h5",
     log:
         "results/logs/proposals_candidates/{model}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30, "scoring"),
     params:
         settings=flags(config["proposals"]["candidates"]),
     shell:
@@ -30,10 +34,12 @@ rule proposals_train:
         "results/logs/proposals_train/{model}.log",
     benchmark:
         "results/benchmarks/proposals_train/{model}.tsv"
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=120,
+        runtime=minutes(120, "scoring"),
     params:
         settings=lambda wildcards: seeded_flags(
             config["proposals"]["evaluator"], wildcards.model
@@ -52,8 +58,12 @@ rule proposals_losses:
         "results/proposals/{model}/pem.{suffix,svg|png}",
     log:
         "results/logs/proposals_losses/{model}.{suffix}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "scoring"),
     shell:
         "python -m actionspan proposals losses --log {input.log} --out {output} > {log} 2>&1"
 
@@ -75,7 +85,7 @@ rule proposals_classifier:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=240,
+        runtime=minutes(240),
     params:
         settings=flags(config["proposals"]["classifier"]),
     shell:
@@ -100,10 +110,12 @@ rule proposals_generate:
         "results/benchmarks/proposals_generate/{model}.tsv"
     wildcard_constraints:
         model=seeded(EVALUATED_MODELS) + plan.folds.one,
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=120,
+        runtime=minutes(60, "scoring"),
     params:
         settings=flags(
             {**config["proposals"]["ranking"], **config["proposals"]["suppression"]}
@@ -129,11 +141,13 @@ rule proposals_density:
         "results/logs/proposals_density/{model}.log",
     benchmark:
         "results/benchmarks/proposals_density/{model}.tsv"
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=240,
+        runtime=minutes(120, "scoring"),
     params:
         settings=plan.outcomes.density_flags,
     shell:
@@ -159,10 +173,12 @@ rule proposals_select:
         "results/benchmarks/proposals_select/{model}.tsv"
     wildcard_constraints:
         model=seeded(ON_SEQUENCES) + plan.folds.one,
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=240,
+        runtime=minutes(120, "scoring"),
     params:
         settings=flags(
             {**config["proposals"]["selection"], **config["proposals"]["events"]}
@@ -188,8 +204,12 @@ rule proposals_detections:
     wildcard_constraints:
         # joined folds have no classifier: each fold has its own
         method=seeded(METHODS) + plan.folds.one,
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(10, "scoring"),
     params:
         settings=flags(config["proposals"]["detections"]),
     shell:
@@ -209,12 +229,17 @@ rule proposals_chapters:
         ),
     log:
         "results/logs/proposals_chapters/{model}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "scoring"),
     params:
-        videos=plan.dataset.videos,
+        # a flag each: an id may begin with a hyphen
+        videos=[f"--videos={video}" for video in plan.dataset.videos],
     shell:
-        "python -m actionspan proposals chapters --proposals {input.proposals} --videos {params.videos:q}"
+        "python -m actionspan proposals chapters --proposals {input.proposals} {params.videos:q}"
         " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
 
 
@@ -231,8 +256,12 @@ rule proposals_bundle:
         "results/proposals/{model}/model.pt",
     log:
         "results/logs/proposals_bundle/{model}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5, "scoring"),
     params:
         scorer=plan.outcomes.bundle_flags,
     shell:

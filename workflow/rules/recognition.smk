@@ -4,7 +4,7 @@ if plan.recognition.trimmed:
 
     rule recognition_list:
         input:
-            files=plan.recognition.clip_files,
+            files=lambda wildcards: plan.recognition.clip_files,
             code=step("recognition list"),
         output:
             "results/recognition/clips.tsv",
@@ -12,6 +12,8 @@ if plan.recognition.trimmed:
             "results/logs/recognition_list.log",
         conda:
             "../../envs/environment.yaml"
+        resources:
+            runtime=minutes(60),
         params:
             folder=plan.recognition.folder_flags,
         shell:
@@ -32,7 +34,8 @@ if plan.recognition.trimmed:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"]
         resources:
-            runtime=480,
+            mem_mb=decoding_mb,
+            runtime=minutes(480),
         params:
             folder=plan.recognition.folder_flags,
             clips=plan.recognition.shard_flags,
@@ -48,8 +51,9 @@ if plan.recognition.trimmed:
             ),
             flow=flags(config["video"]["flow"]),
         shell:
-            "python -m actionspan recognition clips {params.folder} --shard-clips {params.clips}"
-            " {params.settings} {params.flow} --processes {threads} --out {output} > {log} 2>&1"
+            "python -m actionspan recognition clips {params.folder} {params.clips}"
+            " {params.settings} {params.flow} --processes {threads} {LIMITS} {FAULTS}"
+            " --out {output} > {log} 2>&1"
 
 else:
 
@@ -69,7 +73,7 @@ else:
         conda:
             "../../envs/environment.yaml"
         resources:
-            runtime=120,
+            runtime=minutes(120),
         params:
             settings=flags(
                 config["recognition"]["store"],
@@ -83,7 +87,8 @@ else:
             ),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
-            " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
+            " --annotations {input.annotations} {params.settings} {FAULTS}"
+            " --out {output} > {log} 2>&1"
 
 
 rule recognition_train:
@@ -109,7 +114,7 @@ rule recognition_train:
     threads: plan.recognition.threads
     resources:
         mem_mb=plan.recognition.memory,
-        runtime=1440,
+        runtime=minutes(1440),
         tasks=plan.recognition.processes,
         cpus_per_task=config["recognition"]["threads"],
         mpi=plan.recognition.launch,

@@ -2,7 +2,8 @@
 
 
 rule scaling_run:
-    # Timed runs have all cores, so that nothing else runs at the same time, and never resume.
+    # Timed runs have all cores, so that nothing else runs at the same time, and never resume. On
+    # SLURM they share their nodes with nobody.
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
@@ -15,13 +16,19 @@ rule scaling_run:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:
         "../../envs/environment.yaml"
-    threads: workflow.cores or 1
+    threads:
+        lambda wildcards: (
+            plan.ranks.threads(wildcards)
+            if workflow.non_local_exec
+            else workflow.cores or 1
+        )
     resources:
         mem_mb=plan.ranks.memory,
-        runtime=240,
+        runtime=minutes(240),
         tasks=plan.ranks.processes,
         cpus_per_task=config["temporal"]["threads"],
         mpi=plan.ranks.launch,
+        slurm_extra="--exclusive",
     params:
         parallel=plan.ranks.flags,
         settings=flags(plan.ranks.scaling_training),

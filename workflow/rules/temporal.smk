@@ -19,7 +19,7 @@ rule temporal_train:
     threads: plan.ranks.threads
     resources:
         mem_mb=plan.ranks.memory,
-        runtime=240,
+        runtime=minutes(240),
         tasks=plan.ranks.processes,
         cpus_per_task=config["temporal"]["threads"],
         mpi=plan.ranks.launch,
@@ -46,8 +46,12 @@ rule temporal_predict:
         "results/temporal/{model}/{run}/probabilities.h5",
     log:
         "results/logs/temporal_predict/{model}/{run}.log",
+    group:
+        "scoring"
     conda:
         "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(30, "scoring"),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
         " --out {output} > {log} 2>&1"

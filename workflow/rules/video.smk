@@ -15,12 +15,13 @@ rule video_frames:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        runtime=240,
+        mem_mb=decoding_mb,
+        runtime=minutes(240),
     params:
         settings=flags(plan.features.frames),
     shell:
         "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
-        " --out {output} > {log} 2>&1"
+        " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
 
 
 rule video_flow:
@@ -40,9 +41,9 @@ rule video_flow:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
     resources:
-        runtime=480,
+        runtime=minutes(480),
     params:
         settings=flags(config["video"]["flow"]),
     shell:
         "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
-        " --out {output} > {log} 2>&1"
+        " {FAULTS} --out {output} > {log} 2>&1"

@@ -31,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     name = "of the data set, for captions (default: by the folder or the annotations)"
     parser.add_argument("--name", help=name)
     parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
+    rejected = "the table of what is left out (default: rejected.tsv in that folder)"
+    parser.add_argument("--rejected", type=Path, metavar="FILE", help=rejected)
     add_settings(parser, IndexSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the canonical tables."""
     settings = from_arguments(IndexSettings, arguments)
-    table = arguments.out / "rejected.tsv"
+    table = arguments.rejected or arguments.out / "rejected.tsv"
     # read everything, and check each row
     reading = matching.read_annotations(arguments.annotations, arguments.video_info, settings)
     probed = _read_shards(arguments.shards)

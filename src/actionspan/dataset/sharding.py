@@ -4,23 +4,26 @@ The Snakefile imports this module each time it is read, so it must stay quick to
 on tens of thousands of files.
 """
 
-import hashlib
+import errno
 import os
-import re
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
+from actionspan.running.names import file_name, hash_of
 
 VIDEO_SUFFIXES = frozenset(
     ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
     ".ts .vob .webm .wmv".split()
 )
+LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
 AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
 AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
 AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
+_FOLDER = "a folder"
 
 
 def find_videos(folder: Path) -> dict[str, Path]:
@@ -45,24 +48,48 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
     passed: dict[str, str] = {}
     try:
         with os.scandir(folder) as entries:
-            files = sorted((entry.name, entry.is_file(), entry.is_dir()) for entry in entries)
+            found = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(f"{folder}: not a folder of videos: {error.strerror}") from None
-    for name, is_file, is_folder in files:
+    for entry in found:
+        name = entry.name
         video_id, suffix = os.path.splitext(name)
-        if suffix.lower() not in VIDEO_SUFFIXES or is_folder:
+        if suffix.lower() not in VIDEO_SUFFIXES:
+            continue
+        not_file = _not_a_file(entry)
+        if not_file == _FOLDER:
             continue
         path = os.path.join(folder, printable(name))
         if not name.isprintable():  # control characters, or bytes that are not UTF-8
             reason = "the file's name is not UTF-8 or holds a control character; rename the file"
             passed[path] = reason
-        elif not is_file:
-            passed[path] = "a link to a file that does not exist"
+        elif "{" in name or "}" in name:
+            passed[path] = "the file's name holds a brace, which names wildcards; rename the file"
+        elif len(os.fsencode(video_id)) > LONGEST_ID:
+            passed[path] = f"the file's name is too long: at most {LONGEST_ID} bytes and its suffix"
+        elif not_file:
+            passed[path] = not_file
         elif video_id in videos:
             passed[path] = f"video id '{video_id}' is taken by {videos[video_id].name}"
         else:
             videos[video_id] = Path(path)
     return dict(sorted(videos.items())), passed
+
+
+def _not_a_file(entry: "os.DirEntry[str]") -> str:
+    """Return what an entry of a folder is in place of a file; an empty text if it is one."""
+    try:
+        if entry.is_file():
+            return ""
+        mode = entry.stat().st_mode
+    except FileNotFoundError:
+        return "a link to a file that does not exist"
+    except OSError as error:
+        looping = error.errno == errno.ELOOP
+        return "a link that leads to itself" if looping else f"cannot be read: {error.strerror}"
+    kinds = {stat.S_ISDIR: _FOLDER, stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
+    kind = next((kind for is_kind, kind in kinds.items() if is_kind(mode)), "a device")
+    return kind if kind == _FOLDER else f"not a file but {kind}"
 
 
 def assign_shards(
@@ -86,14 +113,14 @@ def assign_shards(
         ValueError: `videos_per_shard` is neither `"auto"` nor at least 1.
     """
     if videos_per_shard == 1 and not isinstance(videos_per_shard, bool):
-        return dict(sorted((_file_name(video_id), [video_id]) for video_id in ids))
+        return dict(sorted((file_name(video_id), [video_id]) for video_id in ids))
     shards: dict[str, list[str]] = {}
     count = _shard_count(len(ids), videos_per_shard)
     if count == 0:
         return shards
     level = 1 << (count - 1).bit_length()  # the power of two at or above `count`
     for video_id in sorted(ids):
-        value = int.from_bytes(_digest(video_id)[:8], "big")
+        value = int.from_bytes(hash_of(video_id)[:8], "big")
         bucket = value % level
         if bucket >= count:
             bucket = value % (level // 2)
@@ -109,15 +136,3 @@ def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)
-
-
-def _digest(video_id: str) -> bytes:
-    return hashlib.sha256(video_id.encode("utf-8", "surrogateescape")).digest()
-
-
-def _file_name(video_id: str) -> str:
-    """Return a name that is safe in shells and file systems, and different for each id."""
-    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", video_id):
-        return video_id
-    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", video_id)[:80].lstrip(".-")
-    return f"{safe}~{_digest(video_id).hex()[:12]}"

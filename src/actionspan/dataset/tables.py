@@ -17,7 +17,8 @@ class Video:
     """A probed video file.
 
     `duration_seconds` is frames / fps at a constant frame rate and the span of the time stamps at a
-    variable one; `width` and `height` are in pixels as displayed (rotation applied).
+    variable one; `width` and `height` are in pixels as displayed (rotation applied);
+    `stated_frames` is how many the container says it has, 0 where it does not say.
     """
 
     video_id: str
@@ -28,6 +29,7 @@ class Video:
     width: int
     height: int
     sha256: str
+    stated_frames: int = 0
     subset: str = ""
     error: str = ""
 

@@ -15,36 +15,51 @@ from itertools import pairwise
 from pathlib import Path
 
 import av
+from av.container import InputContainer
 from av.video.stream import VideoStream
 
 from actionspan.dataset.containers import stated_bytes, turned_sideways
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
+from actionspan.running.apart import still_working
+from actionspan.video.settings import LimitSettings
+
+_BLOCK = 1 << 20  # bytes read at once
+_REGULAR = 0.9  # share of the frames of a constant rate that a damaged file still has
 
 
-def probe_video(path: Path) -> Video:
-    """Probe a file; if it is bad, `error` says why and the numbers are 0."""
-    zeros = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
-    bad = Video(video_id=path.stem, path=path, sha256="", **zeros)  # type: ignore[arg-type]
+def probe_video(path: Path, limits: LimitSettings | None = None) -> Video:
+    """Probe a file; if it is bad or beyond the limits, `error` says why and the numbers are 0."""
     try:
         if path.stat().st_size == 0:
             raise InputError("the file is empty")
-        return replace(_read_packets(path, bad), sha256=file_sha256(path))
+        found = _read_packets(path, bad_video(path, ""), limits or LimitSettings())
+        return replace(found, sha256=file_sha256(path))
     except InputError as error:
-        return replace(bad, error=str(error))
+        return bad_video(path, str(error))
     except av.FFmpegError as error:
-        return replace(bad, error=f"not a video that FFmpeg can read: {error.strerror}")
+        return bad_video(path, f"not a video that FFmpeg can read: {error.strerror}")
     except OSError as error:
-        return replace(bad, error=f"cannot be read: {error.strerror}")
+        return bad_video(path, f"cannot be read: {error.strerror}")
+
+
+def bad_video(path: Path, error: str) -> Video:
+    """Return what is known of a file that cannot be used: why."""
+    zeros = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
+    return Video(video_id=path.stem, path=path, sha256="", error=error, **zeros)  # type: ignore[arg-type]
 
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
+    found = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(_BLOCK):
+            found.update(block)
+            still_working()
+    return found.hexdigest()
 
 
-def _read_packets(path: Path, video: Video) -> Video:
+def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     """Fill in a video's facts, or raise InputError."""
     # the container and its stream
     stated, size = stated_bytes(path), path.stat().st_size
@@ -58,6 +73,7 @@ def _read_packets(path: Path, video: Video) -> Video:
         width, height = stream.codec_context.width, stream.codec_context.height
         if width < 1 or height < 1:
             raise InputError("the video stream has no picture size")
+        limits.check(width, height, stream.frames)
         unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         tick = float(stream.time_base or 0)
@@ -67,6 +83,7 @@ def _read_packets(path: Path, video: Video) -> Video:
         for packet in container.demux(stream):
             if packet.size == 0:
                 continue
+            still_working()
             if packet.is_corrupt:
                 raise InputError(f"damaged or truncated at frame {frames}")
             if unit_bytes and not _units_fit(memoryview(packet), unit_bytes):
@@ -79,16 +96,43 @@ def _read_packets(path: Path, video: Video) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
+        limits.check(width, height, frames)
         if frames == 0:
             raise InputError("the video stream has no frame")
         if "mp4" in container.format.name and len(stream.index_entries) > frames + hidden:
             raise InputError(f"truncated: {frames} of {len(stream.index_entries)} frames are there")
         if turned_sideways(path, stream.id):
             width, height = height, width
+        stated_frames = max(stream.frames - hidden, 0) or _frames_by_duration(
+            container, times, rate, tick
+        )
     fps, duration = timing(times, frames, rate, tick, last_duration)
     return replace(
-        video, fps=fps, frames=frames, duration_seconds=duration, width=width, height=height
+        video,
+        fps=fps,
+        frames=frames,
+        duration_seconds=duration,
+        width=width,
+        height=height,
+        stated_frames=stated_frames,
     )
+
+
+def _frames_by_duration(
+    container: InputContainer, times: Sequence[float], rate: float, tick: float
+) -> int:
+    """Return the frames that a Matroska file's duration stands for, 0 where that is not known.
+
+    It is where no other stream may be longer, and frames are as regular as the stated rate says.
+    """
+    alone = "matroska" in container.format.name and len(container.streams) == 1
+    if not alone or not container.duration or rate <= 0 or len(times) < 2:
+        return 0
+    steps = [after - before for before, after in pairwise(sorted(times))]
+    regular = sum(abs(step - 1 / rate) <= 1.01 * tick for step in steps)
+    if regular < _REGULAR * len(steps):
+        return 0
+    return round(container.duration * rate / av.time_base)
 
 
 def timing(

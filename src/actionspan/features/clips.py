@@ -21,6 +21,7 @@ from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import architecture
 from actionspan.networks.inputs import Inputs
+from actionspan.running.apart import still_working
 
 
 class Clips(NamedTuple):
@@ -86,6 +87,7 @@ class ClipEncoder:
         """Return the vectors that are kept of one window, given the frame of each sample."""
         settings = self.settings
         margin = (settings.clip_window - settings.clip_stride) // 2 // SAMPLES_A_VECTOR  # vectors
+        still_working()
         first = int(rows.min())
         pictures = frames_to_batch(
             frames[first : int(rows.max()) + 1], settings.clip_size, settings.crop

@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from actionspan.features.settings import EncoderSettings
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
-from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="where RAFT computes the flow (default: auto)",
     )
-    add_settings(parser, EncoderSettings)
+    for settings in (EncoderSettings, LimitSettings, FaultSettings):
+        add_settings(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,12 +34,13 @@ def run(arguments: argparse.Namespace) -> None:
     frames = from_arguments(FrameSettings, arguments)
     flow = from_arguments(FlowSettings, arguments, device=arguments.flow_device)
     encoders = from_arguments(EncoderSettings, arguments)
+    limits = from_arguments(LimitSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     threads = at_least_one("--threads", arguments.threads)
     from actionspan.dataset.tables import read_videos
     from actionspan.features.one_pass import VideoSettings, encode_shard
-    from actionspan.running.allocator import keep_freed_memory
 
-    keep_freed_memory()
     settings = VideoSettings(frames=frames, flow=flow, encoders=encoders)
-    encode_shard(read_videos(arguments.shard), arguments.out, settings, processes, threads)
+    videos = read_videos(arguments.shard)
+    encode_shard(videos, arguments.out, settings, processes, threads, limits=limits, faults=faults)

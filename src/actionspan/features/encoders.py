@@ -17,6 +17,7 @@ from actionspan.networks.device import choose_device
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.networks.weights import fill, load_state, widen
+from actionspan.running.apart import still_working
 
 Weights = Path | Mapping[str, Tensor] | None
 
@@ -107,6 +108,7 @@ class Encoder:
     def batch(self, snippets: UInt8) -> Float32:
         """Encode the next `batch_size` snippets of a video, fewer at its end: (B, features)."""
         convert = planes_to_batch if self.is_flow else frames_to_batch
+        still_working()
         batch = convert(snippets, self.settings.input_size, self.settings.crop)
         images = self.inputs(torch.from_numpy(batch))
         half = self.settings.precision != "float32"

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.features.settings import ExternalSettings
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, from_arguments
 
 
@@ -14,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
     parser.add_argument("--out", type=Path, required=True, help="features/shards/external.h5")
     add_settings(parser, ExternalSettings)
+    add_settings(parser, FaultSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -21,4 +23,5 @@ def run(arguments: argparse.Namespace) -> None:
     settings = from_arguments(ExternalSettings, arguments)
     from actionspan.features.importing import import_features
 
-    import_features(arguments.folder, arguments.videos, arguments.out, settings)
+    faults = from_arguments(FaultSettings, arguments)
+    import_features(arguments.folder, arguments.videos, arguments.out, settings, faults)

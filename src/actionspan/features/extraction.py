@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import cv2
 import h5py
 import numpy as np
+import torch
 from torch import Tensor
 
 from actionspan.arrays import Float32, UInt8
@@ -19,9 +23,11 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.features.stored import stored_streams
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.weights import describe
-from actionspan.running.parts import map_videos
+from actionspan.running.allocator import keep_freed_memory
+from actionspan.running.faults import FaultSettings
+from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
-from actionspan.video.jpeg_reading import read_pictures
+from actionspan.video.jpeg_reading import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
 
@@ -128,8 +134,43 @@ def flow_weights(settings: EncoderSettings) -> Path | None:
     return settings.flow_weights
 
 
-def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> dict[str, str]:
+class _Source(NamedTuple):
+    """What a process needs to encode a video."""
+
+    name: str
+    frames: Path | None
+    flow: Path  # or a store of pictures, where there is no file of frames
+    settings: EncoderSettings
+    channels: int  # 2L
+
+
+class _Shard(NamedTuple):
+    """What is known of a shard's images before any is read."""
+
+    hashes: dict[str, str]  # of the videos
+    channels: int  # 2L, the same for all of them
+    digests: list[str]  # of its files
+    settings: str  # of earlier stages
+    before: dict[str, str]  # videos that they rejected
+
+
+def extract(
+    frames: Path,
+    flow: Path,
+    out: Path,
+    settings: EncoderSettings,
+    threads: int = 1,
+    faults: FaultSettings | None = None,
+) -> dict[str, str]:
     """Write the features of a shard of frames and flow.
+
+    Args:
+        frames: The file of `video frames`.
+        flow: The file of `video flow`.
+        out: The file to write.
+        settings: The encoders.
+        threads: CPU threads.
+        faults: What happens where the work on a video fails.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -138,17 +179,26 @@ def extract(frames: Path, flow: Path, out: Path, settings: EncoderSettings) -> d
         InputError: A file is incomplete, or the encoders cannot be built.
     """
     with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
-        names = list(flow_file)
-        missing = [name for name in names if name not in frame_file]
+        missing = [name for name in flow_file if name not in frame_file]
         if missing:
             raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")
-        made_of = [str(file.attrs["digest"]) for file in (frame_file, flow_file)]
-        earlier = str(flow_file.attrs.get("settings", "{}"))
-        videos = {name: (frame_file[name], flow_file[name]) for name in names}
-        return _encode(videos, out, settings, made_of, earlier)
+        shard = _Shard(
+            {name: str(group.attrs["sha256"]) for name, group in flow_file.items()},
+            next((group["flow"].shape[1] for group in flow_file.values()), 0),
+            [str(file.attrs["digest"]) for file in (frame_file, flow_file)],
+            str(flow_file.attrs.get("settings", "{}")),
+            rejected_videos(flow_file),
+        )
+    return _encode(frames, flow, shard, out, settings, threads, faults)
 
 
-def extract_stored(snippets: Path, out: Path, settings: EncoderSettings) -> dict[str, str]:
+def extract_stored(
+    snippets: Path,
+    out: Path,
+    settings: EncoderSettings,
+    threads: int = 1,
+    faults: FaultSettings | None = None,
+) -> dict[str, str]:
     """Write the features of a shard of stored pictures, those that encoders are tuned on.
 
     Returns and raises what `extract` does.
@@ -156,33 +206,77 @@ def extract_stored(snippets: Path, out: Path, settings: EncoderSettings) -> dict
     if settings.clip_encoder != "none":
         raise InputError(f"{snippets}: stored pictures hold no clips; give clip_encoder none")
     with open_h5(snippets) as file:
-        made_of, earlier = [str(file.attrs["digest"])], str(file.attrs.get("settings", "{}"))
-        videos = {
-            name: stored_streams(pictures, file[name])
-            for name, pictures in read_pictures(
-                snippets, "video", "`actionspan finetune store`", needed=("duration_seconds",)
-            )
-        }
-        return _encode(videos, out, settings, made_of, earlier)
+        pictures = _stored(snippets)
+        shard = _Shard(
+            {
+                name: str(stored_streams(each, file[name])[1].attrs["sha256"])
+                for name, each in pictures.items()
+            },
+            next((each.planes for each in pictures.values()), 0),
+            [str(file.attrs["digest"])],
+            str(file.attrs.get("settings", "{}")),
+            rejected_videos(file),
+        )
+    return _encode(None, snippets, shard, out, settings, threads, faults)
+
+
+def _stored(snippets: Path) -> dict[str, JpegPictures]:
+    """Return the pictures of each video of a store."""
+    made_by = "`actionspan finetune store`"
+    return dict(read_pictures(snippets, "video", made_by, needed=("duration_seconds",)))
 
 
 def _encode(
-    videos: Mapping[str, tuple[Any, Any]],
+    frames: Path | None,
+    flow: Path,
+    shard: _Shard,
     out: Path,
     settings: EncoderSettings,
-    made_of: Sequence[str],
-    earlier: str,
+    threads: int,
+    faults: FaultSettings | None,
 ) -> dict[str, str]:
-    """Write the features of videos, given by the groups of their frames and of their flow."""
-    names = list(videos)
-    both = encoders_digest(settings, *made_of)
-    digests = [digest(both, str(videos[name][1].attrs["sha256"])) for name in names]
-    algorithm = json.loads(earlier).get("flow", {}).get("algorithm", "")
-    if names:  # all videos of the file have the same number of planes
-        encode = TwoStream(settings, videos[names[0]][1]["flow"].shape[1])
+    """Write the features of a shard's videos."""
+    both = encoders_digest(settings, *shard.digests)
+    algorithm = json.loads(shard.settings).get("flow", {}).get("algorithm", "")
+    return map_videos(
+        out,
+        list(shard.hashes),
+        [_Source(name, frames, flow, settings, shard.channels) for name in shard.hashes],
+        [digest(both, sha256) for sha256 in shard.hashes.values()],
+        _work,
+        title="encoding",
+        prepare=partial(_prepare, settings, shard.channels, threads),
+        faults=faults,
+        settings_digest=both,
+        attributes={
+            "description": settings.described(algorithm),
+            "settings": to_json(shard.settings, encoders=settings),
+        },
+        before=shard.before,
+    )
 
-    def work(name: str, group: h5py.Group) -> None:
-        frames, flow = videos[name]
+
+@lru_cache(maxsize=1)
+def _encoders(settings: EncoderSettings, channels: int) -> TwoStream:
+    return TwoStream(settings, channels)
+
+
+def _prepare(settings: EncoderSettings, channels: int, threads: int) -> None:
+    """Load the networks, once in a process."""
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    cv2.setNumThreads(threads)
+    _encoders(settings, channels)
+
+
+def _work(source: _Source, group: h5py.Group) -> None:
+    encode = _encoders(source.settings, source.channels)
+    with ExitStack() as opened:
+        flow: Any = opened.enter_context(open_h5(source.flow))[source.name]
+        if source.frames is None:
+            frames, flow = stored_streams(_stored(source.flow)[source.name], flow)
+        else:
+            frames = opened.enter_context(open_h5(source.frames))[source.name]
         streams = encode(frames, flow)
         check_finite(streams)
         for stream, vectors in streams.items():
@@ -191,17 +285,3 @@ def _encode(
             if key in flow:
                 group[key] = flow[key][:]
         group.attrs.update(flow.attrs)
-
-    return map_videos(
-        out,
-        names,
-        names,
-        digests,
-        work,
-        title="encoding",
-        settings_digest=both,
-        attributes={
-            "description": settings.described(algorithm),
-            "settings": to_json(earlier, encoders=settings),
-        },
-    )

@@ -1,5 +1,6 @@
 """A video's features from a file that people already have: .npy, .csv, .pkl or .h5."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,20 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.formats.names import other_names
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
+from actionspan.files.hdf5 import old_h5
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.text import read_utf8
+
+_NUMBERS = "fiu"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_LONGEST_HEADER = 10_000
+_LONGEST_REASON = 200
+_MOST_COMPRESSED = 1000  # times; HDF5's filters reach this on values that are all the same
+_MOST_UNPACKED = 1 << 32  # bytes
 
 SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
 
@@ -25,12 +37,19 @@ def find_file(folder: Path, video_id: str) -> Path:
     """
     stems = (video_id, *other_names(video_id))
     names = [folder / f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES]
-    paths = [path for path in names if path.is_file()]
+    paths = [path for path in names if _is_file(path)]
     if not paths:
         raise InputError(f"{folder}: no file of features named {video_id} ({' '.join(SUFFIXES)})")
     if len(paths) > 1:
         raise InputError(f"{paths[0]}: {paths[1].name} is of the same video; keep one of them")
     return paths[0]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, or a place that is not to be read
+        return False
 
 
 def read_features(path: Path, layout: str) -> Float32:
@@ -46,8 +65,11 @@ def read_features(path: Path, layout: str) -> Float32:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
     read = {".npy": _read_npy, ".csv": _read_csv, ".pkl": _read_pickle, ".pickle": _read_pickle}
-    values = read.get(path.suffix, _read_h5)(path)
-    if values.dtype.kind not in "fiu":
+    try:
+        values = read.get(path.suffix, _read_h5)(path)
+    except MemoryError:
+        raise InputError(f"{path}: more values than there is memory for") from None
+    if values.dtype.kind not in _NUMBERS:
         raise InputError(f"{path}: not numbers but {values.dtype}")
     # the matrix
     axes = tuple(axis for axis, length in enumerate(values.shape) if length == 1)
@@ -58,17 +80,32 @@ def read_features(path: Path, layout: str) -> Float32:
     if layout == "feature_first":
         matrix = matrix.T
     # its values
-    if not np.isfinite(matrix).all():
-        row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise InputError(f"{path}: row {row}, feature {column}: {matrix[row, column]}: not finite")
-    return np.ascontiguousarray(matrix, np.float32)
+    with np.errstate(over="ignore"):
+        features = np.ascontiguousarray(matrix, np.float32)
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        reason = "too large for float32" if np.isfinite(matrix[row, column]) else "not finite"
+        raise InputError(f"{path}: row {row}, feature {column}: {matrix[row, column]}: {reason}")
+    return features
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path}: not a .npy file of numbers: {error}") from None
+    """Read the header, and then as many bytes as it says, if these are what the file has."""
+    with path.open("rb") as file:
+        try:
+            header = _HEADERS[np.lib.format.read_magic(file)]
+            shape, fortran, dtype = header(file, max_header_size=_LONGEST_HEADER)
+        except Exception:  # numpy parses it as Python, which raises nearly anything
+            raise InputError(f"{path}: not a .npy file of numbers") from None
+        if dtype.kind not in _NUMBERS:
+            raise InputError(f"{path}: not numbers but {printable(str(dtype))}")
+        claimed = math.prod(shape) * dtype.itemsize
+        found = path.stat().st_size - file.tell()
+        if claimed != found or min(shape, default=0) < 0:
+            sizes = f"{found} bytes of values, its header says {claimed}"
+            raise InputError(f"{path}: not a complete .npy file: {sizes}")
+        values = np.fromfile(file, dtype)
+    return values.reshape(shape, order="F" if fortran else "C")
 
 
 def _read_csv(path: Path) -> NDArray[Any]:
@@ -80,7 +117,8 @@ def _read_csv(path: Path) -> NDArray[Any]:
         try:
             rows.append(np.array(cells, dtype=np.float64))
         except ValueError as error:
-            raise InputError(f"{path}: line {number}: {error}") from None
+            reason = printable(str(error)[:_LONGEST_REASON])
+            raise InputError(f"{path}: line {number}: {reason}") from None
         if len(cells) != len(rows[0]):
             counts = f"{len(cells)} columns, the first row has {len(rows[0])}"
             raise InputError(f"{path}: line {number}: {counts}")
@@ -101,16 +139,26 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _read_h5(path: Path) -> NDArray[Any]:
-    try:
-        with h5py.File(path, "r") as file:
-            items: list[Any] = []
-            file.visititems(lambda _, item: items.append(item))
-            datasets = [item for item in items if isinstance(item, h5py.Dataset)]
-            if len(datasets) != 1:
-                raise InputError(f"{path}: holds {len(datasets)} data sets; want one, (T, C)")
-            return np.asarray(datasets[0][()])
-    except OSError:
-        raise InputError(f"{path}: not a complete HDF5 file") from None
+    with old_h5(path, cure="") as file:
+        datasets: list[h5py.Dataset] = []
+
+        def visit(_: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                datasets.append(item)
+
+        file.visititems(visit)
+        if len(datasets) != 1:
+            raise InputError(f"{path}: holds {len(datasets)} data sets; want one, (T, C)")
+        (dataset,) = datasets
+        if dataset.external or dataset.is_virtual:
+            raise InputError(f"{path}: its values are in other files; want them in this one")
+        if dataset.dtype.kind not in _NUMBERS:
+            raise InputError(f"{path}: not numbers but {printable(str(dataset.dtype))}")
+        claimed, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
+        if claimed > max(stored, min(_MOST_COMPRESSED * stored, _MOST_UNPACKED)):
+            sizes = f"{claimed} bytes of values in {stored}"
+            raise InputError(f"{path}: not a complete HDF5 file: {sizes}")
+        return np.asarray(dataset[()])
 
 
 def _read_pickle(path: Path) -> NDArray[Any]:
@@ -120,7 +168,15 @@ def _read_pickle(path: Path) -> NDArray[Any]:
         if len(content) != 1:
             raise InputError(f"{path}: a dictionary of {len(content)} entries; want one matrix")
         (content,) = content.values()
+    if not _is_numeric(content):
+        raise InputError(f"{path}: not numbers alone; want one matrix")
     try:
         return np.asarray(content)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InputError(f"{path}: rows of different lengths") from None
+
+
+def _is_numeric(content: Any) -> bool:
+    if isinstance(content, list | tuple):
+        return all(map(_is_numeric, content))
+    return isinstance(content, int | float | np.generic | np.ndarray)

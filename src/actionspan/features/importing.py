@@ -1,5 +1,6 @@
 """A feature shard from files of features that people already have."""
 
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -11,6 +12,7 @@ from actionspan.errors import InputError
 from actionspan.features.feature_files import find_file, read_features
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.storage import digest
+from actionspan.running.faults import FaultSettings, described
 from actionspan.running.parts import map_videos
 
 
@@ -21,10 +23,16 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
     `rows` equal parts of the video.
 
     Raises:
-        InputError: Rows are more than a stride beyond the end of the video.
+        InputError: Rows are more than a stride beyond the end of the video, or a stride is given
+            and the video's frame rate is not known.
     """
     if not settings.stride:
         return (np.arange(rows, dtype=np.float64) + 0.5) * (video.duration_seconds / rows)
+    if video.fps <= 0:
+        raise InputError(
+            "stride is in frames, and the annotations give this video no frame rate; give "
+            "dataset.video_info, or stride 0"
+        )
     times = (settings.offset + settings.stride * np.arange(rows)) / video.fps
     if times[-1] > video.duration_seconds + settings.stride / video.fps:
         raise InputError(
@@ -35,7 +43,11 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
 
 
 def import_features(
-    folder: Path, videos: Path, out: Path, settings: ExternalSettings
+    folder: Path,
+    videos: Path,
+    out: Path,
+    settings: ExternalSettings,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Read the features of every video of videos.tsv into a shard.
 
@@ -53,22 +65,6 @@ def import_features(
     listed = read_videos(videos)
     width = _first_width(folder, listed, settings)
 
-    def work(video: Video, group: h5py.Group) -> None:
-        path = find_file(folder, video.video_id)
-        features = read_features(path, settings.layout)
-        if features.shape[1] != width:
-            raise InputError(
-                f"{path}: {features.shape[1]} features a row, other files have {width}"
-                + ("; is it the other --layout?" if features.shape[0] == width else "")
-            )
-        try:
-            group["time"] = row_times(len(features), video, settings)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        group["external"] = features
-        group.attrs.update(fps=video.fps, frame_count=video.frames, sha256=video.sha256)
-        group.attrs["duration_seconds"] = video.duration_seconds
-
     names = [video.video_id for video in listed]
     both = digest(settings, str(folder), width)
     digests = [digest(both, video, _stamp(folder, video)) for video in listed]
@@ -77,11 +73,31 @@ def import_features(
         names,
         listed,
         digests,
-        work,
+        partial(_work, folder, width, settings),
         title="reading",
+        faults=faults,
         settings_digest=both,
         attributes={"description": f"features from the folder {folder.resolve().name}"},
     )
+
+
+def _work(
+    folder: Path, width: int, settings: ExternalSettings, video: Video, group: h5py.Group
+) -> None:
+    path = find_file(folder, video.video_id)
+    features = read_features(path, settings.layout)
+    if features.shape[1] != width:
+        raise InputError(
+            f"{path}: {features.shape[1]} features a row, other files have {width}"
+            + ("; is it the other --layout?" if features.shape[0] == width else "")
+        )
+    try:
+        group["time"] = row_times(len(features), video, settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    group["external"] = features
+    group.attrs.update(fps=video.fps, frame_count=video.frames, sha256=video.sha256)
+    group.attrs["duration_seconds"] = video.duration_seconds
 
 
 def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) -> int:
@@ -90,8 +106,8 @@ def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) 
     for video in videos:
         try:
             return len(read_features(find_file(folder, video.video_id), settings.layout)[0])
-        except InputError as error:
-            reason = reason or str(error)
+        except Exception as error:  # whatever is wrong with it, another may do
+            reason = reason or str(error) or described(error)
     raise InputError(f"{folder}: no video has features; the first: {reason or 'no video listed'}")
 
 
@@ -99,6 +115,6 @@ def _stamp(folder: Path, video: Video) -> str:
     """Return what changes when a video's file does."""
     try:
         facts = find_file(folder, video.video_id).stat()
-    except InputError as error:
+    except (InputError, OSError) as error:
         return str(error)
     return f"{facts.st_size} {facts.st_mtime_ns}"

@@ -7,11 +7,10 @@ grow with the video, and no file is made. The features are to the bit those of `
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cv2
 import h5py
 import torch
 from numpy.typing import NDArray
@@ -30,13 +29,15 @@ from actionspan.features.extraction import (
 )
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest
+from actionspan.running.allocator import keep_freed_memory
+from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches
 from actionspan.video.clips import ClipSampler
 from actionspan.video.decode import Frame, read_frames
-from actionspan.video.optical_flow import estimator, weights_digest
-from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.optical_flow import prepare_flow, weights_digest
+from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +74,12 @@ class VideoEncoder:
         self.settings = settings
         self.streams = TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
-    def __call__(self, path: Path) -> EncodedVideo:
+    def __call__(self, path: Path, limits: LimitSettings | None = None) -> EncodedVideo:
         """Encode a video file.
 
         Raises:
-            InputError: It is not a video, its decoding breaks off, or its flow or features cannot
-                be computed.
+            InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
+                flow or features cannot be computed.
         """
         frames, flow, count = self.settings.frames, self.settings.flow, 0
         clips = ClipStream(self.streams.clip) if self.streams.clip else None
@@ -86,7 +87,7 @@ class VideoEncoder:
 
         def counted() -> Iterator[Frame]:
             nonlocal count
-            for frame in read_frames(path):
+            for frame in read_frames(path, limits=limits):
                 count += 1
                 if sampler:
                     sampler.add(frame)
@@ -132,7 +133,14 @@ def encode_video(
 
 
 def encode_shard(
-    videos: list[Video], out: Path, settings: VideoSettings, processes: int = 1, threads: int = 1
+    videos: list[Video],
+    out: Path,
+    settings: VideoSettings,
+    processes: int = 1,
+    threads: int = 1,
+    *,
+    limits: LimitSettings | None = None,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos, except those whose row has an error.
 
@@ -142,28 +150,29 @@ def encode_shard(
         settings: Of frames, flow and encoders.
         processes: Videos at once, each with networks of its own.
         threads: Cores of each.
+        limits: The largest picture and the most frames that are decoded.
+        faults: What happens where the work on a video fails.
 
     Returns:
         The reasons of the rejected videos by video id.
 
     Raises:
-        InputError: The flow or the encoders cannot be made here.
+        InputError: The flow or the encoders cannot be made here, or `faults` says to stop.
     """
     good = [video for video in videos if not video.error]
     made_by = digest(settings.frames, settings.flow, weights_digest(settings.flow))
     common = encoders_digest(settings.encoders, "features encode", made_by)
     digests = [digest(common, video.sha256) for video in good]
-    if good and processes == 1:  # anything missing is one error, not one per video
-        estimator(settings.flow)
-        _encoder(settings)
     return map_videos(
         out,
         [video.video_id for video in good],
-        [(video, settings, threads) for video in good],
+        [(video, settings, limits) for video in good],
         digests,
         _work,
         title="encoding",
+        prepare=partial(_prepare, settings, threads),
         processes=processes,
+        faults=faults,
         settings_digest=digest(common, digests),
         attributes={
             "description": settings.encoders.described(settings.flow.algorithm),
@@ -179,15 +188,22 @@ def _encoder(settings: VideoSettings) -> VideoEncoder:
     return VideoEncoder(settings)
 
 
-def _work(source: tuple[Video, VideoSettings, int], group: h5py.Group) -> None:
-    video, settings, threads = source
+def _prepare(settings: VideoSettings, threads: int) -> None:
+    """Load what flow and encoders need, once in a process: anything missing is no video's fault."""
+    keep_freed_memory()
+    prepare_flow(settings.flow)
     torch.set_num_threads(threads)
-    cv2.setNumThreads(1)
-    streams, facts, frames = _encoder(settings)(video.path)
+    _encoder(settings)
+
+
+def _work(source: tuple[Video, VideoSettings, LimitSettings | None], group: h5py.Group) -> None:
+    video, settings, limits = source
+    streams, facts, frames = _encoder(settings)(video.path, limits)
     for name, values in {**streams, **facts}.items():
         group[name] = values
     group.attrs["fps"] = video.fps
     group.attrs["frame_count"] = frames
+    group.attrs["stated_frames"] = max(video.stated_frames, video.frames)
     group.attrs["duration_seconds"] = video.duration_seconds
     group.attrs["snippet_frames"] = settings.frames.snippet_frames
     group.attrs["sha256"] = video.sha256

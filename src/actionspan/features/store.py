@@ -14,6 +14,7 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
 from actionspan.features.windows import merge_windows
+from actionspan.files.checksums import map_checked
 from actionspan.files.storage import digest, open_h5
 
 UNSHARED = -1
@@ -104,7 +105,7 @@ def _map_dataset(path: Path, dataset: h5py.Dataset, kind: str) -> Any:
     if dataset.dtype != wanted or offset is None:
         name = dataset.name.lstrip("/")
         raise InputError(f"{path}: {name} are not a contiguous {wanted.name} dataset: {_FOREIGN}")
-    return np.memmap(path, dtype=wanted, mode="r", offset=offset, shape=dataset.shape)
+    return map_checked(path, wanted, offset, dataset.shape)
 
 
 def _read_optional(path: Path, file: h5py.File, key: str) -> Float32 | None:

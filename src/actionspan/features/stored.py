@@ -41,7 +41,7 @@ def stored_streams(pictures: JpegPictures, group: Any) -> tuple[Any, Any]:
         group: Its group in the store, for all but pictures.
     """
     attributes: Mapping[str, Any] = dict(group.attrs)
-    facts = {"fps", "frame_count", "duration_seconds", "snippet_frames"}
+    facts = {"fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames"}
     kept = {key: value for key, value in attributes.items() if key in facts}
     kept["sha256"] = attributes[_VIDEO_SHA]
     flow = _Group({**group, "flow": _StoredStream(pictures, "flow")}, kept)

@@ -9,8 +9,11 @@ import dataclasses
 import errno
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
+from actionspan.files.cells import read_cell, safe_cell
+from actionspan.files.checksums import append_checksums
+from actionspan.files.hdf5 import new_h5, old_h5
+from actionspan.files.partial import partial_path, sweep
 from actionspan.files.text import read_utf8
 
+_QUOTED = re.compile(r'[\t"\r\n]')
 NO_ROOM = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -47,50 +55,65 @@ def digest(*parts: Any) -> str:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path to write to; rename it to `path` on success, remove it on failure.
 
-    It is in the folder of `path` and has its suffix, by which some writers choose the format.
+    It is in the folder of `path` and has its suffix, by which some writers choose the format. The
+    file is on the disk before it has its name, so that a loss of power leaves the old file or the
+    new one.
 
     Raises:
-        InputError: There is no room for the file.
+        JobError: There is no room for the file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # a fixed name, so that the next process overwrites what a killed process left
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
-        yield partial
-        partial.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = partial_path(path)
+        sweep(path)
+        try:
+            yield partial
+            _sync(partial)
+            partial.replace(path)
+            _sync(path.parent)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
         # the system does not say which file there was no room for
-        raise InputError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
+        raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or a folder is on the disk, where the file system can tell."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        partial.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 @contextmanager
 def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
-    """Open a new HDF5 file that appears at `path` only when the block ends without an error."""
-    with atomic_path(path) as partial, h5py.File(partial, "w") as file:
-        file.attrs["actionspan_version"] = __version__
-        file.attrs["digest"] = settings_digest
-        yield file
+    """Open a new HDF5 file that appears at `path` only when the block ends without an error.
+
+    Its bytes have checksums, which `open_h5` compares.
+    """
+    with atomic_path(path) as partial:
+        with new_h5(partial) as file:
+            file.attrs["actionspan_version"] = __version__
+            file.attrs["digest"] = settings_digest
+            yield file
+        append_checksums(partial)
 
 
-@contextmanager
-def open_h5(path: Path) -> Iterator[h5py.File]:
+def open_h5(path: Path) -> AbstractContextManager[h5py.File]:
     """Open an HDF5 file for reading.
 
     Raises:
-        InputError: The file is missing or is not a complete HDF5 file.
+        JobError: The file is missing or damaged, here or where it is read, or lacks a group, a
+            dataset or an attribute that the block asks of it.
     """
-    try:
-        file = h5py.File(path, "r")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError:
-        raise InputError(f"{path}: not a complete HDF5 file; delete it and run again") from None
-    with file:
-        yield file
+    return old_h5(path)
 
 
 def append_rows(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
@@ -131,11 +154,17 @@ def read_json(path: Path) -> Any:
 
 
 def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table with a header line, tab-separated, atomically."""
+    """Write a table with a header line, tab-separated, atomically; no cell is a formula."""
     with atomic_path(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        for row in chain([columns], rows):
+            file.write("\t".join(map(_tsv_cell, row)) or '""')
+            file.write("\n")
+
+
+def _tsv_cell(value: Any) -> str:
+    """Return a cell, quoted where it must be: the csv module leaves a carriage return bare."""
+    text = "" if value is None else str(safe_cell(value))
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
@@ -146,7 +175,8 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file, delimiter="\t") if row]
+            lines = csv.reader(file, delimiter="\t")
+            rows = [[read_cell(cell) for cell in line] for line in lines if line]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:

@@ -23,11 +23,11 @@ class MeasureSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = get_args(ImageNetwork)
-        if self.network in names:
-            return  # without torch, which takes seconds: the workflow checks settings in each job
+        if self.network in get_args(ImageNetwork):
+            return
+        # torch, which every start of Snakemake on a cluster's nodes would wait for
         from actionspan.networks.architecture import REGISTERED
 
         if self.network not in REGISTERED:
-            names = (*names, *REGISTERED)
+            names = (*get_args(ImageNetwork), *REGISTERED)
             raise ValueError(f"network {self.network!r}: one of {', '.join(names)}")

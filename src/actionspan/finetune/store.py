@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.finetune.store_settings import StoreSettings
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
 
 
@@ -16,12 +17,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="finetune/snippets/{shard}.h5")
     add_settings(parser, StoreSettings)
+    add_settings(parser, FaultSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Store the snippets of one shard."""
     settings = from_arguments(StoreSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.finetune.storing import store_snippets
 
-    store_snippets(arguments.frames, arguments.flow, arguments.out, settings, processes)
+    files = (arguments.frames, arguments.flow, arguments.out)
+    store_snippets(*files, settings, processes, faults)

@@ -16,7 +16,8 @@ import h5py
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.finetune.store_settings import StoreSettings
-from actionspan.running.parts import map_videos
+from actionspan.running.faults import FaultSettings
+from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
 from actionspan.video.jpeg_writing import Position, write_jpegs
 
@@ -34,7 +35,12 @@ class _Source(NamedTuple):
 
 
 def store_snippets(
-    frames: Path, flow: Path, out: Path, settings: StoreSettings, processes: int = 1
+    frames: Path,
+    flow: Path,
+    out: Path,
+    settings: StoreSettings,
+    processes: int = 1,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the snippets of a shard's videos into the store `out`, `processes` videos at once.
 
@@ -44,6 +50,7 @@ def store_snippets(
         out: The file to write.
         settings: Size and quality.
         processes: How many videos at once.
+        faults: What happens where work fails.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -59,6 +66,7 @@ def store_snippets(
         made_of = digest(str(frame_file.attrs["digest"]), str(flow_file.attrs["digest"]))
         common = digest("snippets", settings, made_of)
         digests = [digest(common, str(flow_file[name].attrs[_WITHIN])) for name in names]
+        before = rejected_videos(flow_file)
         earlier = str(flow_file.attrs.get("settings", "{}"))
     return map_videos(
         out,
@@ -68,6 +76,8 @@ def store_snippets(
         _work,
         title="storing snippets",
         processes=processes,
+        faults=faults,
+        before=before,
         settings_digest=digest(common, digests),
         attributes={"settings": to_json(earlier, snippets=settings)},
     )

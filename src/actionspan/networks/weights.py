@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-import torch
 from torch import Tensor, nn
 
-from actionspan.errors import InputError
-from actionspan.files.torch_files import UNREADABLE
+from actionspan.errors import InputError, printable
+from actionspan.files.torch_files import read_torch
 from actionspan.networks.names import PACKAGED
 
 State = dict[str, Tensor]
@@ -66,14 +65,13 @@ def load_file(path: Path, wrappers: Sequence[str] = _WRAPPERS) -> State:
         try:
             return load_safetensors(path)
         except SafetensorError as error:
-            raise InputError(f"{path}: not a safetensors file: {error}") from None
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except UNREADABLE:
-        raise InputError(
-            f"{path}: not a checkpoint that loads safely (torch.load with weights_only=True); "
-            f"save its state_dict alone"
-        ) from None
+            reason = printable(str(error))
+            raise InputError(f"{path}: not a safetensors file: {reason}") from None
+    content = read_torch(
+        path,
+        "not a checkpoint that loads safely (torch.load with weights_only=True); "
+        "save its state_dict alone",
+    )
     for key in wrappers:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
@@ -156,7 +154,9 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
     for kind, names in (("lacks", missing), ("has the unknown", unknown)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise InputError(f"{origin}: not weights of this network: {kind} {names[0]}{more}")
+            raise InputError(
+                f"{origin}: not weights of this network: {kind} {printable(names[0])}{more}"
+            )
     # The shapes.
     fitted = {}
     for name in set(expected) - counters:

@@ -6,6 +6,7 @@ counting and the simulated ones.
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
@@ -59,6 +60,19 @@ def settle(tensor: Tensor) -> None:
 def tag_of(bucket: int, phase: str) -> int:
     """Return the tag of a bucket's messages in a phase."""
     return bucket * len(PHASES) + PHASES.index(phase)
+
+
+def told_by(comm: Communicator, tag: int) -> Iterator[int]:
+    """Yield the ranks whose notes of one byte have arrived, once for each, and take the notes."""
+    if hasattr(comm, "told_by"):  # not MPI
+        yield from comm.told_by(tag)
+        return
+    from mpi4py import MPI
+
+    status = MPI.Status()
+    while comm.Iprobe(MPI.ANY_SOURCE, tag, status):
+        comm.Recv(bytearray(1), status.source, tag)
+        yield status.source
 
 
 def phase_of(tag: int) -> str:

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
 from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.settings import ExchangeName, processes
+from actionspan.running.doing import doing
 
 Result = TypeVar("Result")
 
@@ -23,13 +24,20 @@ POLITE = {
 
 
 def world() -> Communicator:
-    """Start MPI if needed and return `MPI.COMM_WORLD`.
+    """Start MPI if needed and return `MPI.COMM_WORLD`, or the ranks that torchrun started.
 
     Raises:
         InputError: MPI does not allow calls from several threads, which the watchdog and overlap
             make; or the launcher belongs to a different MPI.
     """
+    doing("starting MPI")
     launcher.remember()
+    if launcher.by_torchrun():
+        from actionspan.parallel.torchrun import TorchrunCommunicator
+
+        ranks = TorchrunCommunicator()
+        _name_rank_of_failures(ranks.Get_rank(), ranks.Get_size())
+        return cast(Communicator, ranks)
     if launcher.crowded():
         Patience.seconds = 5e-5
         for name, value in POLITE.items():
@@ -77,7 +85,7 @@ def join(
         raise InputError(
             f"--exchange {exchange} {flag} {workers}: {needed} "
             f"process{'es are' if needed > 1 else ' is'} needed, {started} started: "
-            f"mpiexec -n {needed} python -m mpi4py -m actionspan {step} …"
+            f"{launcher.command(needed)} -m actionspan {step} …"
         )
     return comm
 

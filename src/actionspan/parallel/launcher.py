@@ -9,13 +9,18 @@ LOCAL_RANKS = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "PALS_LOCAL_SIZE",
     "SLURM_NTASKS_PER_NODE",
+    "LOCAL_WORLD_SIZE",
 )
 # The number of all ranks, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
 # it starts any rank).
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
 RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK")
+# torchrun's, which others set too: they count only where torchrun's own name is there.
+TORCHRUN = "TORCHELASTIC_RUN_ID"
+TORCHRUN_RANKS, TORCHRUN_RANK = "WORLD_SIZE", "RANK"
 ROOT_SPEAKS_SECONDS = 5.0
 
+supervised: int | None = None  # what started this process's supervisor, if it has one
 _parent: int | None = None
 
 
@@ -24,14 +29,31 @@ def _number(names: tuple[str, ...], default: int) -> int:
     return next((int(value) for value in values if value.isdigit()), default)
 
 
+def by_torchrun() -> bool:
+    """Return whether torchrun started this process."""
+    return TORCHRUN in os.environ
+
+
 def launched() -> int:
     """Return how many processes the launcher started."""
-    return _number(RANKS, 1)
+    return _number((TORCHRUN_RANKS,) if by_torchrun() else RANKS, 1)
+
+
+def rank() -> int:
+    """Return which of them this is; 0 without a launcher."""
+    return _number((TORCHRUN_RANK,) if by_torchrun() else RANK, 0)
+
+
+def command(ranks: int) -> str:
+    """Return what starts so many ranks of `python`, by the launcher that started this one."""
+    if by_torchrun():
+        return f"torchrun --nproc-per-node {ranks} --no-python python"
+    return f"mpiexec -n {ranks} python -m mpi4py"
 
 
 def is_rank() -> bool:
     """Return whether a launcher started this process, even a single one."""
-    return any(name in os.environ for name in (*RANKS, *RANK))
+    return by_torchrun() or any(name in os.environ for name in (*RANKS, *RANK))
 
 
 def crowded() -> bool:
@@ -46,7 +68,7 @@ def cores() -> int:
     """
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
-    return max(len(os.sched_getaffinity(pid)) for pid in (0, os.getppid()))
+    return max(len(os.sched_getaffinity(pid)) for pid in (0, supervised or os.getppid()))
 
 
 def remember() -> None:
@@ -66,7 +88,7 @@ def let_root_speak() -> bool:
     Called before reporting an error that all ranks may have: rank 0 gets the time to report it and
     to end the job.
     """
-    root = _number(RANK, 0) == 0
+    root = rank() == 0
     if not root:
         time.sleep(ROOT_SPEAKS_SECONDS)
     return root

@@ -148,6 +148,8 @@ class SynchronousReplica(Member):
 
 def check_tags(comm: Communicator, buckets: int) -> None:
     """Raise ValueError for more buckets than the MPI has message tags for."""
+    if not hasattr(comm, "Get_attr"):
+        return  # torchrun's ranks exchange no buckets themselves
     from mpi4py import MPI
 
     most = comm.Get_attr(MPI.TAG_UB)

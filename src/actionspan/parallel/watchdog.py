@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from actionspan.parallel.communicator import Communicator, tag_of
+from actionspan.parallel.communicator import Communicator, tag_of, told_by
 from actionspan.parallel.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
@@ -86,12 +86,8 @@ class Watchdog:
                 self._end(current[1], waited, sorted(others - waiting), sorted(waiting))
 
     def _listen(self, heard: dict[int, float]) -> None:
-        from mpi4py import MPI
-
-        status = MPI.Status()
-        while self.comm.Iprobe(MPI.ANY_SOURCE, tag_of(0, "control"), status):
-            self.comm.Recv(bytearray(1), status.source, tag_of(0, "control"))
-            heard[status.source] = time.monotonic()
+        for rank in told_by(self.comm, tag_of(0, "control")):
+            heard[rank] = time.monotonic()
 
     def _tell(self) -> None:
         self._sends = [request for request in self._sends if not request.Test()]

@@ -1,7 +1,7 @@
 """Check a configuration against its schema and settings; say in one line what is wrong."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 from actionspan.networks.names import PACKAGED
 from actionspan.parallel.settings import processes
 from actionspan.plan.sections import SECTIONS
@@ -47,7 +47,32 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
     schema = yaml.load(schema_path.read_text(encoding="utf-8"), Loader=loader)
     errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
-        raise InputError(f"{name}: {_describe(errors[0])}")
+        raise InputError(printable(f"{name}: {_describe(errors[0])}"))
+    for key, text in _texts(config):
+        if problem := _text_problem(key, text):
+            raise InputError(f"{name}: {key}: {printable(text)!r}: {problem}")
+
+
+def _texts(config: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text of a configuration with its key."""
+    for key, value in config.items():
+        where = f"{inside}{key}"
+        if isinstance(value, Mapping):
+            yield from _texts(value, f"{where}.")
+        for text in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(text, str):
+                yield where, text
+
+
+def _text_problem(key: str, text: str) -> str:
+    """Return what no rule can pass on, or an empty text."""
+    if not text.isprintable():
+        return "control characters cannot be in a path or a command; rename it"
+    if "{" in text or "}" in text:
+        return "Snakemake takes what is in braces for a wildcard; rename it"
+    if text.startswith("-") and key != "mpi.launcher":
+        return "a command takes it for a flag; write the whole path"
+    return ""
 
 
 def check_settings(config: Mapping[str, Any], name: str) -> None:

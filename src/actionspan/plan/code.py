@@ -46,7 +46,7 @@ def source_files(module: str) -> list[str]:
         path = file_of(name)
         if name not in paths and path.is_file():
             paths[name] = path
-            waiting += _imported(path)
+            waiting += [each for each in _imported(path) if each not in paths]
     assert module in paths, f"no such module: {module}"
     return sorted(os.path.relpath(path) for path in paths.values())
 

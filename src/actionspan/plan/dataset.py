@@ -28,6 +28,11 @@ class DatasetPlan:
         dataset = config["dataset"]
         self.is_demo = dataset["videos"] == "demo"
         self.passed_over: dict[str, str] = {}
+        if self.is_demo and dataset["annotations"] is not None:
+            raise InputError(
+                f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
+                "dataset.videos: demo; name the folder of its videos, or null for features alone"
+            )
         if self.is_demo:
             files = demo_video_names(config["demo"]["videos"])
             self.paths = {Path(file).stem: f"results/dataset/demo/{file}" for file in files}

@@ -50,5 +50,13 @@ class RanksPlan:
 
 
 def launch(config: Mapping[str, Any], count: int) -> str:
-    """Return what starts several processes; a single process needs nothing."""
-    return f"{config['mpi']['launcher']} -n {count}" if count > 1 else ""
+    """Return what starts several processes; a single process needs nothing.
+
+    Their number stands where the launcher has `{ranks}`, or follows it as `-n N`.
+    """
+    launcher: str = config["mpi"]["launcher"]
+    if count == 1:
+        return ""
+    if "{ranks}" in launcher:
+        return launcher.replace("{ranks}", str(count))
+    return f"{launcher} -n {count}"

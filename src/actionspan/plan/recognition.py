@@ -60,8 +60,9 @@ class RecognitionPlan:
         return [str(self.clips[clip].path) for clip in self.shards[wildcards.clip_shard]]
 
     def shard_flags(self, wildcards: Any) -> str:
-        """Return the ids of the clips of a shard."""
-        return shlex.join(self.shards[wildcards.clip_shard])
+        """Return the flags that name the clips of a shard."""
+        # a flag each: an id may begin with a hyphen
+        return shlex.join(f"--shard-clips={clip}" for clip in self.shards[wildcards.clip_shard])
 
     def shard_rows(self, wildcards: Any) -> list[str]:
         """Return class and subset of each clip: they may change where its file does not."""

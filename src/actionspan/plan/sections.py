@@ -38,13 +38,18 @@ from actionspan.proposals.settings import (
 )
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 
-# one key for all sources: features.source, which the rules pass on as --source; and frames of clips
-# are kept where features.encoders.clip_encoder sees them
-_ELSEWHERE = ((EncoderSettings, "source"), (FrameSettings, "clips"))
+# one key for all sources: features.source, which the rules pass on as --source; frames of clips are
+# kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps
+_ELSEWHERE = (
+    (EncoderSettings, "source"),
+    (FrameSettings, "clips"),
+    (FaultSettings, "on_bad_input"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Section:
 SECTIONS: Mapping[str, Section] = {
     "dataset": Section((own.DatasetKnobs, IndexSettings)),
     "demo": Section((DemoSettings,), "the embedded data set"),
-    "video": Section((own.VideoKnobs,)),
+    "video": Section((own.VideoKnobs, FaultSettings, LimitSettings)),
     "video.frames": Section((FrameSettings,)),
     "video.flow": Section((FlowSettings,)),
     "recognition": Section(
@@ -130,4 +135,5 @@ SECTIONS: Mapping[str, Section] = {
         for name, (settings, comment) in SBP.items()
     },
     "mpi": Section((own.MpiKnobs,)),
+    "cluster": Section((own.ClusterKnobs,), "docs/cluster.md"),
 }

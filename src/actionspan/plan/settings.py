@@ -7,6 +7,7 @@ from typing import Literal
 from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
+from actionspan.plan.cluster import SHORTEST
 from actionspan.settings import Checked, option
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, ModelName
 
@@ -38,7 +39,7 @@ class DatasetKnobs(Checked):
 class VideoKnobs(Checked):
     """The cores of decoding and flow, and whether what they give lies on the disk."""
 
-    processes: int = option(1, "videos a job works on at once, one core each", least=1)
+    processes: int = option(1, "videos a job works on at once, one core each", least=1, most=4096)
     keep: bool = option(
         True,
         "frames and flow of a shard are files, deleted once features are made of them; false: one "
@@ -65,9 +66,9 @@ class RecognitionKnobs(Checked):
     exchange: ExchangeName = option(
         "aavg", "how learners are joined (docs/recognition.md)", choices=ON_CPUS
     )
-    learners: int = option(2, "P, learners that train together", least=1)
+    learners: int = option(2, "P, learners that train together", least=1, most=4096)
     in_process: bool = option(False, "true: aavg's learners share one process, without MPI")
-    threads: int = option(1, "cores of each learner", least=1)
+    threads: int = option(1, "cores of each learner", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +78,8 @@ class FinetuneKnobs(Checked):
     exchange: ExchangeName = option(
         "none", "how ranks exchange gradients, as in temporal.exchange", choices=ON_CPUS
     )
-    ranks: int = option(1, "ranks that tune together", least=1)
-    threads: int = option(1, "cores of each rank", least=1)
+    ranks: int = option(1, "ranks that tune together", least=1, most=4096)
+    threads: int = option(1, "cores of each rank", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ class FeaturesKnobs(Checked):
         "pooled features, those of encoders that were tuned on the training videos "
         "(docs/finetune.md), class scores of trained classifiers, or external files",
     )
-    threads: int = option(1, "cores of each job", least=1)
+    threads: int = option(1, "cores of each job", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +121,12 @@ class TemporalKnobs(Checked):
         choices=ON_CPUS,
     )
     ranks: int = option(
-        1, "ranks that train together; ps and ps_async add a process, the server", least=1
+        1,
+        "ranks that train together; ps and ps_async add a process, the server",
+        least=1,
+        most=4096,
     )
-    threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1)
+    threads: int = option(1, "cores of each rank; 1 is fastest for small sets", least=1, most=4096)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +168,7 @@ class ScalingKnobs(Checked):
         (1, 2),
         "numbers of ranks; more than there are cores only show how cores are shared",
         least=1,
+        most=4096,
         fewest=1,
     )
     repeats: int = option(3, "runs of each", least=1)
@@ -171,9 +176,25 @@ class ScalingKnobs(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterKnobs(Checked):
+    """What jobs ask a cluster for."""
+
+    max_runtime: int | None = option(
+        None,
+        "the longest time that a job asks for; give the limit of a short partition: what it cuts "
+        "off goes on where it stopped; null: as long as each rule may need",
+        unit="minutes",
+        least=SHORTEST,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class MpiKnobs(Checked):
     """How ranks are started."""
 
     launcher: str = option(
-        "mpiexec", "starts ranks, followed by -n N; srun --mpi=pmi2 on SLURM", fewest=1
+        "mpiexec",
+        "starts ranks, followed by -n N or with the number in place of {ranks}; "
+        "srun --mpi=pmi2 on SLURM (docs/parallel.md)",
+        fewest=1,
     )

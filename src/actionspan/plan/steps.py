@@ -12,6 +12,7 @@ SHORT = {
     "stream": "actionspan.live.command",
     "score": "actionspan.evaluation.score",
     "fit-timing": "actionspan.scaling.fit_timing",
+    "run": "actionspan.plan.run",
     "config": "actionspan.plan.config",
     "schema": "actionspan.plan.schema",
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.plan.checking import check_config, check_settings
+from actionspan.plan.cluster import ClusterPlan
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.finetune import FinetunePlan
@@ -30,6 +31,7 @@ class Plan:
     def __init__(self, config: Mapping[str, Any], schema: Path, name: str) -> None:
         check_config(config, schema, name)
         check_settings(config, name)
+        self.cluster = ClusterPlan(config)
         self.dataset = DatasetPlan(config, name)
         self.recognition = RecognitionPlan(config, self.dataset.shards)
         self.features = FeaturesPlan(config, self.dataset.shards)

@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--videos",
         nargs="+",
+        action="extend",
         metavar="ID",
         help="video ids (default: all); a video without proposals gets no chapter",
     )

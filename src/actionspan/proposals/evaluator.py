@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.pgm import Candidates
 from actionspan.running.determinism import deterministic
@@ -101,11 +101,9 @@ def load_evaluator(path: Path) -> ProposalEvaluator:
     Raises:
         InputError: The file is missing or holds no evaluator.
     """
+    unreadable = "not a proposal evaluator; `actionspan proposals train` makes one"
+    content = read_torch(path, unreadable)
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
         return evaluator_from_state(content["evaluator"])
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except Exception:
-        made = "`actionspan proposals train` makes one"
-        raise InputError(f"{path}: not a proposal evaluator; {made}") from None
+    except (KeyError, TypeError, RuntimeError):
+        raise InputError(f"{path}: {unreadable}") from None

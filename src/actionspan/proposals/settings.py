@@ -33,7 +33,7 @@ class EvaluatorSettings(Checked):
     boundary_scores: bool = option(
         False, "the evaluator also sees p_start, p_end and the length as a share of the video"
     )
-    hidden: int = option(256, "units of the hidden layer", least=1)
+    hidden: int = option(256, "units of the hidden layer", least=1, most=65_536)
     epochs: int = option(20, "passes, each over a new balanced sample", least=1)
     batch_size: int = option(256, "candidates in a step", least=1)
     learning_rate: float = option(0.01, "Adam's step size", above=0)
@@ -113,7 +113,7 @@ class DensitySettings(Checked):
         "cells of a video to learn from, of each of near, middle and far from the truth",
         least=1,
     )
-    hidden: int = option(64, "units of both hidden layers", least=1)
+    hidden: int = option(64, "units of both hidden layers", least=1, most=65_536)
     dropout: float = option(0.2, "probability that a hidden value is dropped", least=0, below=1)
     epochs: int = option(20, "passes, each over a new balanced sample", least=1)
     batch_size: int = option(512, "cells in a step", least=1)

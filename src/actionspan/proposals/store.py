@@ -8,6 +8,7 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
+from actionspan.files.checksums import CheckedMap, map_checked
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.pgm import Candidates
@@ -106,13 +107,11 @@ def _read_rows(array: Float32, first: int, after: int) -> Float32:
 
     A pass over a map would keep the entire file in this process's memory.
     """
-    if not isinstance(array, np.memmap):
+    if not isinstance(array, CheckedMap):
         return array[first:after].copy()
-    assert array.filename is not None
-    width, size = array.shape[1], array.itemsize
-    start = array.offset + first * width * size
-    values = np.fromfile(array.filename, np.float32, (after - first) * width, offset=start)
-    return values.reshape(-1, width)
+    row_bytes = array.shape[1] * array.itemsize
+    data = array.file.read(array.offset + first * row_bytes, (after - first) * row_bytes)
+    return np.frombuffer(data, np.float32).reshape(-1, array.shape[1])
 
 
 def _memory_map(path: Path, dataset: h5py.Dataset) -> Float32:
@@ -121,4 +120,4 @@ def _memory_map(path: Path, dataset: h5py.Dataset) -> Float32:
         return np.zeros(dataset.shape, dataset.dtype)
     offset = dataset.id.get_offset()
     assert offset is not None, f"{dataset.name} is not contiguous"
-    return np.memmap(path, np.float32, "r", offset, dataset.shape)
+    return map_checked(path, np.float32, offset, dataset.shape)

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
+from actionspan.files.cells import safe_cell
 from actionspan.files.storage import atomic_path
 
 VERSION = "actionspan 1"
@@ -73,7 +74,8 @@ def proposal_files(
                 file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
                 if table is not None:
                     cells = (video_id, rank, *row["segment"], row["score"])
-                    table.writerow((*cells, *(row[name] for name in more)))
+                    labels = (row[name] for name in more)
+                    table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
             file.write("]")
 
         yield write

@@ -6,8 +6,9 @@ from pathlib import Path
 from actionspan.errors import InputError
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.list import add_folder, listed
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
-from actionspan.video.settings import FlowSettings
+from actionspan.video.settings import FlowSettings, LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shard-clips",
         nargs="+",
+        action="extend",
         metavar="ID",
         help="ids of the clips of this shard, as `recognition list` shows them (default: all)",
     )
@@ -23,13 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--processes", type=int, default=1, help="clips at once, one core each (default: 1)"
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    add_settings(parser, FlowSettings)
+    for settings in (FlowSettings, LimitSettings, FaultSettings):
+        add_settings(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Store the clips of one shard."""
     settings = from_arguments(ClipSettings, arguments)
     flow = from_arguments(FlowSettings, arguments)
+    limits = from_arguments(LimitSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.recognition.trimmed_clips import store_clips
 
@@ -40,10 +45,6 @@ def run(arguments: argparse.Namespace) -> None:
         if clip_id not in clips:
             raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.clips}")
     # store them
-    if flow.algorithm == "raft":
-        import torch
-
-        torch.set_num_threads(1)
     shard = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
-    name = "/".join(arguments.clips.resolve().parts[-2:])
-    store_clips(shard, arguments.out, settings, flow, processes, f"the clips of {name}")
+    name = "the clips of " + "/".join(arguments.clips.resolve().parts[-2:])
+    store_clips(shard, arguments.out, settings, flow, processes, name, limits=limits, faults=faults)

@@ -21,6 +21,7 @@ from actionspan.recognition.stretches import (
     typical_seconds,
     video_segments,
 )
+from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
 from actionspan.video.jpeg_writing import Position
 
@@ -44,6 +45,7 @@ def segments_of_shard(
     out: Path,
     settings: ClipSettings,
     processes: int = 1,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the clips of a shard's training videos; a file without clips where it has none.
 
@@ -91,6 +93,7 @@ def segments_of_shard(
         _work,
         title="storing segments",
         processes=processes,
+        faults=faults,
         settings_digest=digest(made_of, digests),
         attributes={"data": read_name(annotations)},
     )

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
 
 
@@ -17,13 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     add_settings(parser, ClipSettings)
+    add_settings(parser, FaultSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Store the clips of one shard."""
     settings = from_arguments(ClipSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.recognition.segment_clips import segments_of_shard
 
     files = (arguments.frames, arguments.flow, arguments.annotations, arguments.out)
-    segments_of_shard(*files, settings, processes)
+    segments_of_shard(*files, settings, processes, faults)

@@ -5,10 +5,10 @@ those, and both are then brought to the stored size.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import cv2
 import h5py
 
 from actionspan.errors import InputError
@@ -16,10 +16,11 @@ from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import write_clip
+from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
 from actionspan.video.jpeg_writing import Position
-from actionspan.video.optical_flow import compute_flow, estimator, weights_digest
-from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.optical_flow import compute_flow, prepare_flow, weights_digest
+from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 from actionspan.video.snippets import snippets
 
 
@@ -29,6 +30,7 @@ class _Source(NamedTuple):
     clip: TrimmedClip
     settings: ClipSettings
     flow: FlowSettings
+    limits: LimitSettings
 
 
 def store_clips(
@@ -38,6 +40,9 @@ def store_clips(
     flow: FlowSettings,
     processes: int = 1,
     data: str = "clips without a name",
+    *,
+    limits: LimitSettings | None = None,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the clips of a shard into the store `out`, `processes` at once.
 
@@ -51,17 +56,17 @@ def store_clips(
     """
     used = (settings.stack, settings.snippet_frames, settings.height, settings.width)
     common = digest("clip", used, settings.jpeg_quality, flow, weights_digest(flow))
-    if processes == 1 or flow.algorithm in ("tvl1", "raft"):
-        estimator(flow)  # what is missing is one error, not an error a clip
     digests = [digest(common, _facts(clip.path), *clip[1:]) for clip in clips]
     return map_videos(
         out,
         [clip.clip_id for clip in clips],
-        [_Source(clip, settings, flow) for clip in clips],
+        [_Source(clip, settings, flow, limits or LimitSettings()) for clip in clips],
         digests,
         _work,
         title="storing clips",
+        prepare=partial(prepare_flow, flow),
         processes=processes,
+        faults=faults,
         settings_digest=digest(common, digests),
         attributes={"data": data},
     )
@@ -77,11 +82,10 @@ def _facts(path: Path) -> tuple[int, int]:
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
-    cv2.setNumThreads(1)
-    clip, settings, flow = source
+    clip, settings, flow, _ = source
     write_clip(
         group,
-        _positions(clip.path, settings, flow),
+        _positions(source),
         settings,
         label=clip.label,
         subset=clip.subset,
@@ -89,13 +93,14 @@ def _work(source: _Source, group: h5py.Group) -> None:
     )
 
 
-def _positions(path: Path, settings: ClipSettings, flow: FlowSettings) -> Iterator[Position]:
+def _positions(source: _Source) -> Iterator[Position]:
+    path, settings = source.clip.path, source.settings
     kept = FrameSettings(
         snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
     )
-    for snippet in snippets(path, kept):
+    for snippet in snippets(path, kept, source.limits):
         try:
-            planes, _ = compute_flow(snippet.gray[None], flow)
+            planes, _ = compute_flow(snippet.gray[None], source.flow)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         yield Position(snippet.rgb, planes[0], snippet.seconds)

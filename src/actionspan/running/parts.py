@@ -2,42 +2,44 @@
 
 A shard's result is an HDF5 file with a group for each video. While the job runs, each group is in
 a file of its own under `{result}.parts/`; these survive a kill and are merged at the end. A part
-counts as done only when its digest is that of the same settings and the same source.
+counts as done only when it is whole and its digest is that of the same settings and source. Why a
+video was rejected is a part too, so that the next start does not try it again.
 """
 
 import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 
-from actionspan.errors import InputError
-from actionspan.files.storage import create_h5
-from actionspan.running.pool import worker_pool
+from actionspan.errors import InputError, JobError, printable
+from actionspan.files.storage import create_h5, open_h5
+from actionspan.running.apart import Prepare, work_apart
+from actionspan.running.faults import FaultSettings, described, no_room
+from actionspan.running.names import file_name
 from actionspan.running.progress import progress
 
 Work = Callable[[Any, h5py.Group], None]
 
+_REJECTED = "rejected"  # attributes of a file: JSON objects of reasons by video id
+_LONGEST = 30_000  # bytes of such an attribute: HDF5 takes no longer one than 64 KiB
+_ROWS = 64  # of a part, read at once to see whether it is whole
+# What h5py raises at a damaged file, wherever the damage is.
+_DAMAGED = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError)
 
-def _make_part(task: tuple[Work, Path, str, Any, str]) -> str:
-    """Make a video's part unless it is there; return the reason if the input is bad, else ''."""
-    work, folder, name, source, part_digest = task
-    part = folder / f"{name}.h5"
-    if part.exists():
-        with h5py.File(part, "r") as file:
-            if file.attrs["digest"] == part_digest:
-                return str(file.attrs.get("error", ""))
-    try:
-        with create_h5(part, part_digest) as file:
-            work(source, file.create_group(name))
-    except InputError as error:
-        with create_h5(part, part_digest) as file:
-            file.attrs["error"] = str(error)
-        return str(error)
-    return ""
+
+class _Task(NamedTuple):
+    """What a process needs to make a part."""
+
+    part: Path
+    name: str
+    source: Any
+    digest: str
+    keeps_passing: bool
 
 
 def map_videos(
@@ -48,53 +50,162 @@ def map_videos(
     work: Work,
     *,
     title: str,
+    prepare: Prepare | None = None,
     processes: int = 1,
+    faults: FaultSettings | None = None,
     settings_digest: str = "",
     attributes: Mapping[str, str] | None = None,
+    before: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Make `out`, an HDF5 file with a group for each video, filled by `work(source, group)`.
 
-    Complete parts are kept. A video for which `work` raises `InputError` gets no group: its reason
-    goes to standard error and into the file's attribute `rejected`, a JSON object by video id.
+    Complete parts are kept. A video whose work fails in any way, crashes its process or stalls gets
+    no group: its reason goes to standard error and into the file, for `rejected_videos`.
 
     Args:
         out: The shard's HDF5 file.
         names: Video ids, the group names.
-        sources: What `work` gets for each video; must pickle when `processes` > 1.
+        sources: What `work` gets for each video; must pickle.
         digests: For each video, of what its part depends on (settings and source).
-        work: A function of (source, group), importable by name when `processes` > 1.
+        work: A function of (source, group), importable by name: it runs in processes of its own.
         title: What the work is, for the progress bar.
-        processes: How many videos at once; 1 works in this process.
+        prepare: Called first in each process; what it raises is no video's fault.
+        processes: How many videos at once.
+        faults: What happens where work fails.
         settings_digest: Written as the digest of `out`.
         attributes: Further attributes of `out`.
+        before: The reasons of videos that earlier steps rejected, which `out` has too.
 
     Returns:
         The reasons of the rejected videos by video id.
+
+    Raises:
+        JobError: The disk is full, `prepare` failed or somebody ended a process; parts are kept.
+        InputError: A video was rejected and `faults` says to stop; the other parts are kept.
     """
+    faults = faults or FaultSettings()
     folder = out.with_name(out.name + ".parts")
     folder.mkdir(parents=True, exist_ok=True)
     tasks = [
-        (work, folder, name, source, part_digest)
-        for name, source, part_digest in zip(names, sources, digests, strict=True)
+        _Task(folder / f"{file_name(name)}.h5", name, source, part, faults.on_bad_input == "skip")
+        for name, source, part in zip(names, sources, digests, strict=True)
     ]
-    errors: dict[str, str] = {}
-    workers = min(processes, len(tasks))
-    pool = worker_pool(workers) if workers > 1 else None
-    try:
-        done = pool.map(_make_part, tasks) if pool else map(_make_part, tasks)
-        for name, error in zip(names, progress(done, title, len(tasks)), strict=True):
-            if error:
-                errors[name] = error
-                print(f"rejected {name}: {error}", file=sys.stderr)
-    finally:
-        if pool:
-            pool.shutdown(cancel_futures=True)
+    done = work_apart(
+        partial(_make_part, work),
+        tasks,
+        prepare=prepare,
+        processes=processes,
+        stall_seconds=faults.stall_seconds,
+    )
+    found: dict[str, str] = {}
+    for index, outcome in progress(done, title, len(tasks)):
+        task, reason = tasks[index], outcome.value or outcome.reason
+        if reason:
+            found[task.name] = printable(reason)
+            print(f"rejected {printable(task.name)}: {found[task.name]}", file=sys.stderr)
+        if outcome.reason:
+            _check_room(folder)
+            with create_h5(task.part, task.digest) as file:
+                file.attrs.update(error=printable(reason), passing=outcome.passing)
+    errors = {name: found[name] for name in names if name in found}
+    if errors and faults.on_bad_input == "fail":
+        raise InputError(
+            f"{out}: {len(errors)} rejected (above); correct them, or skip them with on_bad_input "
+            "skip; the others are kept for the next start"
+        )
     with create_h5(out, settings_digest) as merged:
-        merged.attrs["rejected"] = json.dumps(errors)
+        merged.attrs.update(_packed({**(before or {}), **errors}))
         merged.attrs.update(attributes or {})
-        for name in names:
-            if name not in errors:
-                with h5py.File(folder / f"{name}.h5", "r") as part:
-                    part.copy(name, merged)
+        for task in tasks:
+            if task.name not in errors:
+                with open_h5(task.part) as part:
+                    part.copy(task.name, merged)
     shutil.rmtree(folder)
     return errors
+
+
+def rejected_videos(file: h5py.File) -> dict[str, str]:
+    """Return the reasons of the videos that a shard lacks, those of earlier steps first."""
+    reasons: dict[str, str] = {}
+    for key in sorted(key for key in file.attrs if key.split(" ")[0] == _REJECTED):
+        reasons |= json.loads(file.attrs[key])
+    return reasons
+
+
+def _packed(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return attributes that hold the reasons, more than one where one would be too long."""
+    packs: list[dict[str, str]] = [{}]
+    size = 0
+    for name, reason in reasons.items():
+        length = len(json.dumps({name: reason}))
+        if size + length > _LONGEST:
+            packs.append({})
+            size = 0
+        packs[-1][name] = reason
+        size += length
+    further = {f"{_REJECTED} {number:06d}": pack for number, pack in enumerate(packs[1:], start=1)}
+    return {key: json.dumps(pack) for key, pack in {_REJECTED: packs[0], **further}.items()}
+
+
+def _make_part(work: Work, task: _Task) -> str:
+    """Make a video's part unless it is there; return the reason if that was kept, else ''."""
+    kept = _kept(task)
+    if kept is not None:
+        return kept
+    own: BaseException | None = None  # an error of the work, not of the file around it
+    try:
+        with create_h5(task.part, task.digest) as file:
+            try:
+                work(task.source, file.create_group(task.name))
+            except BaseException as error:
+                own = error
+                raise
+    except Exception as error:
+        if own is None and not isinstance(error, InputError) and not no_room(error):
+            raise JobError(f"{task.part}: cannot be written: {described(error)}") from error
+        raise
+    return ""
+
+
+def _kept(task: _Task) -> str | None:
+    """Return the reason that a part holds, '' if it holds the group, None if it does not count."""
+    # under another name while it is read: one that crashes HDF5 is not met again
+    looked_at = task.part.with_suffix(".looked_at")
+    try:
+        task.part.replace(looked_at)
+        with open_h5(looked_at) as file:
+            if file.attrs["digest"] != task.digest:
+                return None
+            if "error" in file.attrs:
+                if file.attrs["passing"] and not task.keeps_passing:
+                    return None
+                reason = str(file.attrs["error"])
+            else:
+                reason = ""
+                _read_all(file[task.name])
+    except (*_DAMAGED, InputError):
+        return None
+    looked_at.replace(task.part)
+    return reason
+
+
+def _read_all(group: h5py.Group) -> None:
+    """Read all that a group holds: an error of h5py says that something is damaged."""
+
+    def read(_: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            for start in range(0, len(item) if item.shape else 0, _ROWS):
+                item[start : start + _ROWS]
+
+    dict(group.attrs)
+    group.visititems(read)
+
+
+def _check_room(folder: Path) -> None:
+    """Look whether the disk is full, where HDF5 may crash instead of saying so.
+
+    Raises:
+        JobError: It is.
+    """
+    if shutil.disk_usage(folder).free < 1 << 20:
+        raise JobError(f"{folder}: the disk is full; make room and run it again")

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from actionspan.running.doing import doing
+
 Item = TypeVar("Item")
 
 
@@ -15,6 +17,7 @@ def progress(items: Iterable[Item], title: str, total: int, unit: str = "video")
 
     `title` is what the loop does, e.g. `"decoding"`, and `unit` what an item is.
     """
+    doing(title)
     if sys.stderr.isatty():
         yield from tqdm(items, desc=title, total=total, unit=unit, leave=False)
         return

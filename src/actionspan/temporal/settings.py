@@ -38,7 +38,7 @@ class TemporalSettings(Checked):
     BSN trains 20 epochs with scale 0.01 and without noise on 9,649 videos.
     """
 
-    hidden: int = option(512, "feature maps of each hidden layer", least=1)
+    hidden: int = option(512, "feature maps of each hidden layer", least=1, most=65_536)
     output_scale: float = option(
         1.0, "factor of the sigmoid's input (BSN's reference: 0.01, for large sets)", above=0
     )

@@ -1,6 +1,7 @@
 """Where the seconds of a training run go."""
 
 import os
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def process_start() -> float:
 
 
 def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
-    """Return where a rank's seconds went, divided as in paper 000 (section III-E).
+    """Return a rank's host, and where its seconds went as paper 000 divides them (section III-E).
 
     `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
     for their gradients, and between epochs. `t3` is the rest: the start of Python and of MPI,
@@ -36,6 +37,7 @@ def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
     t2 = replica.seconds["exchange"]
     return {
         "rank": replica.rank,
+        "host": platform.node(),
         "role": "server" if replica.worker is None else "worker",
         "t1": t1,
         "t2": t2,

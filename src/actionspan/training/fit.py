@@ -15,6 +15,7 @@ from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
 from actionspan.parallel.watchdog import watched
+from actionspan.running.doing import doing
 from actionspan.running.progress import progress
 from actionspan.training.run import Row, Run
 from actionspan.training.stopwatch import Stopwatch
@@ -35,6 +36,7 @@ def begin(
     Rank 0 reads first, so that a mistake is reported once, and looks for the checkpoint, if it has
     a path. `build` makes the run before its first epoch, its replica included.
     """
+    doing("reading the data")
     with watched(comm, PREPARATION * stall_seconds) as waiting:
         data = read() if comm is None else root_first(comm, read, waiting("the data"))
         with waiting("the first weights"):
@@ -80,6 +82,7 @@ def fit(
     shown = title and replica.rank == 0
     for epoch in progress(ahead, title, len(ahead), unit="epoch") if shown else ahead:
         start = time.perf_counter()
+        doing(f"training, epoch {epoch}")
         # train
         for optimiser in run.optimisers:
             for group in optimiser.param_groups:
@@ -92,6 +95,7 @@ def fit(
                 f"the training loss is {row['training_loss']} in epoch {epoch}; "
                 f"lower {rates}, now {learning_rate(1)}"
             )
+        doing(f"validating, epoch {epoch}")
         # validate, and keep the weights if they are the best, or in the mean
         with replica.first_buffers():
             with stopwatch.part("validation", replica):
@@ -99,6 +103,7 @@ def fit(
             run.keep(score(row))
         run.epoch = epoch
         run.rows.append({"seconds": time.perf_counter() - start, **row})
+        doing(f"writing the checkpoint of epoch {epoch}")
         # write the checkpoint
         with stopwatch.part("checkpoint", replica):
             state = run.state()  # all ranks give their own
@@ -106,6 +111,7 @@ def fit(
                 write_torch(checkpoint, state)
         if replica.rank == 0:
             report(run.rows[-1])
+    doing("writing the results")
     return len(ahead)
 
 

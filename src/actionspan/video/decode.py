@@ -30,7 +30,9 @@ from av.video.stream import VideoStream
 
 from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
+from actionspan.running.apart import still_working
 from actionspan.video.safe_decord import DECORD_ERRORS, decord
+from actionspan.video.settings import LimitSettings
 
 # At most this many frames, and a quarter of the file, may be missing at the end: streams that are
 # cut without decoding lose a few.
@@ -67,24 +69,30 @@ class Timeline:
         return float(self.seconds[-1] + self.step * (index - len(self.seconds) + 1))
 
 
-def read_timeline(path: Path) -> Timeline:
+def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
     """Read the time stamps of a file's frames without decoding them.
 
     Where time stamps are missing or repeat, frames follow each other at the stated rate.
 
     Raises:
-        InputError: The file cannot be read or holds no frame.
+        InputError: The file cannot be read, holds no frame or is beyond the limits.
     """
     # Read the packets.
+    limits = limits or LimitSettings()
     stamps = array("q")
     missing, trimmed, headless, headed = 0, 0, 0, False
     try:
         with _opened(path) as (container, stream):
             rate = float(stream.average_rate or stream.guessed_rate or 25)
             tick = float(stream.time_base or 1 / rate)
+            width, height = stream.codec_context.width, stream.codec_context.height
+            limits.check(width, height, stream.frames)
             for packet in container.demux(stream):
                 if packet.size == 0:
                     continue
+                if len(stamps) + missing > limits.max_frames:
+                    limits.check(width, height, len(stamps) + missing)
+                still_working()
                 headed = headed or packet.is_keyframe
                 headless += not headed
                 if packet.is_discard:
@@ -116,26 +124,32 @@ def read_timeline(path: Path) -> Timeline:
     )
 
 
-def read_frames(path: Path, *, steady: bool = False) -> Iterator[Frame]:
+def read_frames(
+    path: Path, *, steady: bool = False, limits: LimitSettings | None = None
+) -> Iterator[Frame]:
     """Yield every frame of a file in the order of display, rotation applied.
 
     Args:
         path: The file.
         steady: Whether to decode no faster than frames are taken, through PyAV. decord decodes
             ahead without a bound where frames are taken slowly: gigabytes of a long file.
+        limits: The largest picture and the most frames that are decoded.
 
     Raises:
-        InputError: The file is not a video, or its decoding breaks off.
+        InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
-    timeline = read_timeline(path)
+    limits = limits or LimitSettings()
+    timeline = read_timeline(path, limits)
     done = 0
     if timeline.continuous and not steady:
         for picture in _decord_pictures(path):
+            still_working()
             yield Frame(picture, timeline.at(done))
             done += 1
     if done < len(timeline):  # decord cannot read this file, or gave up early
         in_order = steady and timeline.continuous  # as decord would be: AVI has stamps of no use
-        for stamp, picture in islice(_pyav_pictures(path, timeline), done, None):
+        for stamp, picture in islice(_pyav_pictures(path, timeline, limits), done, None):
+            still_working()
             at = timeline.at(done)
             yield Frame(picture, at if stamp is None or in_order else stamp - timeline.origin)
             done += 1
@@ -174,7 +188,7 @@ def _decord_picture(frame: Any) -> UInt8:
 
 
 def _pyav_pictures(
-    path: Path, timeline: Timeline
+    path: Path, timeline: Timeline, limits: LimitSettings
 ) -> Iterator[tuple[float | None, Callable[[], UInt8]]]:
     """Yield the frames FFmpeg decodes through PyAV, each with its time stamp where it has one."""
     done = 0
@@ -183,6 +197,7 @@ def _pyav_pictures(
             stream.thread_type = "NONE"
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):
+                limits.check(frame.width, frame.height, done)  # a stream may change its size
                 stamped = frame.time is not None and not np.isnan(timeline.origin)
                 yield frame.time if stamped else None, partial(pyav_picture, frame)
                 done += 1

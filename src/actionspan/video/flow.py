@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
 from actionspan.video.settings import FlowSettings
 
@@ -15,16 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     add_settings(parser, FlowSettings)
+    add_settings(parser, FaultSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the flow of one shard."""
     settings = from_arguments(FlowSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
-    if settings.algorithm == "raft":
-        import torch
-
-        torch.set_num_threads(1)
     from actionspan.video.optical_flow import flow_of_shard
 
-    flow_of_shard(arguments.frames, arguments.out, settings, processes)
+    flow_of_shard(arguments.frames, arguments.out, settings, processes, faults)

@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
+from actionspan.running.faults import FaultSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
-from actionspan.video.settings import FrameSettings
+from actionspan.video.settings import FrameSettings, LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,14 +15,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    add_settings(parser, FrameSettings)
+    for settings in (FrameSettings, LimitSettings, FaultSettings):
+        add_settings(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the snippets of one shard."""
     settings = from_arguments(FrameSettings, arguments)
+    limits = from_arguments(LimitSettings, arguments)
+    faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     from actionspan.dataset.tables import read_videos
     from actionspan.video.snippets import frames_of_shard
 
-    frames_of_shard(read_videos(arguments.shard), arguments.out, settings, processes)
+    videos = read_videos(arguments.shard)
+    frames_of_shard(videos, arguments.out, settings, processes, limits=limits, faults=faults)

@@ -5,7 +5,6 @@ fits, once for all processes of a machine, and threads need no lock between them
 mapped: pages of a map would count as memory of the process, however much of it there is.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,6 +15,7 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64, UInt8
 from actionspan.errors import InputError
+from actionspan.files.checksums import CheckedFile
 from actionspan.files.storage import open_h5
 
 Stream = Literal["rgb", "flow"]
@@ -38,7 +38,7 @@ class JpegPictures:
         attributes: The group's.
     """
 
-    def __init__(self, path: Path, file: "_File", name: str, group: h5py.Group) -> None:
+    def __init__(self, path: Path, file: CheckedFile, name: str, group: h5py.Group) -> None:
         """Find the pictures of the group `name` within the bytes of its file.
 
         Raises:
@@ -69,7 +69,7 @@ class JpegPictures:
             InputError: The file is damaged.
         """
         begin, end = self._places[stream][position : position + 2].tolist()
-        data = self._file.read(begin, end)
+        data = np.frombuffer(self._file.read(begin, end - begin), np.uint8)
         planes = 1 if stream == "rgb" else self.planes
         image: Any = None
         if tuple(data[-2:]) == _END:  # else cut off: OpenCV would return what there is
@@ -102,7 +102,7 @@ def read_pictures(
         InputError: The file is missing or in another form.
     """
     with open_h5(path) as file:
-        opened = _File(path)
+        opened = CheckedFile(path)
         for name, group in file.items():
             try:
                 pictures = JpegPictures(path, opened, f"{kind} {name}", group)
@@ -130,21 +130,6 @@ def check_alike(stored: dict[str, JpegPictures], kind: str, also: Sequence[str] 
                     f"{pictures.path}: {kind} {name} has {key} {own}, but {first} of {shape.path} "
                     f"has {wanted}; make all with the same settings"
                 )
-
-
-class _File:
-    """A file that any thread reads any part of; it stays the same where another takes its name."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-
-    def read(self, begin: int, end: int) -> UInt8:
-        """Return the bytes from `begin` to before `end`, or fewer where the file ends."""
-        return np.frombuffer(os.pread(self._descriptor, max(0, end - begin), begin), np.uint8)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
 
 
 def _begin(dataset: h5py.Dataset) -> int:

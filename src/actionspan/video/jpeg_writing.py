@@ -24,6 +24,7 @@ import numpy as np
 
 from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
+from actionspan.running.apart import still_working
 from actionspan.video.settings import JPEG_LONGEST
 
 
@@ -61,6 +62,7 @@ def write_jpegs(
     # compress
     frames, flows, seconds, planes = [], [], [], 0
     for position in positions:
+        still_working()
         planes = len(position.planes)
         if planes * height > JPEG_LONGEST:
             raise InputError(

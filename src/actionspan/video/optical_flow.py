@@ -6,7 +6,7 @@ the code 128 + 127 · v / bound, rounded and clamped to 1 … 255: no motion is 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
-from actionspan.running.parts import map_videos
+from actionspan.running.apart import still_working
+from actionspan.running.faults import FaultSettings
+from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings
 
@@ -60,6 +62,7 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
         magnitude[snippet] = np.mean(lengths)
         planes = quantise(flow, settings.bound).transpose(0, 3, 1, 2)  # (L, 2, h, w)
         coded[snippet] = planes.reshape(coded.shape[1:])
+        still_working()
     return coded, magnitude
 
 
@@ -122,7 +125,11 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
 
 
 def flow_of_shard(
-    frames: Path, out: Path, settings: FlowSettings, processes: int = 1
+    frames: Path,
+    out: Path,
+    settings: FlowSettings,
+    processes: int = 1,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Compute the flow of every video of a shard from the HDF5 file of its frames.
 
@@ -136,10 +143,9 @@ def flow_of_shard(
         names = list(file)
         made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
         hashes = [file[name].attrs["sha256"] for name in names]
+        before = rejected_videos(file)
     weights = weights_digest(settings)
     digests = [digest("video flow", settings, weights, sha256) for sha256 in hashes]
-    if processes == 1 or settings.algorithm in ("tvl1", "raft"):
-        estimator(settings)  # anything missing is one error, not one per video
     return map_videos(
         out,
         names,
@@ -147,10 +153,23 @@ def flow_of_shard(
         [digest(made_of, each) for each in digests],
         _work,
         title="optical flow",
+        prepare=partial(prepare_flow, settings),
         processes=processes,
+        faults=faults,
+        before=before,
         settings_digest=digest(made_of, digests),
         attributes={"settings": to_json(earlier, flow=settings)},
     )
+
+
+def prepare_flow(settings: FlowSettings) -> None:
+    """Load what the flow needs, once in a process: anything missing is no video's fault."""
+    cv2.setNumThreads(1)
+    if settings.algorithm == "raft":
+        import torch
+
+        torch.set_num_threads(1)
+    estimator(settings)
 
 
 def weights_digest(settings: FlowSettings) -> str:
@@ -166,9 +185,5 @@ def weights_digest(settings: FlowSettings) -> str:
 
 def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:
     frames, name, settings = source
-    cv2.setNumThreads(1)
     with open_h5(frames) as file:
-        try:
-            write_flow(file[name], group, settings)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+        write_flow(file[name], group, settings)

@@ -19,12 +19,13 @@ from actionspan.arrays import UInt8
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.files.storage import append_rows, digest
+from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.pictures import fitted_size, resized
-from actionspan.video.settings import FrameSettings
+from actionspan.video.settings import FrameSettings, LimitSettings
 
 _BLOCK = 16  # snippets written at once: memory does not grow with the video
 
@@ -37,13 +38,15 @@ class Snippet(NamedTuple):
     seconds: float  # time stamp of the centre frame
 
 
-def snippets(path: Path, settings: FrameSettings) -> Iterator[Snippet]:
+def snippets(
+    path: Path, settings: FrameSettings, limits: LimitSettings | None = None
+) -> Iterator[Snippet]:
     """Yield the snippets of a video file, decoded once, as soon as their frames are there.
 
     Raises:
-        InputError: The file is not a video, or its decoding breaks off.
+        InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
-    return cut_snippets(read_frames(path), settings)
+    return cut_snippets(read_frames(path, limits=limits), settings)
 
 
 def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
@@ -91,7 +94,12 @@ def frame_differences(gray: UInt8) -> float:
     return float(np.mean(sums) / (255 * gray[0].size))
 
 
-def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> None:
+def write_frames(
+    video: Video,
+    group: h5py.Group,
+    settings: FrameSettings,
+    limits: LimitSettings | None = None,
+) -> None:
     """Decode a video and write its snippets, a block at a time.
 
     Args:
@@ -99,16 +107,17 @@ def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> No
         group: Gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
             `frame_difference` (T,) 0 … 1; with `clips` also what `ClipWriter` writes.
         settings: What is kept.
+        limits: The largest picture and the most frames that are decoded.
 
     Raises:
-        InputError: The file is not a video, or its decoding breaks off.
+        InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
     count = 0
     clips = ClipWriter(group, settings) if settings.clips else None
 
     def counted() -> Iterator[Frame]:
         nonlocal count
-        for frame in read_frames(video.path):
+        for frame in read_frames(video.path, limits=limits):
             count += 1
             if clips:
                 clips.add(frame)
@@ -127,13 +136,20 @@ def write_frames(video: Video, group: h5py.Group, settings: FrameSettings) -> No
         clips.close()
     group.attrs["fps"] = video.fps
     group.attrs["frame_count"] = count
+    group.attrs["stated_frames"] = max(video.stated_frames, video.frames)
     group.attrs["duration_seconds"] = video.duration_seconds
     group.attrs["snippet_frames"] = settings.snippet_frames
     group.attrs["sha256"] = video.sha256
 
 
 def frames_of_shard(
-    videos: list[Video], out: Path, settings: FrameSettings, processes: int = 1
+    videos: list[Video],
+    out: Path,
+    settings: FrameSettings,
+    processes: int = 1,
+    *,
+    limits: LimitSettings | None = None,
+    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the snippets of a shard's videos, except those whose row has an error.
 
@@ -145,17 +161,18 @@ def frames_of_shard(
     return map_videos(
         out,
         [video.video_id for video in good],
-        [(video, settings) for video in good],
+        [(video, settings, limits or LimitSettings()) for video in good],
         digests,
         _work,
         title="decoding",
         processes=processes,
+        faults=faults,
         settings_digest=digest(digests),
         attributes={"settings": to_json(frames=settings)},
     )
 
 
-def _work(source: tuple[Video, FrameSettings], group: h5py.Group) -> None:
+def _work(source: tuple[Video, FrameSettings, LimitSettings], group: h5py.Group) -> None:
     cv2.setNumThreads(1)
-    video, settings = source
-    write_frames(video, group, settings)
+    video, settings, limits = source
+    write_frames(video, group, settings, limits)

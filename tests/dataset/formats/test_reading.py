@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from actionspan.dataset.formats.records import RawInstance
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.errors import InputError
@@ -257,3 +258,34 @@ def test_both_forms_of_thumos14_say_the_same(shared_data):
     training = read_annotation_file(folder / "val_Annotation.csv")
     assert len(training.records) == 200
     assert {record.subset for record in training.records} == {"training"}
+
+
+@pytest.mark.parametrize(
+    ("video_id", "reason"),
+    [
+        ("..", "video id '..' cannot be a file's stem; ids hold no '/'"),
+        ("v" * 252, "cannot be a file's stem: 252 bytes, at most 251"),
+        ("視" * 100, "cannot be a file's stem: 300 bytes, at most 251"),
+    ],
+)
+def test_ids_that_name_no_file_are_refused(tmp_path, video_id, reason):
+    content = f"video,start,end,label\na,0,1,run\n{video_id},0,1,run\n{'v' * 251},0,1,run\n"
+    reading = read_annotation_file(write(tmp_path, content, "a.csv"))
+    assert list(segments(reading)) == ["a", "v" * 251]
+    ((row, found),) = reasons(reading)
+    assert row == "3"
+    assert found.endswith(reason)
+    assert len(found) < 200
+
+
+def test_labels_have_a_length():
+    RawInstance(start=0, end=1, label="x" * 1000).parsed()
+    with pytest.raises(ValueError, match="too long: 1001 characters, at most 1000") as raised:
+        RawInstance(start=0, end=1, label="x" * 1001).parsed()
+    assert len(str(raised.value)) < 200
+
+
+def test_a_duration_too_short_to_divide_by_is_none(tmp_path):
+    entry = {**ENTRY, "duration": 1e-320, "annotations": []}
+    (record,) = read_annotation_file(write(tmp_path, activitynet(a=entry))).records
+    assert record.seconds == 0.0

@@ -7,8 +7,11 @@ from typing import Any, Literal, get_args
 
 from actionspan.dataset.formats.names import other_names
 from actionspan.dataset.formats.rejections import Rejection
+from actionspan.dataset.sharding import LONGEST_ID
 from actionspan.errors import InputError, printable
 
+LONGEST_LABEL = 1000  # characters
+_LEAST = 1e-9  # seconds, frames, frames a second
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
 _SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
@@ -39,6 +42,9 @@ class RawInstance:
             raise ValueError("no label")
         if problem := text_problem(label):
             raise ValueError(f"label {problem}")
+        if len(label) > LONGEST_LABEL:
+            what = f"{len(label)} characters, at most {LONGEST_LABEL}"
+            raise ValueError(f"label {quoted(label)} is too long: {what}")
         return start, end, label
 
 
@@ -88,8 +94,11 @@ def id_problem(video_id: object) -> str:
         return "no video id"
     if problem := text_problem(video_id):
         return f"video id {problem}"
-    if "/" in video_id or video_id == ".":
-        return f"video id '{video_id}' cannot be a file's stem; ids hold no '/'"
+    if "/" in video_id or video_id in (".", ".."):
+        return f"video id {quoted(video_id)} cannot be a file's stem; ids hold no '/'"
+    if (length := len(video_id.encode())) > LONGEST_ID:
+        what = "cannot be a file's stem"
+        return f"video id {quoted(video_id)} {what}: {length} bytes, at most {LONGEST_ID}"
     return ""
 
 
@@ -132,9 +141,9 @@ def to_number(value: object) -> float | None:
 
 
 def positive(value: object) -> float:
-    """Return a positive number, 0 for any other value."""
+    """Return a positive number, 0 for any other value and one too small to divide by."""
     number = to_number(value)
-    return number if number is not None and number > 0 else 0.0
+    return number if number is not None and number >= _LEAST else 0.0
 
 
 def quoted(value: object, longest: int = 60) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
-from actionspan.files.storage import write_tsv
+from actionspan.files.storage import read_tsv, write_tsv
 
 OnBadInput = Literal["skip", "fail"]
 SHOWN = 5  # lines on standard error where bad input is skipped; the table has all
@@ -34,6 +34,18 @@ def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
     """Write rejected.tsv, a line for each rejection."""
     rows = ([printable(part) for part in (bad.file, bad.row, bad.reason)] for bad in rejections)
     write_tsv(path, ("file", "row", "reason"), rows)
+
+
+def read_rejections(path: Path) -> list[Rejection]:
+    """Read a table that `write_rejections` wrote.
+
+    Raises:
+        InputError: The file is missing or is not such a table.
+    """
+    try:
+        return [Rejection(row["file"], row["row"], row["reason"]) for row in read_tsv(path)]
+    except KeyError as error:
+        raise InputError(f"{path}: no column {error}") from None
 
 
 def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Path) -> None:

@@ -21,6 +21,7 @@ from actionspan.dataset.formats.records import (
     to_number,
 )
 from actionspan.errors import InputError, printable
+from actionspan.files.cells import read_cell
 
 COLUMNS = {
     "video": ("video", "video_id", "video-id", "video-name", "video_name", "id", "name", "file"),
@@ -91,7 +92,7 @@ def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) 
         except csv.Error as error:
             reading.reject(file, str(number), f"not a row of a table: {error}")
             continue
-        cells = [cell.strip() for cell in cells]
+        cells = [read_cell(cell.strip()) for cell in cells]
         if not columns:
             columns, is_header = _columns(file, number, cells, needed)
             if is_header:

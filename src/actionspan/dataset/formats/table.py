@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.rows import add_lines, read_lines
+from actionspan.files.cells import safe_cell
 
 NEEDED = ("video", "start", "end", "label")
 
@@ -35,8 +36,9 @@ def write(records: Sequence[Record]) -> str:
     table.writerow([*NEEDED, *(names[name] for name in known)])
     for record in records:
         facts = [getattr(record, name) or "" for name in known]
-        for times_and_label in [raw.parsed() for raw in record.instances]:
-            table.writerow([record.video_id, *times_and_label, *facts])
+        video_id = safe_cell(record.video_id)
+        for start, end, label in [raw.parsed() for raw in record.instances]:
+            table.writerow([video_id, start, end, safe_cell(label), *facts])
         if not record.instances:
-            table.writerow([record.video_id, "", "", "", *facts])
+            table.writerow([video_id, "", "", "", *facts])
     return text.getvalue()

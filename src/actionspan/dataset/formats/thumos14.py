@@ -17,6 +17,7 @@ from pathlib import Path
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.rows import Line, add_lines, read_lines
 from actionspan.errors import InputError
+from actionspan.files.cells import safe_cell
 
 CLASSES = (
     "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "
@@ -76,7 +77,7 @@ def write(records: Sequence[Record]) -> str:
     for record in records:
         facts = [record.seconds or "", record.fps or "", record.frames or ""]
         if not record.instances:
-            table.writerow([record.video_id, "", "", "", "", *facts, ""])
+            table.writerow([safe_cell(record.video_id), "", "", "", "", *facts, ""])
         for start, end, label in [raw.parsed() for raw in record.instances]:
             if label in NUMBERS:
                 raise InputError(
@@ -84,8 +85,8 @@ def write(records: Sequence[Record]) -> str:
                     f" {NUMBERS[label]}; give it another name or choose another form"
                 )
             frames = [round(time * record.fps) if record.fps else "" for time in (start, end)]
-            label = numbers.get(label, label)
-            table.writerow([record.video_id, start, end, *frames, *facts, label])
+            texts = safe_cell(record.video_id), safe_cell(numbers.get(label, label))
+            table.writerow([texts[0], start, end, *frames, *facts, texts[1]])
     return text.getvalue()
 
 

@@ -1,0 +1,1 @@
+"""Seeded campaigns of hostile input and injected faults; docs/reliability.md has their counts."""

@@ -1,0 +1,180 @@
+"""Checksums of a file's blocks, written behind its last byte and compared where it is read.
+
+A reader of a few rows of a large file checks the blocks of these rows and no others, each once. The
+bytes behind the file's own end are
+
+- a CRC-32 for each block of 64 KiB, 4 bytes each;
+- the end: a mark of 8 bytes, the file's own size, the CRC-32 of the above and that of the end.
+
+HDF5 passes over them, and cuts them off where it changes a file: a file without them is read
+unchecked.
+"""
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.errors import JobError
+
+_BLOCK = 1 << 16
+_MARK = b"\x00blocks1"
+_END = struct.Struct("<8sQI")  # the mark, the file's own size and the CRC-32 of the checksums
+_CRC = struct.Struct("<I")  # of the end
+_HDF5 = b"\x89HDF\r\n\x1a\n\x00"  # with the version of the superblock that h5py writes
+_HDF5_SIZE = 40  # where the superblock says how long the file is
+
+
+def append_checksums(path: Path) -> None:
+    """Write the checksums of a file behind its last byte."""
+    with path.open("r+b", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        blocks = range(0, size, _BLOCK)
+        sums = [zlib.crc32(os.pread(file.fileno(), _BLOCK, begin)) for begin in blocks]
+        table = np.array(sums, "<u4").tobytes()
+        end = _END.pack(_MARK, size, zlib.crc32(table))
+        rest = memoryview(table + end + _CRC.pack(zlib.crc32(end)))
+        file.seek(size)
+        while rest:  # a full disk may take some of it
+            rest = rest[file.write(rest) :]
+
+
+class CheckedFile:
+    """A file open for reading, by any thread; it stays the same where another takes its name.
+
+    Attributes:
+        path: Of the file.
+        size: Its bytes, without checksums.
+        descriptor: Of the open file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file.
+
+        Raises:
+            OSError: It is missing or cannot be read.
+            JobError: Its checksums are damaged.
+        """
+        self.path = path
+        self.descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self.size = os.fstat(self.descriptor).st_size
+        self._sums: NDArray[np.uint32] | None = None
+        self._read_checksums()
+        self._right = bytearray(0 if self._sums is None else len(self._sums))  # blocks found right
+
+    def read(self, begin: int, size: int) -> bytearray:
+        """Return the bytes from `begin` on, fewer where the file ends.
+
+        Raises:
+            JobError: The file is damaged there.
+        """
+        data = bytearray(max(0, min(size, self.size - begin)))
+        self.read_into(data, begin)
+        return data
+
+    def read_into(self, buffer: Any, begin: int) -> None:
+        """Fill a buffer with the bytes from `begin` on, and with 0 behind the file's end.
+
+        Raises:
+            JobError: The file is damaged there.
+        """
+        view = memoryview(buffer).cast("B")
+        inside = max(0, min(len(view), self.size - begin))
+        self.check(begin, begin + inside)
+        done = 0
+        while done < inside:
+            count = os.preadv(self.descriptor, [view[done:inside]], begin + done)
+            if count == 0:
+                raise self._damaged("it is shorter than it was")
+            done += count
+        view[inside:] = bytes(len(view) - inside)
+
+    def check(self, begin: int, end: int) -> None:
+        """Compare the blocks from `begin` to before `end` with their checksums, each only once.
+
+        Raises:
+            JobError: One differs.
+        """
+        if self._sums is None or end <= begin:
+            return
+        for block in range(begin // _BLOCK, min(-(-end // _BLOCK), len(self._sums))):
+            if not self._right[block]:
+                first = block * _BLOCK
+                data = os.pread(self.descriptor, min(_BLOCK, self.size - first), first)
+                if zlib.crc32(data) != self._sums[block]:
+                    raise self._damaged("its checksums differ")
+                self._right[block] = 1
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            self.close()
+
+    def _read_checksums(self) -> None:
+        whole, length = self.size, _END.size + _CRC.size
+        tail = os.pread(self.descriptor, length, max(0, whole - length))
+        end, crc = tail[: _END.size], tail[_END.size :]
+        if len(tail) == length and end[:8] == _MARK and crc == _CRC.pack(zlib.crc32(end)):
+            _, size, wanted = _END.unpack(end)
+            table = os.pread(self.descriptor, max(0, whole - length - size), size)
+            if len(table) != 4 * -(-size // _BLOCK) or zlib.crc32(table) != wanted:
+                raise self._damaged("its checksums are not whole")
+            self.size, self._sums = size, np.frombuffer(table, "<u4")
+            return
+        head = os.pread(self.descriptor, _HDF5_SIZE + 8, 0)
+        if head.startswith(_HDF5) and int.from_bytes(head[_HDF5_SIZE:], "little") < whole:
+            raise self._damaged("its checksums are not whole")  # something follows its own end
+
+    def _damaged(self, reason: str) -> JobError:
+        return JobError(f"{self.path}: damaged: {reason}; delete it and run again")
+
+
+class CheckedMap(np.memmap[Any, Any]):
+    """A memory map whose rows, given by the first index, are checked where they are read.
+
+    Attributes:
+        file: The file.
+    """
+
+    file: CheckedFile
+    _unread: NDArray[np.bool_]  # (rows,)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return rows, or parts of them, as an array.
+
+        Raises:
+            JobError: The file is damaged there.
+        """
+        if hasattr(self, "_unread"):  # else a view on its way to the caller
+            self._check(index[0] if isinstance(index, tuple) else index)
+        found = super().__getitem__(index)
+        return found.view(np.ndarray) if isinstance(found, CheckedMap) else found
+
+    def _check(self, index: Any) -> None:
+        if isinstance(index, np.ndarray) and index.dtype == np.bool_:
+            index = index.nonzero()[0]
+        rows = np.atleast_1d(np.arange(len(self))[index])
+        each = self.itemsize * int(np.prod(self.shape[1:]))
+        for row in np.unique(rows[self._unread[rows]]).tolist():
+            begin = self.offset + row * each
+            self.file.check(begin, begin + each)
+            self._unread[row] = False
+
+
+def map_checked(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> CheckedMap:
+    """Map an array of a file into memory, read-only."""
+    file = CheckedFile(path)
+    # by the same descriptor: another file may have taken the name
+    with os.fdopen(os.dup(file.descriptor), "rb") as same:
+        array = CheckedMap(same, dtype, "r", offset, shape)
+    array.file, array._unread = file, np.ones(len(array), bool)
+    return array

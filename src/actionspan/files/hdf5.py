@@ -1,0 +1,188 @@
+"""The bytes of HDF5 files by way of Python, where a full disk or a damaged block is an exception.
+
+HDF5 that writes its files itself crashes where the disk fills up: a file that cannot be ended is
+ended again at exit. Here it is told that every byte was written, and the first error is raised when
+the file is closed. Where it reads, each block is checked first.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import h5py
+
+from actionspan.errors import InputError, JobError, printable
+from actionspan.files.checksums import CheckedFile
+
+
+class _Bytes(ABC):
+    """What HDF5 asks of a file: a position, and bytes from there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.position = path, 0
+
+    def __repr__(self) -> str:
+        return ascii(str(self.path))[1:-1]  # h5py makes it the name of the file
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many bytes there are."""
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        before = {os.SEEK_SET: 0, os.SEEK_CUR: self.position}
+        self.position = offset + (self.size if whence == os.SEEK_END else before[whence])
+        return self.position
+
+    def tell(self) -> int:
+        return self.position
+
+    def read(self, size: int) -> bytearray:
+        data = bytearray(size)
+        self.readinto(data)
+        return data
+
+    @abstractmethod
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from the position on."""
+
+    def flush(self) -> bool:
+        """Return True: there is nothing to flush."""
+        return True
+
+
+class _OldFile(_Bytes):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._file = CheckedFile(path)
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.read_into(buffer, self.position)
+        return len(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _NewFile(_Bytes):
+    """A file that takes all bytes; `error` is the first that the system did not take."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.error: OSError | None = None
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._descriptor, [buffer], self.position)
+        view = memoryview(buffer)
+        view[count:] = bytes(len(view) - count)  # of what was not written
+        return len(view)
+
+    def write(self, data: Any) -> int:
+        view, done = memoryview(data), 0
+        while self.error is None and done < len(view):
+            try:
+                done += os.pwrite(self._descriptor, view[done:], self.position + done)
+            except OSError as error:
+                self._keep(error)
+        return len(view)
+
+    def truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            self._keep(error)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _keep(self, error: OSError) -> None:
+        if self.error is None:
+            self.error = OSError(error.errno, error.strerror, str(self.path))
+
+
+@contextmanager
+def new_h5(path: Path) -> Iterator[h5py.File]:
+    """Write an HDF5 file.
+
+    Raises:
+        OSError: There was no room for it, or another error of the system.
+    """
+    target = _NewFile(path)
+    try:
+        with h5py.File(target, "w") as file:
+            yield file
+    except Exception:
+        if target.error is None:
+            raise
+    finally:
+        target.close()
+    if target.error is not None:
+        raise target.error
+
+
+@contextmanager
+def old_h5(path: Path, cure: str = "; delete it and run again") -> Iterator[h5py.File]:
+    """Read an HDF5 file; blocks that have checksums are compared with them.
+
+    Args:
+        path: The file.
+        cure: The end of a message about a file that is damaged; none for a file of the user, which
+            is the fault of its video.
+
+    Raises:
+        JobError: The file is missing or damaged, or lacks what the block of code asks of it.
+        InputError: The same, without a cure.
+    """
+    problem = JobError if cure else InputError
+    source = None
+    try:
+        source = _OldFile(path)
+        file = h5py.File(source, "r")
+    except FileNotFoundError:
+        raise problem(f"{path}: no such file") from None
+    except InputError:
+        raise
+    except Exception:
+        if source is not None:
+            source.close()
+        raise problem(f"{path}: not a complete HDF5 file{cure}") from None
+    try:
+        with file:
+            try:
+                yield file
+            except (InputError, MemoryError):
+                raise
+            except Exception as error:  # damaged files make h5py raise nearly anything
+                if not _is_of(error.__traceback__, file):
+                    raise
+                reason = printable(str(error.args[0] if error.args else error))
+                line = f"damaged, or not the kind of file that is wanted: {reason}"
+                raise problem(f"{path}: {line}{cure}") from None
+    finally:
+        source.close()
+
+
+def _is_of(trace: TracebackType | None, file: h5py.File) -> bool:
+    """Return whether h5py raised an error, and on this file."""
+    last, name = "", b""
+    while trace is not None:
+        last = trace.tb_frame.f_globals.get("__name__", "")
+        asked = getattr(trace.tb_frame.f_locals.get("self"), "_id", None)
+        if last.startswith("h5py.") and asked is not None:
+            with suppress(Exception):  # an object of a file that is closed
+                name = h5py.h5f.get_name(asked)
+        trace = trace.tb_next
+    return last.startswith("h5py.") and name in (b"", h5py.h5f.get_name(file.id))

@@ -1,0 +1,219 @@
+"""Work on items in processes of their own: what the work on one does never ends that on others.
+
+A process lives as long as it can, as encoders take seconds to load, and is replaced when it dies.
+"""
+
+import multiprocessing
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
+
+from actionspan.errors import InputError, JobError, lacks_memory
+from actionspan.running.faults import described, no_room
+from actionspan.running.pool import end_with_parent
+
+Work = Callable[[Any], Any]
+Prepare = Callable[[], Any]
+
+_TICK = 1.0  # seconds: how often silence is counted
+_START = 60.0  # seconds that a process may take to start, whatever the limit of its work
+_PATIENCE = 10.0  # seconds for a killed process to be gone: one that waits for a disk may not be
+# Signals by which people and schedulers end a job: they say nothing about the item.
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Outcome(NamedTuple):
+    """What became of an item."""
+
+    value: Any = None  # what the work returned
+    reason: str = ""  # why it failed
+    passing: bool = False  # perhaps for the machine's state: a crash, a stall, too little memory
+
+
+def work_apart(
+    work: Work,
+    items: Sequence[Any],
+    *,
+    prepare: Prepare | None = None,
+    processes: int = 1,
+    stall_seconds: float = 0.0,
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield the index of each item and what became of it, as they are done.
+
+    What may be due to the machine's state is tried again in a fresh process where the first had
+    worked on other items before, so that no item pays for another.
+
+    Args:
+        work: A function of an item, importable by name; what it returns must pickle.
+        items: They must pickle.
+        prepare: Called first in each process; what it raises ends the job.
+        processes: How many items at once.
+        stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
+            this process stood still too, as in a suspended job, does not count.
+
+    Raises:
+        JobError: `prepare` failed, the disk is full, or somebody ended a process.
+    """
+    waiting = deque(enumerate(items))
+    workers = [_Worker(work, prepare) for _ in range(min(processes, len(items)))]
+    try:
+        while True:
+            for worker in workers:
+                if worker.task is None and waiting:
+                    worker.give(waiting.popleft())
+            busy = [worker for worker in workers if worker.task is not None]
+            if not busy:
+                return
+            began = time.monotonic()
+            heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
+            passed = min(time.monotonic() - began, 2 * _TICK)
+            for worker in busy:
+                outcome = worker.hear() if worker.pipe in heard else None
+                if worker.pipe not in heard:
+                    outcome = worker.stalled(passed, stall_seconds)
+                if outcome is None or worker.task is None:
+                    continue
+                task, worker.task = worker.task, None
+                if outcome.passing:
+                    fresh = workers[workers.index(worker)] = worker.replaced()
+                    if worker.finished:
+                        fresh.give(task)
+                        continue
+                worker.finished += 1
+                yield task[0], outcome
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    """A process, and what it is at."""
+
+    def __init__(self, work: Work, prepare: Prepare | None) -> None:
+        self.made_of = (work, prepare)
+        context = multiprocessing.get_context("spawn")
+        try:
+            self.pipe, theirs = context.Pipe()
+            self.process = context.Process(target=_serve, args=(theirs, work, prepare), daemon=True)
+            self.process.start()
+        except OSError as error:
+            raise JobError(f"no process can be started here: {error.strerror}") from None
+        theirs.close()
+        self.task: tuple[int, Any] | None = None
+        self.finished = 0  # items
+        self.quiet = 0.0  # seconds since it was heard of
+        self.ready = False
+
+    def give(self, task: tuple[int, Any]) -> None:
+        """Give it a task, an index and an item."""
+        self.task, self.quiet = task, 0.0
+        with suppress(BrokenPipeError):  # it died: it will be heard
+            self.pipe.send(task[1])
+
+    def hear(self) -> Outcome | None:
+        """Return what became of its task, None while that goes on."""
+        try:
+            said = self.pipe.recv()
+        except (EOFError, OSError):
+            return self._crashed()
+        self.quiet, self.ready = 0.0, True
+        if isinstance(said, JobError):
+            raise said
+        return said if isinstance(said, Outcome) else None
+
+    def stalled(self, seconds: float, most: float) -> Outcome | None:
+        """Count seconds of silence; return that its task stalled if they are too many."""
+        self.quiet += seconds
+        most = most if self.ready or not most else max(most, _START)
+        if not 0 < most < self.quiet:
+            return None
+        if not self.ready:
+            raise JobError(f"the process that does the work is not ready after {most:g} s")
+        return Outcome(None, f"no progress in {most:g} s", True)
+
+    def replaced(self) -> "_Worker":
+        """End it and return a fresh one."""
+        self.stop()
+        return _Worker(*self.made_of)
+
+    def stop(self) -> None:
+        """End it, whatever it is doing."""
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join(_PATIENCE)
+        self.pipe.close()
+
+    def _crashed(self) -> Outcome:
+        self.process.join(_PATIENCE)
+        code = self.process.exitcode
+        how = f"ended with status {code}"
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            how = f"killed by {name}"
+            if -code in _ENDING:
+                raise JobError(f"{how}; run it again to go on")
+            if -code == signal.SIGKILL:
+                how += ", perhaps as memory ran out"
+        if not self.ready:
+            raise JobError(f"the process that does the work cannot start: it was {how}")
+        return Outcome(None, f"the work on it crashed: {how}", True)
+
+
+_pipe: Connection | None = None  # in a worker: to the process that waits for it
+_told = 0.0
+
+
+def still_working() -> None:
+    """Say that the work goes on, so that it is not taken for a stall; cheap enough for a frame."""
+    global _told
+    now = time.monotonic()
+    if _pipe is not None and now - _told >= _TICK:
+        _told = now
+        _pipe.send(None)
+
+
+def _serve(pipe: Connection, work: Work, prepare: Prepare | None) -> None:
+    """Work on what comes through a pipe until it is closed."""
+    global _pipe
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
+    _pipe = pipe
+    try:
+        if prepare:
+            prepare()
+    except InputError as error:
+        pipe.send(JobError(str(error)))
+        return
+    except Exception as error:
+        pipe.send(JobError(_too_little("start") if lacks_memory(error) else described(error)))
+        return
+    pipe.send(None)
+    while True:
+        try:
+            item = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_attempt(work, item))
+
+
+def _attempt(work: Work, item: Any) -> Outcome | JobError:
+    try:
+        return Outcome(work(item))
+    except JobError as error:
+        return error
+    except BaseException as error:
+        if no_room(error):
+            return JobError(str(error) if isinstance(error, InputError) else described(error))
+        if isinstance(error, InputError):
+            return Outcome(None, str(error))
+        if lacks_memory(error):
+            return Outcome(None, _too_little("work on it"), True)
+        return Outcome(None, described(error))
+
+
+def _too_little(to: str) -> str:
+    return f"too little memory to {to}"

@@ -1,0 +1,112 @@
+"""Which process is which, also after its number is used again or the machine has restarted."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+_BATCH_JOB = (b"SLURM_JOB_ID", b"PBS_JOBID", b"LSB_JOBID", b"JOB_ID")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this machine or another: its number, and what makes the number unique."""
+
+    host: str
+    machine: str  # with `host`: which computer
+    boot: str  # since which start of the computer
+    space: str  # whose numbers: a container counts its own processes
+    batch: str  # the batch job it belongs to, if any
+    pid: int
+    born: str  # when it began, as the system counts
+
+    @classmethod
+    def of(cls, pid: int) -> Self | None:
+        """Return a process of this machine; None if it has ended."""
+        seen = _look(pid)
+        return cls(*_here(), pid, seen[1]) if seen else None
+
+    @classmethod
+    def this(cls) -> Self:
+        """Return this process."""
+        process = cls.of(os.getpid())
+        assert process is not None
+        return process
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Return the process that `text` wrote; None if the text is none of it."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+    def text(self) -> str:
+        """Return all of it in one line."""
+        return json.dumps(asdict(self))
+
+    def alive(self) -> bool | None:
+        """Return whether it is alive; None where that cannot be seen from here."""
+        host, machine, boot, space, _ = _here()
+        if (self.host, self.machine) != (host, machine):
+            return None
+        if self.boot != boot:
+            return False
+        if self.space != space:
+            return None
+        seen = _look(self.pid)
+        return seen is not None and seen[1] == self.born
+
+    def is_of_this_job(self) -> bool:
+        """Return whether it can be seen from here and belongs to the same batch job."""
+        return self.alive() is not None and self.batch == _here()[-1]
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Yield the parent of a process, its parent, and so on, up to the first process."""
+    while (seen := _look(pid)) and seen[0] > 0:
+        pid = seen[0]
+        yield pid
+
+
+def batch_job(environment: Iterable[bytes]) -> str:
+    """Return the batch job that an environment, of entries NAME=VALUE, belongs to, or ""."""
+    values = dict(entry.partition(b"=")[::2] for entry in environment)
+    return next((values[name].decode() for name in _BATCH_JOB if values.get(name)), "")
+
+
+@cache
+def _here() -> tuple[str, str, str, str, str]:
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    machine = _line(Path("/etc/machine-id"))
+    boot = _line(Path("/proc/sys/kernel/random/boot_id"))
+    batch = batch_job(f"{name}={value}".encode() for name, value in os.environ.items())
+    return socket.gethostname(), machine, boot, space, batch
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _look(pid: int) -> tuple[int, str] | None:
+    """Return the parent's number and the start of a process; None if it has ended."""
+    if Path("/proc/self/stat").exists():
+        # PID (NAME) STATE PARENT …, the start as the 22nd; a name may hold anything
+        fields = _line(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+        state, parent, born = (fields[0], fields[1], fields[19]) if len(fields) > 19 else "Z00"
+    else:
+        words = ["ps", "-o", "state=,ppid=,lstart=", "-p", str(pid)]
+        shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        state, parent, born = (*shown.split(None, 2), "Z", "0", "0")[:3] if shown else "Z00"
+    return None if state[0] in "ZX" else (int(parent), born.strip())
