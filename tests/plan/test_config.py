@@ -73,6 +73,19 @@ def test_the_configuration_is_valid():
     check_settings(config, "config.yaml")
 
 
+@pytest.mark.parametrize("digits", [400, 5000])  # Python prints no more than 4,300
+@pytest.mark.parametrize(
+    "key", ["video.flow.bound", "demo.videos", "recognition.experiments.intervals"]
+)
+def test_a_number_that_is_too_large_for_any_use_is_one_line(key, digits):
+    value = [1, 10**digits] if key.endswith("intervals") else -(10**digits)
+    assert message(with_value(key, value)) == f"{key}: a number of more than 300 digits"
+
+
+def test_the_launcher_may_say_where_the_number_of_ranks_goes():
+    check_config(with_value("mpi.launcher", "torchrun --nproc-per-node={ranks}"), SCHEMA, "my.yaml")
+
+
 def test_the_configuration_file_is_what_the_settings_say(capsys):
     assert (ROOT / "config.yaml").read_text(encoding="utf-8") == config_text(), "run `make config`"
     assert main(["config"]) == 0

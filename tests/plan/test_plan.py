@@ -63,6 +63,8 @@ def test_external_features_need_their_folder(planned, tmp_path):
     features = {"source": "external", "external": {"folder": str(tmp_path / "gone")}}
     with pytest.raises(InputError, match="features.external.folder: .*gone: no such folder"):
         planned({"dataset": dataset, "features": features})
+    with pytest.raises(InputError, match=r"features\.external\.folder: None: no such folder"):
+        planned({"features": {"source": "external"}})  # beside the demo's videos
 
 
 def test_the_demo_brings_its_videos_and_annotations(planned):

@@ -1,6 +1,7 @@
 """Check a configuration against its schema and settings; say in one line what is wrong."""
 
 import difflib
+import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
@@ -43,32 +44,37 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
     Raises:
         InputError: A key or value is wrong; the line names it and what is allowed.
     """
+    for key, value in _leaves(config):
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise InputError(f"{name}: {printable(key)}: a number of more than 300 digits")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time, where it is built
     schema = yaml.load(schema_path.read_text(encoding="utf-8"), Loader=loader)
     errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
         raise InputError(printable(f"{name}: {_describe(errors[0])}"))
-    for key, text in _texts(config):
-        if problem := _text_problem(key, text):
-            raise InputError(f"{name}: {key}: {printable(text)!r}: {problem}")
+    for key, value in _leaves(config):
+        if isinstance(value, str) and (problem := _text_problem(key, value)):
+            raise InputError(f"{name}: {key}: {printable(value)!r}: {problem}")
 
 
-def _texts(config: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every text of a configuration with its key."""
+def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a configuration with its key, and the items of lists one by one."""
     for key, value in config.items():
+        if not isinstance(key, str):
+            yield f"{inside}a key", key
+            continue
         where = f"{inside}{key}"
         if isinstance(value, Mapping):
-            yield from _texts(value, f"{where}.")
-        for text in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(text, str):
-                yield where, text
+            yield from _leaves(value, f"{where}.")
+        for item in value if isinstance(value, list | tuple) else [value]:
+            yield where, item
 
 
 def _text_problem(key: str, text: str) -> str:
     """Return what no rule can pass on, or an empty text."""
     if not text.isprintable():
         return "control characters cannot be in a path or a command; rename it"
-    if "{" in text or "}" in text:
+    if key != "mpi.launcher" and ("{" in text or "}" in text):
         return "Snakemake takes what is in braces for a wildcard; rename it"
     if text.startswith("-") and key != "mpi.launcher":
         return "a command takes it for a flag; write the whole path"

@@ -42,9 +42,9 @@ class DatasetPlan:
             self.paths = _video_files(dataset["videos"], name)
             self.annotations = str(dataset["annotations"])
             self.annotation_files = _annotation_files(dataset["annotations"], name)
-            _check_external(config, name)
             if dataset["videos"] is not None:
                 self.passed_over = left_out(Path(dataset["videos"]))
+        _check_external(config, name)
         self.videos = list(self.paths)
         per_shard = dataset["videos_per_shard"]
         self.shards = assign_shards(self.videos, per_shard)
@@ -89,7 +89,7 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
 def _check_external(config: Mapping[str, Any], name: str) -> None:
     features = config["features"]
     folder = features["external"]["folder"]
-    if features["source"] == "external" and not Path(folder or "").is_dir():
+    if features["source"] == "external" and not (folder and Path(folder).is_dir()):
         raise InputError(f"{name}: features.external.folder: {folder}: no such folder")
     if config["dataset"]["videos"] is None and features["source"] != "external":
         raise InputError(f"{name}: dataset.videos: null goes with features.source: external")
