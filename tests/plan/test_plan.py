@@ -106,9 +106,10 @@ def test_planning_imports_no_torch():
     assert done.stdout.strip() == "False"
 
 
-def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, config):
-    with pytest.raises(InputError, match="makes 20000 shards; at most 16384 are planned: give 2"):
-        planned({"demo": {"videos": 20000}, "dataset": {"videos_per_shard": 1}})
+def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch):
+    monkeypatch.setattr("actionspan.plan.dataset.MOST_SHARDS", 5)
+    with pytest.raises(InputError, match="makes 11 shards; at most 5 are planned: give 3"):
+        planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
 
 
 NAMES = [
