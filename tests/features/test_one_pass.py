@@ -18,6 +18,7 @@ from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags
 from actionspan.running.parts import rejected_videos
+from actionspan.video.safe_decord import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
 from video.numbered import encode
 
@@ -159,6 +160,20 @@ def test_memory_does_not_grow_with_the_video(tmp_path):
         tracemalloc.stop()
     pictures = 108 * 64 * 128 * (3 + 2 + 2)  # RGB, grey frames, planes of flow
     assert peaks[1] - peaks[0] < pictures / 5
+
+
+@pytest.mark.parametrize(("pixels", "ahead"), [("yuv420p", False), ("yuv420p10le", True)])
+def test_nothing_decodes_ahead_of_the_networks(pixels, ahead, tmp_path, monkeypatch):
+    """But for deep colours, of which only decord gives the bits of the separate steps."""
+    path = encode(tmp_path / "v.mp4", 20, codec="libx265", pixels=pixels)
+    opened = []
+    reader = decord.VideoReader
+    monkeypatch.setattr(decord, "VideoReader", lambda *a, **k: opened.append(a) or reader(*a, **k))
+    settings = VideoSettings(encoders=EncoderSettings(flow_encoder="flow_histogram", **SMALL))
+    found = encode_video(path, settings)
+    assert bool(opened) == ahead
+    monkeypatch.setattr(one_pass, "has_eight_bits", lambda _: False)
+    np.testing.assert_array_equal(encode_video(path, settings)["rgb"], found["rgb"])
 
 
 def test_encode_video_returns_arrays(tmp_path):

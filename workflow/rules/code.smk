@@ -11,5 +11,7 @@ rule code:
         "results/logs/code/{step}.log",
     wildcard_constraints:
         step="[a-z]+_[a-z]+",
+    conda:
+        "../../envs/environment.yaml"
     shell:
         "sha256sum {input} > {output} 2> {log}"

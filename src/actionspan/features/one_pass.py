@@ -1,7 +1,7 @@
 """From a video file to the features of its snippets in one pass, with nothing written between.
 
 Snippets go from the decoder to the flow and on to the encoders, a batch at a time: memory does not
-grow with the video, and no file is made. The features are to the bit those of `video frames`,
+grow with the video, unless its colours have more than 8 bits, and no file is made. The features are to the bit those of `video frames`,
 `video flow` and `features extract`.
 """
 
@@ -35,7 +35,7 @@ from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches
 from actionspan.video.clips import ClipSampler
-from actionspan.video.decode import Frame, read_frames
+from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.optical_flow import prepare_flow, weights_digest
 from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 
@@ -87,7 +87,8 @@ class VideoEncoder:
 
         def counted() -> Iterator[Frame]:
             nonlocal count
-            for frame in read_frames(path, limits=limits):
+            # decord would decode far ahead of the networks and fill the memory
+            for frame in read_frames(path, steady=has_eight_bits(path), limits=limits):
                 count += 1
                 if sampler:
                     sampler.add(frame)
