@@ -1,8 +1,8 @@
 """From a video file to the features of its snippets in one pass, with nothing written between.
 
 Snippets go from the decoder to the flow and on to the encoders, a batch at a time: memory does not
-grow with the video, unless its colours have more than 8 bits, and no file is made. The features are to the bit those of `video frames`,
-`video flow` and `features extract`.
+grow with the video, unless its colours have more than 8 bits, and no file is made. The features are
+to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
 from collections.abc import Iterator, Mapping
