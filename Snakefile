@@ -44,8 +44,9 @@ wildcard_constraints:
     video=plan.video_pattern,
 
 
-# Seconds of reading a few small tables: not worth a job on a cluster.
+# Seconds of reading a few small files: not worth a job on a cluster.
 localrules:
+    code,
     evaluation_summary,
     evaluation_curves,
     recognition_accuracy,
@@ -58,6 +59,7 @@ localrules:
 ##### Rules, a file for each stage #####
 
 
+include: "workflow/rules/code.smk"
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
 include: "workflow/rules/recognition.smk"

@@ -54,13 +54,25 @@ def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new,
 
 
 @pytest.mark.parametrize(
-    ("videos", "shards"), [(1, 1), (3, 3), (8, 4), (64, 4), (65, 5), (800, 50), (20000, 1024)]
+    ("videos", "shards"),
+    [
+        (1, 1),
+        (3, 3),
+        (8, 4),
+        (64, 4),
+        (65, 5),
+        (800, 50),
+        (20000, 1024),
+        (65536, 1024),
+        (200000, 3125),
+        (1000000, 15625),
+    ],
 )
-def test_auto_makes_4_to_1024_shards_of_16(videos, shards):
+def test_auto_makes_4_shards_or_more_of_16_to_64_videos(videos, shards):
     names = assign_shards([f"video{i}" for i in range(videos)], "auto")
     assert len(names) <= shards
     assert max(int(name) for name in names) <= shards - 1
-    assert all(len(name) == 4 for name in names)
+    assert all(len(name) == max(4, len(str(int(name)))) for name in names)
 
 
 def test_linear_hashing_by_hand():

@@ -179,7 +179,7 @@ def test_an_example_is_valid_over_the_configuration(path):
             "temporal.training.learnin_rate: unknown key; did you mean learning_rate?",
         ),
         ("datasets", {}, "datasets: unknown key; did you mean dataset?"),
-        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, stall_seconds, "),
+        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, keep, stall_seconds, "),
         (
             "temporal.training.epochs",
             "many",
@@ -398,6 +398,7 @@ def test_tuned_encoders_see_pictures_as_they_were_tuned():
             "features.encoders.clip_encoder: i3d does",
         ),
         ("evaluation.folds", 5, "evaluation.folds: 5 does not go with features.source: finetuned"),
+        ("video.keep", False, "video.keep: must be true with features.source: finetuned"),
         ("finetune.store.height", 64, "finetune.store: 64 × 340 pixels are fewer than .*, 112"),
         ("finetune.ranks", 2, "finetune: exchange none with ranks 2"),
         ("finetune.sampler", "fixed", None),

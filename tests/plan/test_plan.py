@@ -2,6 +2,9 @@
 
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,9 +90,26 @@ def test_own_videos_are_found_and_what_is_passed_over_has_its_reason(planned, tm
     assert plan.video_pattern == "a|b"
 
 
-def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, config):
-    with pytest.raises(InputError, match="makes 5000 shards; at most 2048 are planned: give 3"):
-        planned({"demo": {"videos": 5000}, "dataset": {"videos_per_shard": 1}})
+def test_planning_imports_no_torch():
+    """Each job of a cluster plans first: torch would cost it seconds and half a gigabyte."""
+    script = (
+        "import sys, yaml\n"
+        "from pathlib import Path\n"
+        "from actionspan.plan.workflow import Plan\n"
+        "config = yaml.safe_load(Path('config.yaml').read_text())\n"
+        "Plan(config, Path('workflow/schemas/config.schema.yaml'), 'config.yaml')\n"
+        "print('torch' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch):
+    monkeypatch.setattr("actionspan.plan.dataset.MOST_SHARDS", 5)
+    with pytest.raises(InputError, match="makes 11 shards; at most 5 are planned: give 3"):
+        planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
 
 
 NAMES = [

@@ -17,7 +17,7 @@ COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z0-9-]+ [a-z0-9-]+|[a-z0-9-
 STEP = re.compile(r'step\("([^"]+)"\)')
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
 # rules without a command
-TARGETS = {"all", "tables", "analysis", "recognition_figures", "folds"}
+TARGETS = {"all", "code", "tables", "analysis", "recognition_figures", "folds"}
 TARGETS |= {"partime_figures", "sbp_figures"}
 
 

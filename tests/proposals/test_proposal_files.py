@@ -2,12 +2,23 @@
 
 import csv
 import json
+import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.proposals.reading import read_proposals
+from actionspan.files.storage import read_json
+from actionspan.proposals import result_stream
+from actionspan.proposals.reading import iterate_proposals, read_proposals
 from actionspan.proposals.writing import result_rows, write_proposals
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
 
 
 def test_activitynet_result_form_and_table(tmp_path):
@@ -119,3 +130,57 @@ def test_the_public_sample_of_detections_is_read(shared_data):
     results = read_proposals(shared_data / "activitynet" / "sample_detection_prediction.json")
     assert any(row["segment"][0] == row["segment"][1] for rows in results.values() for row in rows)
     assert all("label" in row for rows in results.values() for row in rows)
+
+
+@given(
+    before=st.dictionaries(st.text(max_size=3).filter(lambda key: key != "results"), JSON),
+    results=st.dictionaries(st.text(max_size=3), JSON),
+    characters=st.integers(1, 40),
+    indent=st.sampled_from([None, 1]),
+)
+def test_a_file_is_read_in_pieces_as_it_would_be_in_one(
+    before, results, characters, indent, tmp_path_factory
+):
+    path = tmp_path_factory.mktemp("pieces") / "p.json"
+    content = {**before, "results": results, "more": [1, {"results": 2}]}
+    text = json.dumps(content, indent=indent, ensure_ascii=False)
+    path.write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(result_stream, "_CHARACTERS", characters)
+        assert list(result_stream.read_results(path)) == list(results.items())
+        # whatever is cut off is named as when the file is read at once
+        cut = text[: len(text) * 2 // 3]
+        path.write_text(cut, encoding="utf-8")
+        with pytest.raises(InputError) as in_pieces:
+            list(result_stream.read_results(path))
+        with pytest.raises(InputError) as at_once:
+            read_json(path)
+        assert str(in_pieces.value) == str(at_once.value)
+
+
+@pytest.mark.parametrize("end", ["]", " {}", ", 1}", "\x00"])
+def test_what_follows_the_object_is_an_error(tmp_path, end):
+    path = tmp_path / "p.json"
+    path.write_text('{"results": {"a": []}}' + end)
+    with pytest.raises(InputError, match="line 1: not JSON"):
+        read_proposals(path)
+
+
+def test_two_objects_of_results_are_refused(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text('{"results": {"a": []}, "results": {"b": []}}')
+    with pytest.raises(InputError, match="two objects 'results'; keep one"):
+        read_proposals(path)
+
+
+def test_memory_for_reading_does_not_grow_with_the_file(tmp_path):
+    def peak(videos: int) -> int:
+        path = tmp_path / "p.json"
+        write_proposals(((f"v{n}", [GOOD] * 100) for n in range(videos)), path)
+        tracemalloc.start()
+        assert sum(len(rows) for _, rows in iterate_proposals(path)) == 100 * videos
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(4000) < 1.2 * peak(1000)

@@ -1,5 +1,8 @@
 """What training reads: rows by memory map, labels by id, and the errors of both."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import h5py
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import torch
 
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
+from actionspan.features.store import open_features, write_checked
 from actionspan.temporal.labels import boundary_labels
 from actionspan.temporal.samples import batches, epoch_order, read_samples
 from actionspan.temporal.settings import TemporalSettings
@@ -133,6 +137,33 @@ def test_annotations_without_features_are_left_out_with_a_line(toy, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "1 annotated videos have no features and are left out, the first video_000" in error
+
+
+def test_features_that_their_writer_checked_are_not_read_at_the_start(toy, monkeypatch):
+    """Their fingerprint still changes with each of them, with the rows and with the labels."""
+    edit_features(toy, lambda file: write_checked(file, "one"))
+
+    def unread(path):
+        features = open_features(path)
+        return replace(features, array=SimpleNamespace(shape=features.array.shape))
+
+    def fingerprint(**settings):
+        samples = read_samples(toy.features, toy.annotations, TemporalSettings(**settings))
+        return samples.fingerprint
+
+    with monkeypatch.context() as patch:
+        patch.setattr("actionspan.temporal.samples.open_features", unread)
+        first, again, other = fingerprint(), fingerprint(), fingerprint(labels="mtn")
+    assert first == again != other
+    found = [first]
+
+    def nudge(file):
+        file["features"][0, 0, 0] += 1
+
+    for change in (nudge, nudge, lambda file: write_checked(file, "two")):
+        edit_features(toy, change)
+        found.append(fingerprint())
+    assert len(set(found)) == len(found)
 
 
 def test_the_fingerprint_changes_with_a_feature_or_a_label(toy):

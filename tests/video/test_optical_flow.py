@@ -209,7 +209,7 @@ def test_videos_too_small_for_flow_are_rejected_by_name(tmp_path):
         small["gray"] = np.zeros((1, 2, 8, 8), np.uint8)
         small.attrs["sha256"] = "small"
     rejected = flow_of_shard(tmp_path / "frames.h5", tmp_path / "flow.h5", FlowSettings())
-    assert rejected == {"small": "small: frames of 8×8 pixels are too small for optical flow"}
+    assert rejected == {"small": "frames of 8×8 pixels are too small for optical flow"}
 
 
 def test_missing_or_broken_frames_are_one_line(tmp_path):

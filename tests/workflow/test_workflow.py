@@ -143,6 +143,7 @@ def test_a_touched_source_file_re_runs_nothing(project):
             VIDEO
             | AFTER_TRAIN
             | {
+                "dataset_losses",
                 "features_rescale",
                 "features_sequences",
                 "temporal_train",

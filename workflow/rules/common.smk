@@ -15,7 +15,7 @@ from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
-from actionspan.plan.code import step
+from actionspan.plan.code import shard_step, step
 from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
@@ -48,6 +48,12 @@ LIMITS = flags(config["video"], "max_pixels", "max_frames")
 def decoding_mb(wildcards, threads):
     """Return the memory of a job that decodes `threads` of the largest videos at once."""
     return 300 + threads * (300 + 45 * config["video"]["max_pixels"] // 10**6)
+
+
+def encoding_mb(wildcards):
+    """Return the memory of a job that decodes and encodes: each video has networks of its own."""
+    processes = config["video"]["processes"]
+    return decoding_mb(wildcards, processes) + 3000 * processes
 
 
 minutes = plan.cluster.minutes

@@ -30,7 +30,7 @@ rule dataset_demo:
 rule dataset_probe:
     input:
         videos=plan.dataset.shard_videos,
-        code=step("dataset probe"),
+        code=shard_step("dataset probe"),
     output:
         "results/dataset/shards/{shard}.txt",
     log:

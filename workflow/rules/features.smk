@@ -7,7 +7,7 @@ if plan.features.tuned:
         input:
             snippets="results/finetune/snippets/{shard}.h5",
             weights=plan.features.weights,
-            code=step("features extract"),
+            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -29,6 +29,41 @@ if plan.features.tuned:
             " --source {params.source} {params.settings} --threads {threads}"
             " {FAULTS} --out {output} > {log} 2>&1"
 
+elif plan.features.one_pass:
+
+    rule features_encode:
+        input:
+            shard="results/dataset/shards/{shard}.txt",
+            weights=plan.features.weights,
+            flow_weights=plan.features.flow_weights,
+            code=shard_step("features encode"),
+        output:
+            "results/features/shards/{shard}.h5",
+        log:
+            "results/logs/features_encode/{shard}.log",
+        benchmark:
+            "results/benchmarks/features_encode/{shard}.tsv"
+        conda:
+            "../../envs/environment.yaml"
+        threads: config["video"]["processes"] * config["features"]["threads"]
+        resources:
+            mem_mb=encoding_mb,
+            runtime=minutes(480),
+        params:
+            source=plan.features.kind,
+            settings=" ".join(
+                map(
+                    flags,
+                    (plan.features.frames, plan.features.flow, plan.features.encoders),
+                )
+            ),
+            processes=config["video"]["processes"],
+            threads=config["features"]["threads"],
+        shell:
+            "python -m actionspan features encode --shard {input.shard} --source {params.source}"
+            " {params.settings} --processes {params.processes} --threads {params.threads}"
+            " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
+
 else:
 
     rule features_extract:
@@ -36,7 +71,7 @@ else:
             frames="results/video/frames/{shard}.h5",
             flow="results/video/flow/{shard}.h5",
             weights=plan.features.weights,
-            code=step("features extract"),
+            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:

@@ -5,7 +5,7 @@ rule finetune_store:
     input:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
-        code=step("finetune store"),
+        code=shard_step("finetune store"),
     output:
         "results/finetune/snippets/{shard}.h5",
     log:

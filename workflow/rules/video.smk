@@ -4,7 +4,7 @@
 rule video_frames:
     input:
         shard="results/dataset/shards/{shard}.txt",
-        code=step("video frames"),
+        code=shard_step("video frames"),
     output:
         temp("results/video/frames/{shard}.h5"),
     log:
@@ -28,7 +28,7 @@ rule video_flow:
     input:
         frames="results/video/frames/{shard}.h5",
         weights=plan.features.flow_weights,
-        code=step("video flow"),
+        code=shard_step("video flow"),
     output:
         temp("results/video/flow/{shard}.h5"),
     log:

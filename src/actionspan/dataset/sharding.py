@@ -21,7 +21,8 @@ VIDEO_SUFFIXES = frozenset(
 LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
 AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
 AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
-AUTO_MAX_SHARDS = 1024
+AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
+AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 _FOLDER = "a folder"
 
 
@@ -102,7 +103,8 @@ def assign_shards(
     Args:
         ids: Video ids, without repetition, in any order.
         videos_per_shard: Videos of a shard on average; `"auto"`: 16, fewer if that makes fewer than
-            4 shards, more if it makes more than 1,024; 1: each video's shard has its name.
+            4 shards, more if it makes more than 1,024, but never above 64; 1: each video's shard
+            has its name. Shards that are not split yet hold up to twice as many as split ones.
 
     Returns:
         The sorted ids of each shard that is not empty.
@@ -129,7 +131,8 @@ def assign_shards(
 def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if videos_per_shard == "auto":
         least = min(videos, AUTO_MIN_SHARDS)
-        return min(max(-(-videos // AUTO_VIDEOS_PER_SHARD), least), AUTO_MAX_SHARDS)
+        few = min(max(-(-videos // AUTO_VIDEOS_PER_SHARD), least), AUTO_FEW_SHARDS)
+        return max(few, -(-videos // AUTO_MOST_VIDEOS))
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)

@@ -82,13 +82,18 @@ def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float
         proposals: (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal
             score are in the order of the videos.
     """
-    right = [np.zeros((0, len(THRESHOLDS)), dtype=bool)]  # (P, 12) a video, best score first
+    count = sum(map(len, proposals.values()))
+    right = np.empty((len(THRESHOLDS), count), dtype=bool)
+    negated = np.empty(count)  # scores
+    end = 0
     for video, rows in proposals.items():
-        right.append(match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS))
-    scores = np.concatenate([np.empty(0), *(rows[:, 2] for rows in proposals.values())])
+        begin, end = end, end + len(rows)
+        right[:, begin:end] = match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS).T
+        np.negative(rows[:, 2], out=negated[begin:end])
     instances = sum(map(len, truth.values()))
-    best_first = np.concatenate(right)[np.argsort(-scores, kind="stable")]  # (N, 12)
-    return np.array([average_precision(row, instances) for row in best_first.T])
+    best_first = np.argsort(negated, kind="stable")
+    # one threshold at a time: a copy of all would take as much memory again
+    return np.array([average_precision(row[best_first], instances) for row in right])
 
 
 def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:

@@ -98,17 +98,14 @@ def read_proposals(path: Path) -> dict[str, Float64]:
     Raises:
         InputError: The file is not in that form, or a row is reversed or not finite.
     """
-    return as_arrays(reading.read_proposals(path, below_zero=True))
+    videos = reading.iterate_proposals(path, below_zero=True)
+    return {video_id: as_array(rows) for video_id, rows in videos}
 
 
-def as_arrays(results: Mapping[str, Sequence[Row]]) -> dict[str, Float64]:
-    """Return rows of ActivityNet's result form as (P, 3) start, end and score for each video."""
-    return {
-        video_id: np.array(
-            [(*row["segment"], row["score"]) for row in rows], dtype=np.float64
-        ).reshape(-1, 3)
-        for video_id, rows in results.items()
-    }
+def as_array(rows: Sequence[Row]) -> Float64:
+    """Return a video's rows of ActivityNet's result form as (P, 3) start, end and score."""
+    values = [(*row["segment"], row["score"]) for row in rows]
+    return np.array(values, dtype=np.float64).reshape(-1, 3)
 
 
 def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str]]]:
@@ -118,7 +115,7 @@ def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str
         InputError: The file is not in that form, or a row is reversed, not finite or has no label.
     """
     detections = {}
-    for video_id, rows in reading.read_proposals(path, below_zero=True).items():
+    for video_id, rows in reading.iterate_proposals(path, below_zero=True):
         for number, row in enumerate(rows, start=1):
             if not (isinstance(row.get("label"), str) and row["label"].strip()):
                 raise InputError(

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge the reader's list, its chapters, and the proposals without any reduction."""
-    from actionspan.evaluation.files import as_arrays
+    from actionspan.evaluation.files import as_array
     from actionspan.evaluation.reader_figures import reader_figures
     from actionspan.evaluation.reader_report import reader_markdown, reader_record
     from actionspan.evaluation.score import check_common
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     figures = {}
     for name, (path, rows) in lists.items():
         try:
-            figures[name] = reader_figures(videos, as_arrays(rows))
+            arrays = {video: as_array(given) for video, given in rows.items()}
+            figures[name] = reader_figures(videos, arrays)
         except ValueError as error:
             raise InputError(f"{path}, {annotations}: {error}") from None
     heading = {"method": arguments.method, "subset": subset}

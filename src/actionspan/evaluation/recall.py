@@ -8,6 +8,8 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64
 
+_BLOCK = 1024  # instances
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recall:
@@ -36,7 +38,11 @@ class Recall:
     @cached_property
     def hits(self) -> Float64:
         """(I, 100) the share of the tIoU thresholds at which each instance is found."""
-        return np.asarray((self.best_tiou[:, :, None] >= self.thresholds).mean(axis=2))
+        found = np.empty(self.best_tiou.shape)
+        for first in range(0, len(found), _BLOCK):  # all at once take as many bytes as thresholds
+            rows = slice(first, first + _BLOCK)
+            found[rows] = (self.best_tiou[rows, :, None] >= self.thresholds).mean(axis=2)
+        return found
 
     @cached_property
     def recall(self) -> Float64:

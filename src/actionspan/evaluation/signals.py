@@ -27,7 +27,7 @@ def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]
             f"{path}: no 'frame_difference' (external features have none); "
             "leave out the baseline 'difference'"
         )
-    values = features.frame_difference.astype(np.float64)
+    values = features.frame_difference[:].astype(np.float64)
     signals = {
         features.video_id[rows.start]: merge_windows(
             values[rows], features.first_step[rows], int(features.length[rows.start])

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import torch
 
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.features.encoders import Snippets, build_network, device_of
 from actionspan.features.images import frames_to_batch
@@ -52,13 +52,13 @@ def window_samples(count: int, window: int, stride: int) -> list[Int64]:
 
     The last window is as short as what is left of the video allows.
     """
+    return [_window_at(start, count, window, stride) for start in range(0, count, stride)]
+
+
+def _window_at(start: int, count: int, window: int, stride: int) -> Int64:
     margin, each = (window - stride) // 2, SAMPLES_A_VECTOR
-    windows = []
-    for start in range(0, count, stride):
-        kept = min(stride, -(-(count - start) // each) * each)
-        around = np.arange(start - margin, start + kept + margin)
-        windows.append(np.clip(around, 0, count - 1))
-    return windows
+    kept = min(stride, -(-(count - start) // each) * each)
+    return np.clip(np.arange(start - margin, start + kept + margin), 0, count - 1)
 
 
 class ClipEncoder:
@@ -72,26 +72,21 @@ class ClipEncoder:
         self.network = network.to(self.device).to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
         self.inputs = Inputs(architecture(encoder), 3, self.device)
 
-    @torch.inference_mode()
     def vectors(self, frames: Snippets, rows: Int64) -> Float32:
         """Return a vector for every 8 samples, (M / 8 rounded up, features)."""
         window, stride = self.settings.clip_window, self.settings.clip_stride
-        margin = (window - stride) // 2 // SAMPLES_A_VECTOR  # in vectors
-        found = []
-        for samples in window_samples(len(rows), window, stride):
-            vectors = self._forward(frames, rows[samples])
-            found.append(vectors[margin : len(vectors) - margin])
-        return np.concatenate(found)
+        windows = window_samples(len(rows), window, stride)
+        return np.concatenate([self.window(frames, rows[samples]) for samples in windows])
 
     def __call__(self, clips: Clips) -> Float32:
         """Encode a video, (T, features)."""
-        vectors = self.vectors(clips.frames, clips.rows)
-        middles = np.arange(len(vectors)) * SAMPLES_A_VECTOR + (SAMPLES_A_VECTOR - 1) / 2
-        return interpolate(vectors, np.asarray(middles / clips.rate, np.float64), clips.times)
+        return at_times(self.vectors(clips.frames, clips.rows), clips.rate, clips.times)
 
-    def _forward(self, frames: Snippets, rows: Int64) -> Float32:
-        """Return the vectors of one window."""
+    @torch.inference_mode()
+    def window(self, frames: Snippets, rows: Int64) -> Float32:
+        """Return the vectors that are kept of one window, given the frame of each sample."""
         settings = self.settings
+        margin = (settings.clip_window - settings.clip_stride) // 2 // SAMPLES_A_VECTOR  # vectors
         still_working()
         first = int(rows.min())
         pictures = frames_to_batch(
@@ -102,4 +97,56 @@ class ClipEncoder:
         dtype = getattr(torch, settings.precision) if half else None
         with torch.autocast(self.device.type, dtype=dtype, enabled=half):
             (vectors,) = self.network(clip)
-        return np.asarray(vectors.float().cpu().numpy(), np.float32)
+        kept = vectors[margin : len(vectors) - margin]
+        return np.asarray(kept.float().cpu().numpy(), np.float32)
+
+
+def at_times(vectors: Float32, rate: float, times: Float64) -> Float32:
+    """Return vectors, one for every 8 samples, at the centres (T,) of snippets in seconds."""
+    middles = np.arange(len(vectors)) * SAMPLES_A_VECTOR + (SAMPLES_A_VECTOR - 1) / 2
+    return interpolate(vectors, np.asarray(middles / rate, np.float64), times)
+
+
+class ClipStream:
+    """The clips of a video as they are decoded: no more pictures are held than a window has.
+
+    Args:
+        encoder: Its network sees a window as soon as its last sample is there.
+    """
+
+    def __init__(self, encoder: ClipEncoder) -> None:
+        self.encoder = encoder
+        self._pictures: list[UInt8] = []
+        self._first = 0  # the number of the first picture that is held
+        self._rows: list[int] = []  # the picture of each sample
+        self._start = 0  # of the next window, in samples
+        self._found: list[Float32] = []
+
+    def take(self, picture: UInt8, samples: int) -> None:
+        """Take the next picture that is kept, and how many samples show it."""
+        settings = self.encoder.settings
+        self._rows += [self._first + len(self._pictures)] * samples
+        self._pictures.append(picture)
+        reach = (settings.clip_window + settings.clip_stride) // 2  # of a window from its start
+        while len(self._rows) >= self._start + reach:
+            self._encode()
+
+    def finish(self, rate: float, times: Float64) -> Float32:
+        """Return the vectors (T, features) at the centres of the video's snippets in seconds."""
+        while self._start < len(self._rows):
+            self._encode()
+        return at_times(np.concatenate(self._found), rate, times)
+
+    def _encode(self) -> None:
+        window, stride = self.encoder.settings.clip_window, self.encoder.settings.clip_stride
+        rows = np.asarray(self._rows, np.int64)
+        samples = _window_at(self._start, len(rows), window, stride)
+        pictures = np.stack(self._pictures)
+        self._found.append(self.encoder.window(pictures, rows[samples] - self._first))
+        # drop the pictures before the next window
+        self._start += stride
+        next_sample = max(self._start - (window - stride) // 2, 0)
+        if next_sample < len(rows):
+            needed = int(rows[next_sample])
+            del self._pictures[: needed - self._first]
+            self._first = needed

@@ -1,5 +1,6 @@
 """features.h5: the features of all shards, rescaled and standardised, video by video."""
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -18,7 +19,7 @@ from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_foot
 from actionspan.features.past import Past
 from actionspan.features.settings import CausalSettings, RescaleSettings
 from actionspan.features.steps import rescale
-from actionspan.features.store import UNSHARED
+from actionspan.features.store import UNSHARED, write_checked
 from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import create_h5, digest, open_h5
@@ -265,18 +266,23 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
     shape = (len(names), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
-    end = 0
+    end, content = 0, hashlib.sha256()
     for video, firsts in zip(progress(videos, "rescaling", len(videos)), starts, strict=True):
         raw, duration = opened.read(video), video.duration_seconds
         rows = slice(end, end + len(firsts))
         end = rows.stop
         sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
-        features[rows] = cut_windows(sequence, firsts, transform.steps)
+        windows = cut_windows(sequence, firsts, transform.steps)
+        if not np.isfinite(windows).all():
+            raise InputError(f"{opened.path}: video {video.video_id}: features beyond float32")
+        content.update(np.ascontiguousarray(windows, np.float32).data)
+        features[rows] = windows
         for key, curve in curves.items():
             values = raw.motion[key]
             if transform.past is None:
                 values = rescale(values, raw.times, duration, len(sequence), transform.method)
             curve[rows] = cut_windows(values, firsts, transform.steps)
+    write_checked(file, content.hexdigest())
 
 
 def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity: float) -> None:

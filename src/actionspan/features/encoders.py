@@ -1,6 +1,6 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from actionspan.arrays import Float32
+from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
@@ -98,22 +98,19 @@ class Encoder:
         self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
 
-    @torch.inference_mode()
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
-        return np.concatenate([self._forward(batch) for batch in self._batches(snippets)])
+        count, size = snippets.shape[0], self.settings.batch_size
+        starts = range(0, count, size)
+        return np.concatenate([self.batch(snippets[start : start + size]) for start in starts])
 
-    def _batches(self, snippets: Snippets) -> Iterator[Tensor]:
-        """Yield uint8 batches, (B, size, size, C)."""
-        size, crop, count = self.settings.input_size, self.settings.crop, snippets.shape[0]
+    @torch.inference_mode()
+    def batch(self, snippets: UInt8) -> Float32:
+        """Encode the next `batch_size` snippets of a video, fewer at its end: (B, features)."""
         convert = planes_to_batch if self.is_flow else frames_to_batch
-        for start in range(0, count, self.settings.batch_size):
-            still_working()
-            chosen = snippets[start : start + self.settings.batch_size]
-            yield torch.from_numpy(convert(chosen, size, crop))
-
-    def _forward(self, batch: Tensor) -> Float32:
-        images = self.inputs(batch)
+        still_working()
+        batch = convert(snippets, self.settings.input_size, self.settings.crop)
+        images = self.inputs(torch.from_numpy(batch))
         half = self.settings.precision != "float32"
         dtype = getattr(torch, self.settings.precision) if half else None
         with torch.autocast(self.device.type, dtype=dtype, enabled=half):

@@ -1,7 +1,7 @@
 """Feature shards: each video of a shard through its encoders, resumable by video."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from actionspan.arrays import Float32
+from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, read_clips
 from actionspan.features.encoders import Encoder
@@ -79,14 +79,52 @@ class TwoStream:
         Raises:
             InputError: The frames of clips are needed and were not kept.
         """
-        planes = flow["flow"]
+        planes, pictures = flow["flow"], frames["rgb"]
         bound = float(planes.attrs["bound"])  # pixels of motion at level 255
-        parts = [self.flow(planes)] if self.flow else []
-        if self._uses_histogram:
-            rows = [flow_histogram(planes[t], bound) for t in range(planes.shape[0])]
-            parts.append(np.stack(rows))
-        streams = {"rgb": self.rgb(frames["rgb"]), "flow": np.concatenate(parts, axis=1)}
+        size = self.settings.batch_size
+        batches = [slice(start, start + size) for start in range(0, planes.shape[0], size)]
+        streams = joined([self.batch(pictures[rows], planes[rows], bound) for rows in batches])
         return streams | ({"clip": self.clip(read_clips(frames))} if self.clip else {})
+
+    def batch(self, pictures: UInt8, planes: UInt8, bound: float) -> dict[str, Float32]:
+        """Encode the next `batch_size` snippets of a video as `rgb` and `flow`: (B, features) each.
+
+        Args:
+            pictures: (B, H, W, 3) centre frames, fewer than `batch_size` at the video's end.
+            planes: (B, 2L, h, w) coded flow.
+            bound: Pixels of motion at level 255.
+        """
+        parts = [self.flow.batch(planes)] if self.flow else []
+        if self._uses_histogram:
+            parts.append(np.stack([flow_histogram(each, bound) for each in planes]))
+        return {"rgb": self.rgb.batch(pictures), "flow": np.concatenate(parts, axis=1)}
+
+
+def joined(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the arrays of a video, given those of its batches."""
+    return {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
+
+
+def check_finite(streams: Mapping[str, Float32]) -> None:
+    """Refuse features that no later step can use.
+
+    Raises:
+        InputError: A feature is not finite.
+    """
+    for stream, vectors in streams.items():
+        if not np.isfinite(vectors).all():
+            raise InputError(f"{stream}: a feature is not finite; use precision float32")
+
+
+def encoders_digest(settings: EncoderSettings, *made_of: str) -> str:
+    """Return a digest of the encoders, their weights and what they see."""
+    return digest(
+        settings,
+        describe(settings.rgb_encoder, settings.rgb_weights),
+        describe(settings.flow_encoder, flow_weights(settings)),
+        describe(settings.clip_encoder, settings.clip_weights),
+        *made_of,
+    )
 
 
 def flow_weights(settings: EncoderSettings) -> Path | None:
@@ -198,13 +236,7 @@ def _encode(
     faults: FaultSettings | None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos."""
-    both = digest(
-        settings,
-        describe(settings.rgb_encoder, settings.rgb_weights),
-        describe(settings.flow_encoder, flow_weights(settings)),
-        describe(settings.clip_encoder, settings.clip_weights),
-        *shard.digests,
-    )
+    both = encoders_digest(settings, *shard.digests)
     algorithm = json.loads(shard.settings).get("flow", {}).get("algorithm", "")
     return map_videos(
         out,
@@ -245,9 +277,9 @@ def _work(source: _Source, group: h5py.Group) -> None:
             frames, flow = stored_streams(_stored(source.flow)[source.name], flow)
         else:
             frames = opened.enter_context(open_h5(source.frames))[source.name]
-        for stream, vectors in encode(frames, flow).items():
-            if not np.isfinite(vectors).all():
-                raise InputError(f"{stream}: a feature is not finite; use precision float32")
+        streams = encode(frames, flow)
+        check_finite(streams)
+        for stream, vectors in streams.items():
             group[stream] = vectors
         for key in COPIED:
             if key in flow:

@@ -15,10 +15,11 @@ from actionspan.errors import InputError
 from actionspan.features.transform import Transform
 from actionspan.features.windows import merge_windows
 from actionspan.files.checksums import map_checked
-from actionspan.files.storage import open_h5
+from actionspan.files.storage import digest, open_h5
 
 UNSHARED = -1
 """The footage of a step that no other video shows."""
+_CHECKED = "content"  # an attribute
 _FOREIGN = "not made by actionspan features rescale"
 
 
@@ -31,7 +32,9 @@ class Features:
     its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
     `flow_magnitude` are (N, steps), or None for external features. `footage` (N, steps) has equal
     numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
-    `inside` is true of sequences.h5 and causal.h5, `causal` of the latter.
+    `inside` is true of sequences.h5 and causal.h5, `causal` of the latter. `checked` names the
+    content of a file whose writer saw that all features are finite: it changes with them and with
+    the file's size and time. It is empty for other files.
     """
 
     array: Float32
@@ -42,6 +45,7 @@ class Features:
     length: Int64
     inside: bool
     causal: bool
+    checked: str
     footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
@@ -86,12 +90,13 @@ def open_features(path: Path) -> Features:
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             inside="transform/cues" in file,
             causal="transform/past" in file,
+            checked=_checked(path, file),
             footage=_map_dataset(path, file["footage"], "<i4") if "footage" in file else None,
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[str(name) for name in file["subset"].asstr()[:]],
-            frame_difference=_read_optional(file, "frame_difference"),
-            flow_magnitude=_read_optional(file, "flow_magnitude"),
+            frame_difference=_read_optional(path, file, "frame_difference"),
+            flow_magnitude=_read_optional(path, file, "flow_magnitude"),
         )
 
 
@@ -103,8 +108,20 @@ def _map_dataset(path: Path, dataset: h5py.Dataset, kind: str) -> Any:
     return map_checked(path, wanted, offset, dataset.shape)
 
 
-def _read_optional(file: h5py.File, key: str) -> Float32 | None:
-    return file[key][:].astype(np.float32) if key in file else None
+def _read_optional(path: Path, file: h5py.File, key: str) -> Float32 | None:
+    return _map_dataset(path, file[key], "<f4") if key in file else None
+
+
+def write_checked(file: h5py.File, content: str) -> None:
+    """Note the hash of the features that were written, all of which are finite."""
+    file.attrs[_CHECKED] = content
+
+
+def _checked(path: Path, file: h5py.File) -> str:
+    if _CHECKED not in file.attrs:
+        return ""
+    facts = path.stat()
+    return digest(str(file.attrs[_CHECKED]), facts.st_size, facts.st_mtime_ns)
 
 
 def read_transform(path: Path) -> Transform:

@@ -28,6 +28,6 @@ class MeasureSettings(Checked):
         # torch, which every start of Snakemake on a cluster's nodes would wait for
         from actionspan.networks.architecture import REGISTERED
 
-        names = (*get_args(ImageNetwork), *REGISTERED)
-        if self.network not in names:
+        if self.network not in REGISTERED:
+            names = (*get_args(ImageNetwork), *REGISTERED)
             raise ValueError(f"network {self.network!r}: one of {', '.join(names)}")

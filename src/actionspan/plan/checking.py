@@ -167,6 +167,11 @@ def _check_finetuned(config: Mapping[str, Any], name: str) -> None:
     """Check that nothing is asked of tuned encoders that they cannot give."""
     if config["features"]["source"] != "finetuned":
         return
+    if not config["video"]["keep"]:
+        raise InputError(
+            f"{name}: video.keep: must be true with features.source: finetuned, as encoders are "
+            "tuned on pictures of the frames and flow"
+        )
     encoders, finetune = config["features"]["encoders"], config["finetune"]
     store, size = finetune["store"], finetune["input_size"]
     if min(store["height"], store["width"]) < size:

@@ -25,6 +25,15 @@ def step(words: str) -> list[str]:
     return source_files(step_module(words))
 
 
+def shard_step(words: str) -> str:
+    """Return the file that stands for the source files of a step that runs once a shard.
+
+    The rule `code` makes it. Snakemake takes milliseconds for each input of each job, so that a
+    list of files for each of thousands of shards would be most of the time that planning takes.
+    """
+    return f"results/code/{words.replace(' ', '_')}.txt"
+
+
 def source_files(module: str) -> list[str]:
     """Return the files of a module and of all it imports inside the package.
 

@@ -8,7 +8,7 @@ from actionspan.dataset.sharding import assign_shards, find_videos, left_out
 from actionspan.demo.names import demo_video_names
 from actionspan.errors import InputError
 
-MOST_SHARDS = 2048  # more take Snakemake long to plan
+MOST_SHARDS = 16384  # more take Snakemake long to plan
 
 
 class DatasetPlan:

@@ -14,12 +14,14 @@ class FeaturesPlan:
         external: Whether people bring the features.
         kind: What encoders give, `pooled` or `scores`.
         tuned: Whether they are those of `finetune`, over its pictures.
+        one_pass: Whether a job goes from videos to features with nothing written between.
         external_files: Their files, so that a changed file re-runs what depends on it.
         frames: The settings of frames; classifiers see L flows at once, as they were trained, and
             the frames of clips are kept if there is a network that sees them.
         encoders: The settings of the encoders.
         weights: The checkpoints of the encoders.
         flow_weights: The checkpoint that computes the flow, if there is one.
+        flow: The settings of the flow, as `features encode` takes them.
         shard_files: The feature shards of the data set.
     """
 
@@ -27,6 +29,7 @@ class FeaturesPlan:
         features, video = config["features"], config["video"]
         self.external = features["source"] == "external"
         self.kind, self.tuned = kind_of(config), features["source"] == "finetuned"
+        self.one_pass = not video["keep"]
         self.external_files: list[str] = []
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))
@@ -47,6 +50,10 @@ class FeaturesPlan:
             *(self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
         )
         self.flow_weights = weights_files(video["flow"]["weights"])
+        # `features encode` has two devices
+        self.flow = {
+            "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
+        }
 
 
 def weights_files(*names: str | None) -> list[str]:

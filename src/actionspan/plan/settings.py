@@ -31,15 +31,20 @@ class DatasetKnobs(Checked):
         None, "video_info_new.csv, for subsets and durations that the annotations lack"
     )
     videos_per_shard: int | Literal["auto"] = option(
-        "auto", "videos a job; auto: 16, but 4 to 1,024 jobs", least=1, also="auto"
+        "auto", "videos a job; auto: 16, in large sets up to 64", least=1, also="auto"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoKnobs(Checked):
-    """The cores of decoding and flow."""
+    """The cores of decoding and flow, and whether what they give lies on the disk."""
 
     processes: int = option(1, "videos a job works on at once, one core each", least=1, most=4096)
+    keep: bool = option(
+        True,
+        "frames and flow of a shard are files, deleted once features are made of them; false: one "
+        "job goes from videos to the same features with nothing written between",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,10 @@ class Examples:
     def fingerprint(self) -> str:
         """Return a hash of all but `features`, which have the digest of their file."""
         arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
-        content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-        return hashlib.sha256(content).hexdigest()
+        content = hashlib.sha256()
+        for array in arrays:
+            content.update(np.ascontiguousarray(array).data)
+        return content.hexdigest()
 
     @property
     def inputs(self) -> int:
@@ -61,22 +63,29 @@ def examples_of(
     are further inputs.
     """
     truth = {annotation.video_id: annotation.instances for annotation in annotations}
-    rows, targets = [np.zeros(0, np.int64)], [np.zeros(0)]
-    more = [np.zeros((0, BOUNDARY_INPUTS), np.float32)]
-    for index, video_id in enumerate(table.video_id):
-        if table.subset[index] != subset or video_id not in truth:
-            continue
-        first, after = table.offsets[index : index + 2]
-        chosen = np.arange(first, min(after, first + limit))
+    used = [
+        index
+        for index, video_id in enumerate(table.video_id)
+        if table.subset[index] == subset and video_id in truth
+    ]
+    counts = np.minimum(np.diff(table.offsets)[used], limit)
+    # filled in place: lists of arrays that are joined take twice the memory
+    rows, targets = np.empty(counts.sum(), np.int64), np.empty(counts.sum())
+    more = np.empty((len(rows) if boundary_scores else 0, BOUNDARY_INPUTS), np.float32)
+    end = 0
+    for index, count in zip(used, counts.tolist(), strict=True):
+        first, video_id = int(table.offsets[index]), table.video_id[index]
+        place = slice(end, end + count)
+        end = place.stop
+        rows[place] = chosen = np.arange(first, first + count)
         instances = [[instance.start, instance.end] for instance in truth[video_id]]
         seconds = to_seconds(table.segments[chosen], table.duration_seconds[index])
-        rows.append(chosen)
-        targets.append(best_overlap(seconds, np.array(instances).reshape(-1, 2)))
+        targets[place] = best_overlap(seconds, np.array(instances).reshape(-1, 2))
         if boundary_scores:
-            more.append(boundary_inputs(table.scores[chosen], table.segments[chosen]))
+            more[place] = boundary_inputs(table.scores[chosen], table.segments[chosen])
     return Examples(
         features=table.features,
-        rows=np.concatenate(rows),
-        targets=np.concatenate(targets),
-        more=np.concatenate(more) if boundary_scores else None,
+        rows=rows,
+        targets=targets,
+        more=more if boundary_scores else None,
     )

@@ -2,11 +2,12 @@
 
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json
+from actionspan.proposals.result_stream import read_results
 from actionspan.proposals.writing import Row
 
 _FORM = 'not of the form {"segment": [start, end], "score": number}'
@@ -27,21 +28,19 @@ def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Ro
         InputError: The file is missing or not in that form; the line names the file, the video
             and the row, counted from 1.
     """
-    content = read_json(path)
-    results = content.get("results") if isinstance(content, dict) else None
-    if not isinstance(results, dict):
-        raise InputError(
-            f'{path}: not a result file: no proposals in it; write {{"results": {{video: '
-            '[{"score": 0.9, "segment": [1.0, 2.5]}]}}'
-        )
-    for video_id, rows in results.items():
+    return dict(iterate_proposals(path, below_zero=below_zero))
+
+
+def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple[str, list[Row]]]:
+    """Yield what `read_proposals` returns, video by video; only one is in memory."""
+    for video_id, rows in read_results(path):
         if not isinstance(rows, list):
             kind = type(rows).__name__
             raise InputError(f"{path}: video {video_id!r}, proposals: a list is needed, not {kind}")
         for number, row in enumerate(rows, start=1):
             if wrong := _what_is_wrong(row, below_zero):
                 raise InputError(f"{path}: video {video_id!r}, proposal {number}: {wrong}")
-    return results
+        yield video_id, rows
 
 
 def _what_is_wrong(row: Any, below_zero: bool) -> str:

@@ -1,30 +1,40 @@
 """Balanced samples of candidates: high, middle and low ones in the ratios of the settings."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from actionspan.arrays import Float64, Int64
 from actionspan.proposals.settings import EvaluatorSettings
 
+_CLASSES = 3
 
-def sampling_rates(targets: Float64, settings: EvaluatorSettings) -> Float64:
+
+def sampling_rates(
+    targets: Float64, settings: EvaluatorSettings, counts: Sequence[int] | None = None
+) -> Float64:
     """Return the rate at which each candidate is sampled, so that the classes are balanced.
 
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
     (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
     there are. Where no candidate is high the middle ones replace them, and where none is middle
     either, all low ones are taken. Targets are the (M,) best tIoUs with the truth; rates (M,) are
-    in 0…1, and not all 0 unless M is 0.
+    in 0…1, and not all 0 unless M is 0. `counts` are the `class_counts` of the set that the
+    candidates are a part of; by default they are all of it.
     """
     rates = np.zeros(len(targets))
-    unit = 0.0  # how many candidates a ratio of 1 means
-    ratios = (1.0, settings.middle_ratio, settings.low_ratio)
-    for members, ratio in zip(_classes(targets, settings), ratios, strict=True):
-        if len(members):
-            unit = unit or len(members) / ratio
-            rates[members] = min(1.0, ratio * unit / len(members))
+    known = class_counts(targets, settings) if counts is None else counts
+    classes = range(len(known))
+    for number, rate in zip(classes, _rates(known, settings), strict=True):
+        rates[_is_class(number, targets, settings)] = rate
     return rates
+
+
+def class_counts(targets: Float64, settings: EvaluatorSettings) -> list[int]:
+    """Return how many candidates are high, middle and low."""
+    return [int(_is_class(number, targets, settings).sum()) for number in range(_CLASSES)]
 
 
 def balanced_sample(
@@ -34,20 +44,33 @@ def balanced_sample(
 
     The result is their indexes in random order, none twice.
     """
-    rates = sampling_rates(targets, settings)
-    drawn = [
-        generator.permutation(members)[: max(round(rates[members[0]] * len(members)), 1)]
-        for members in _classes(targets, settings)
-        if len(members)
-    ]
+    counts = class_counts(targets, settings)
+    # what is permuted is most of the memory that training takes
+    small = np.uint32 if len(targets) <= np.iinfo(np.uint32).max else np.int64
+    drawn = []
+    for number, rate in enumerate(_rates(counts, settings)):
+        if counts[number]:
+            members = _is_class(number, targets, settings).nonzero()[0].astype(small)
+            generator.shuffle(members)
+            drawn.append(members[: max(round(rate * len(members)), 1)].astype(np.int64))
     return generator.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
 
 
-def _classes(targets: Float64, settings: EvaluatorSettings) -> tuple[Int64, Int64, Int64]:
-    """Return the indexes of the high, the middle and the low candidates."""
-    high = targets > settings.high_threshold
-    low = targets < settings.low_threshold
-    return high.nonzero()[0], (~high & ~low).nonzero()[0], low.nonzero()[0]
+def _rates(counts: Sequence[int], settings: EvaluatorSettings) -> list[float]:
+    unit, rates = 0.0, []  # how many candidates a ratio of 1 means
+    for count, ratio in zip(counts, (1.0, settings.middle_ratio, settings.low_ratio), strict=True):
+        unit = unit or (count / ratio if count else 0.0)
+        rates.append(min(1.0, ratio * unit / count) if count else 0.0)
+    return rates
+
+
+def _is_class(number: int, targets: Float64, settings: EvaluatorSettings) -> NDArray[np.bool_]:
+    """Return which candidates are high (0), middle (1) or low (2)."""
+    if number == 0:
+        return targets > settings.high_threshold
+    if number == 2:
+        return targets < settings.low_threshold
+    return ~((targets > settings.high_threshold) | (targets < settings.low_threshold))
 
 
 class Sampler:

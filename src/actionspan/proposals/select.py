@@ -1,6 +1,7 @@
 """Probabilities to proposals by the recall each adds, and events for a reader (span, stream)."""
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 
 from actionspan.proposals.settings import EventSettings, SelectionSettings
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.proposals.choosing import choose
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.labeller import optional_labeller
-    from actionspan.proposals.writing import result_rows, write_proposals
+    from actionspan.proposals.writing import proposal_files, result_rows
     from actionspan.running.progress import progress
     from actionspan.temporal.probabilities import read_probabilities
 
@@ -35,20 +36,22 @@ def run(arguments: argparse.Namespace) -> None:
     reading = from_arguments(EventSettings, arguments)
     labeller = optional_labeller(arguments.features, arguments.classifier)
     model = load_density(arguments.density)
-    proposals, shown = {}, {}
-    with open_h5(arguments.probabilities) as file:
+    labelled = labeller is not None
+    with ExitStack() as stack:
+        file = stack.enter_context(open_h5(arguments.probabilities))
         table = read_probabilities(file, arguments.probabilities)
+        opened = proposal_files(arguments.out_json, arguments.out_csv, labelled=labelled)
+        write = stack.enter_context(opened)
+        show = None
+        if arguments.out_events_json is not None:
+            paths = arguments.out_events_json, arguments.out_events_csv
+            show = stack.enter_context(proposal_files(*paths, labelled=labelled))
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])
             chosen = choose(values, duration, model, selection, reading)
             rows = result_rows(chosen.segments, chosen.scores)
-            events = result_rows(chosen.events, chosen.chances)
-            proposals[name] = labeller.label(name, rows) if labeller else rows
-            shown[name] = labeller.label(name, events) if labeller and events else events
-    labelled = labeller is not None
-    tables = [(proposals, arguments.out_json, arguments.out_csv)]
-    if arguments.out_events_json is not None:
-        tables.append((shown, arguments.out_events_json, arguments.out_events_csv))
-    for results, json_path, csv_path in tables:
-        write_proposals(results.items(), json_path, csv_path, labelled=labelled)
+            write(name, labeller.label(name, rows) if labeller else rows)
+            if show is not None:
+                events = result_rows(chosen.events, chosen.chances)
+                show(name, labeller.label(name, events) if labeller and events else events)

@@ -14,7 +14,7 @@ from actionspan.files.storage import digest, write_tsv
 from actionspan.parallel.member import Replica
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.examples import Examples, examples_of
-from actionspan.proposals.sampling import Sampler, sampling_rates
+from actionspan.proposals.sampling import Sampler, class_counts, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
 from actionspan.running.determinism import deterministic
@@ -187,13 +187,14 @@ def _validation_loss(
     """Return the loss over all candidates, weighted by their sampling rates."""
     if examples is None:
         return float("nan")
-    rates = sampling_rates(examples.targets, settings)
+    counts = class_counts(examples.targets, settings)
     total = weights = 0.0
     with torch.inference_mode():
-        for first in range(0, len(rates), _VALIDATION_ROWS):
-            chosen = np.arange(first, min(first + _VALIDATION_ROWS, len(rates)))
+        for first in range(0, len(examples.rows), _VALIDATION_ROWS):
+            chosen = np.arange(first, min(first + _VALIDATION_ROWS, len(examples.rows)))
             features, target = _batch(examples, chosen)
-            weight = torch.from_numpy(rates[chosen].astype(np.float32))
+            rates = sampling_rates(examples.targets[chosen], settings, counts)
+            weight = torch.from_numpy(rates.astype(np.float32))
             share = float(weight.sum())
             total += float(weighted_loss(evaluator(features), target, weight)) * share
             weights += share

@@ -2,8 +2,8 @@
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,6 +41,16 @@ def write_proposals(
         csv_path: A table with each proposal's rank, 1 the best; None: no table.
         labelled: Whether the table has the rows' labels and their scores.
     """
+    with proposal_files(json_path, csv_path, labelled=labelled) as write:
+        for video_id, rows in results:
+            write(video_id, rows)
+
+
+@contextmanager
+def proposal_files(
+    json_path: Path, csv_path: Path | None = None, *, labelled: bool = False
+) -> Iterator[Callable[[str, Iterable[Row]], None]]:
+    """Yield a function that writes the next video; the arguments are those of `write_proposals`."""
     with ExitStack() as stack:
 
         def open_output(path: Path) -> TextIO:
@@ -55,7 +65,9 @@ def write_proposals(
             table.writerow((*_CSV_COLUMNS, *more))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
-        for video_id, rows in results:
+
+        def write(video_id: str, rows: Iterable[Row]) -> None:
+            nonlocal separator
             file.write(f"{separator}{json.dumps(video_id)}: [")
             separator = ",\n"
             for rank, row in enumerate(rows, start=1):
@@ -65,4 +77,6 @@ def write_proposals(
                     labels = (row[name] for name in more)
                     table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
             file.write("]")
+
+        yield write
         file.write('\n}, "external_data": {}}\n')

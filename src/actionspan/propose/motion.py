@@ -8,8 +8,12 @@ from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.proposals.grouping import group_proposals
 from actionspan.propose.proposed import Proposed
-from actionspan.propose.snippets import video_snippets
+from actionspan.propose.reading import read_duration
+from actionspan.video.batches import snippet_batches
+from actionspan.video.decode import read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
+
+_BATCH = 16  # snippets
 
 
 class MotionProposer:
@@ -22,9 +26,13 @@ class MotionProposer:
             InputError: The file is missing or cannot be decoded.
         """
         settings = RescaleSettings()
-        with video_snippets(Path(video), FrameSettings(), FlowSettings()) as (_, flow, duration):
-            magnitude = np.asarray(flow["flow_magnitude"])
-            times = flow["time"][:]
+        duration = read_duration(Path(video))
+        frames = read_frames(Path(video))
+        batches = [
+            (batch.flow_magnitude, batch.time)
+            for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH)
+        ]
+        magnitude, times = (np.concatenate(parts) for parts in zip(*batches, strict=True))
         motion = rescale(magnitude, times, duration, settings.steps, settings.method)
         segments, scores = group_proposals(motion, duration)
         return Proposed(duration_seconds=duration, segments=segments, scores=scores, motion=motion)

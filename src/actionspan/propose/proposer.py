@@ -4,7 +4,7 @@ from pathlib import Path
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.collect import MOTION
-from actionspan.features.extraction import TwoStream
+from actionspan.features.one_pass import VideoEncoder, VideoSettings
 from actionspan.features.transform import Transform, transform_features
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.choosing import choose
@@ -12,7 +12,7 @@ from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.predicted import candidates_of
 from actionspan.proposals.ranking import rank_candidates
 from actionspan.propose.proposed import Proposed
-from actionspan.propose.snippets import video_snippets
+from actionspan.propose.reading import read_duration
 from actionspan.temporal.prediction import (
     needs_no_windows,
     predict_sequence,
@@ -35,9 +35,10 @@ class Proposer:
 
     def __init__(self, model: Path | str) -> None:
         self.bundle = load_bundle(Path(model))
-        self._encode = TwoStream(
-            self.bundle.encoders, 2 * self.bundle.frames.stack, self.bundle.weights
+        settings = VideoSettings(
+            frames=self.bundle.frames, flow=self.bundle.flow, encoders=self.bundle.encoders
         )
+        self._encode = VideoEncoder(settings, self.bundle.weights)
 
     def propose(self, video: Path | str) -> Proposed:
         """Return the proposals of one video file.
@@ -47,10 +48,9 @@ class Proposer:
         """
         bundle = self.bundle
         # pixels to the features of each snippet
-        with video_snippets(Path(video), bundle.frames, bundle.flow) as (frames, flow, duration):
-            raw = self._encode(frames, flow)
-            times = flow["time"][:]
-            motion = {key: flow[key][:] for key in MOTION if key in flow}
+        duration = read_duration(Path(video))
+        raw, facts, _ = self._encode(Path(video))
+        times, motion = facts["time"], {key: facts[key] for key in MOTION}
 
         def sequence_of(transform: Transform) -> Float32:
             return transform_features(raw, times, duration, transform, motion)

@@ -5,6 +5,7 @@ near. Samples go up to the last frame's time stamp. A frame that several samples
 """
 
 import math
+from collections.abc import Callable
 
 import h5py
 import numpy as np
@@ -19,22 +20,20 @@ _BLOCK = 16  # frames written at once: memory does not grow with the video
 _ROUNDING = 1e-6  # seconds: times this close are the same
 
 
-class ClipWriter:
-    """Writes a video's samples while another reader goes through its frames.
+class ClipSampler:
+    """Chooses a video's samples while another reader goes through its frames.
 
     Args:
-        group: Gets `clip` (K, h, w, 3), the frames kept, with the attribute `rate`, and `clip_row`
-            (M,): the row of `clip` that each sample shows.
         settings: `clip_rate` and `clip_side`.
+        keep: Called with each picture (h, w, 3) that is kept, in order, and the number of samples
+            that show it.
     """
 
-    def __init__(self, group: h5py.Group, settings: FrameSettings) -> None:
-        self.group, self.settings = group, settings
+    def __init__(self, settings: FrameSettings, keep: Callable[[UInt8, int], None]) -> None:
+        self.settings, self.keep = settings, keep
         self.size: tuple[int, int] | None = None
         self.previous: Frame | None = None
-        self.samples, self.kept = 0, 0
-        self.pictures: list[UInt8] = []  # not written yet
-        self.rows: list[int] = []
+        self.samples = 0
 
     def add(self, frame: Frame) -> None:
         """Take the video's next frame; the one before it is kept if samples are nearest to it."""
@@ -43,12 +42,9 @@ class ClipWriter:
         self.previous = frame
 
     def close(self) -> None:
-        """Write what is left, after the last frame."""
-        if self.previous is None:
-            return
-        self._keep_until(self.previous.seconds)
-        self._write()
-        self.group["clip"].attrs["rate"] = self.settings.clip_rate
+        """Give the last frame its samples."""
+        if self.previous is not None:
+            self._keep_until(self.previous.seconds)
 
     def _keep_until(self, seconds: float) -> None:
         """Give the previous frame the samples up to a time."""
@@ -59,9 +55,41 @@ class ClipWriter:
         picture = self.previous.picture()
         height, width, _ = picture.shape
         self.size = self.size or fitted_size(height, width, self.settings.clip_side)
-        self.pictures.append(resized(picture, self.size))
-        self.rows += [self.kept] * (end - self.samples)
-        self.samples, self.kept = end, self.kept + 1
+        count, self.samples = end - self.samples, end
+        self.keep(resized(picture, self.size), count)
+
+
+class ClipWriter:
+    """Writes a video's samples.
+
+    Args:
+        group: Gets `clip` (K, h, w, 3), the frames kept, with the attribute `rate`, and `clip_row`
+            (M,): the row of `clip` that each sample shows.
+        settings: `clip_rate` and `clip_side`.
+    """
+
+    def __init__(self, group: h5py.Group, settings: FrameSettings) -> None:
+        self.group, self.settings = group, settings
+        self.sampler = ClipSampler(settings, self._keep)
+        self.kept = 0
+        self.pictures: list[UInt8] = []  # not written yet
+        self.rows: list[int] = []
+
+    def add(self, frame: Frame) -> None:
+        """Take the video's next frame."""
+        self.sampler.add(frame)
+
+    def close(self) -> None:
+        """Write what is left, after the last frame."""
+        self.sampler.close()
+        self._write()
+        if self.kept:
+            self.group["clip"].attrs["rate"] = self.settings.clip_rate
+
+    def _keep(self, picture: UInt8, samples: int) -> None:
+        self.pictures.append(picture)
+        self.rows += [self.kept] * samples
+        self.kept += 1
         if len(self.pictures) == _BLOCK:
             self._write()
 

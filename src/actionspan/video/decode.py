@@ -158,6 +158,16 @@ def read_frames(
         raise _stopped(path, done, timeline)
 
 
+def has_eight_bits(path: Path) -> bool:
+    """Return whether a file's colours have 8 bits, so that steady decoding gives the same bits."""
+    try:
+        with _opened(path) as (_, stream):
+            form = stream.format
+            return form is not None and all(part.bits <= 8 for part in form.components)
+    except (OSError, av.FFmpegError):
+        return False  # reading it says why
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open a file and its video stream with PyAV."""

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from actionspan.arrays import Float32, UInt8
-from actionspan.errors import InputError, JobError
+from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
 from actionspan.running.apart import still_working
@@ -62,6 +62,7 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
         magnitude[snippet] = np.mean(lengths)
         planes = quantise(flow, settings.bound).transpose(0, 3, 1, 2)  # (L, 2, h, w)
         coded[snippet] = planes.reshape(coded.shape[1:])
+        still_working()
     return coded, magnitude
 
 
@@ -118,7 +119,6 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     for start in range(0, count, _BLOCK):
         block = slice(start, start + _BLOCK)
         planes[block], magnitude[block] = compute_flow(gray[block], settings)
-        still_working()
     for name in ("time", "frame_difference"):
         group[name] = source[name][:]
     group.attrs.update(source.attrs)
@@ -186,9 +186,4 @@ def weights_digest(settings: FlowSettings) -> str:
 def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:
     frames, name, settings = source
     with open_h5(frames) as file:
-        try:
-            write_flow(file[name], group, settings)
-        except JobError:
-            raise  # of the frames' file, not of this video
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+        write_flow(file[name], group, settings)

@@ -1,0 +1,210 @@
+"""From a video file to the features of its snippets in one pass, with nothing written between.
+
+Snippets go from the decoder to the flow and on to the encoders, a batch at a time: memory does not
+grow with the video, unless its colours have more than 8 bits, and no file is made. The features are
+to the bit those of `video frames`, `video flow` and `features extract`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from actionspan.arrays import Float32
+from actionspan.dataset.tables import Video
+from actionspan.errors import InputError
+from actionspan.features.clips import ClipStream
+from actionspan.features.extraction import (
+    COPIED,
+    TwoStream,
+    check_finite,
+    encoders_digest,
+    joined,
+)
+from actionspan.features.settings import EncoderSettings
+from actionspan.files.storage import digest
+from actionspan.running.allocator import keep_freed_memory
+from actionspan.running.faults import FaultSettings
+from actionspan.running.parts import map_videos
+from actionspan.settings import to_json
+from actionspan.video.batches import snippet_batches
+from actionspan.video.clips import ClipSampler
+from actionspan.video.decode import Frame, has_eight_bits, read_frames
+from actionspan.video.optical_flow import prepare_flow, weights_digest
+from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSettings:
+    """All that features of a video depend on."""
+
+    frames: FrameSettings = field(default_factory=FrameSettings)
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    encoders: EncoderSettings = field(default_factory=EncoderSettings)
+
+
+class EncodedVideo(NamedTuple):
+    """What feature shards have of a video, and how many frames were decoded."""
+
+    streams: dict[str, Float32]  # (T, C) each
+    facts: dict[str, NDArray[Any]]  # (T,) each: time and motion
+    frame_count: int
+
+
+class VideoEncoder:
+    """The networks of all streams, loaded once and called for each video.
+
+    Args:
+        settings: Of frames, flow and encoders.
+        weights: Parameters by stream, in place of the files that the settings name.
+
+    Raises:
+        InputError: The encoders cannot be built.
+    """
+
+    def __init__(
+        self, settings: VideoSettings, weights: Mapping[str, Mapping[str, Tensor]] | None = None
+    ) -> None:
+        self.settings = settings
+        self.streams = TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
+
+    def __call__(self, path: Path, limits: LimitSettings | None = None) -> EncodedVideo:
+        """Encode a video file.
+
+        Raises:
+            InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
+                flow or features cannot be computed.
+        """
+        frames, flow, count = self.settings.frames, self.settings.flow, 0
+        clips = ClipStream(self.streams.clip) if self.streams.clip else None
+        sampler = ClipSampler(frames, clips.take) if clips else None
+
+        def counted() -> Iterator[Frame]:
+            nonlocal count
+            # decord would decode far ahead of the networks and fill the memory
+            for frame in read_frames(path, steady=has_eight_bits(path), limits=limits):
+                count += 1
+                if sampler:
+                    sampler.add(frame)
+                yield frame
+
+        encoded: list[dict[str, Float32]] = []
+        facts: list[dict[str, Any]] = []
+        for batch in snippet_batches(counted(), frames, flow, self.settings.encoders.batch_size):
+            encoded.append(self.streams.batch(batch.pictures, batch.flow, flow.bound))
+            facts.append({key: getattr(batch, key) for key in COPIED})
+        if count == 0:
+            raise InputError(f"{path}: no frame can be decoded")
+        streams, known = joined(encoded), joined(facts)
+        if clips and sampler:
+            sampler.close()
+            streams["clip"] = clips.finish(frames.clip_rate, known["time"])
+        check_finite(streams)
+        return EncodedVideo(streams, known, count)
+
+
+def encode_video(
+    path: Path | str, settings: VideoSettings | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the features of a video file: a pure function, for Ray Data and whatever maps files.
+
+    The networks are loaded at the first call in a process and kept for calls with the same
+    settings. Threads are those of torch and OpenCV in the process.
+
+    Args:
+        path: The file.
+        settings: Of frames, flow and encoders; by default those of config.yaml.
+
+    Returns:
+        For the T snippets of the video: `rgb` and `flow`, (T, C) float32 features of each stream,
+        and `clip`, where there is its encoder; `time` (T,) float64, their centres in seconds;
+        `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in pixels.
+
+    Raises:
+        InputError: The file is not a video, or a network cannot be built.
+    """
+    streams, facts, _ = _encoder(settings or VideoSettings())(Path(path))
+    return {**streams, **facts}
+
+
+def encode_shard(
+    videos: list[Video],
+    out: Path,
+    settings: VideoSettings,
+    processes: int = 1,
+    threads: int = 1,
+    *,
+    limits: LimitSettings | None = None,
+    faults: FaultSettings | None = None,
+) -> dict[str, str]:
+    """Write the features of a shard's videos, except those whose row has an error.
+
+    Args:
+        videos: The shard's rows, as they were probed.
+        out: features/shards/{shard}.h5.
+        settings: Of frames, flow and encoders.
+        processes: Videos at once, each with networks of its own.
+        threads: Cores of each.
+        limits: The largest picture and the most frames that are decoded.
+        faults: What happens where the work on a video fails.
+
+    Returns:
+        The reasons of the rejected videos by video id.
+
+    Raises:
+        InputError: The flow or the encoders cannot be made here, or `faults` says to stop.
+    """
+    good = [video for video in videos if not video.error]
+    made_by = digest(settings.frames, settings.flow, weights_digest(settings.flow))
+    common = encoders_digest(settings.encoders, "features encode", made_by)
+    digests = [digest(common, video.sha256) for video in good]
+    return map_videos(
+        out,
+        [video.video_id for video in good],
+        [(video, settings, limits) for video in good],
+        digests,
+        _work,
+        title="encoding",
+        prepare=partial(_prepare, settings, threads),
+        processes=processes,
+        faults=faults,
+        settings_digest=digest(common, digests),
+        attributes={
+            "description": settings.encoders.described(settings.flow.algorithm),
+            "settings": to_json(
+                frames=settings.frames, flow=settings.flow, encoders=settings.encoders
+            ),
+        },
+    )
+
+
+@lru_cache(maxsize=1)
+def _encoder(settings: VideoSettings) -> VideoEncoder:
+    return VideoEncoder(settings)
+
+
+def _prepare(settings: VideoSettings, threads: int) -> None:
+    """Load what flow and encoders need, once in a process: anything missing is no video's fault."""
+    keep_freed_memory()
+    prepare_flow(settings.flow)
+    torch.set_num_threads(threads)
+    _encoder(settings)
+
+
+def _work(source: tuple[Video, VideoSettings, LimitSettings | None], group: h5py.Group) -> None:
+    video, settings, limits = source
+    streams, facts, frames = _encoder(settings)(video.path, limits)
+    for name, values in {**streams, **facts}.items():
+        group[name] = values
+    group.attrs["fps"] = video.fps
+    group.attrs["frame_count"] = frames
+    group.attrs["stated_frames"] = max(video.stated_frames, video.frames)
+    group.attrs["duration_seconds"] = video.duration_seconds
+    group.attrs["snippet_frames"] = settings.frames.snippet_frames
+    group.attrs["sha256"] = video.sha256

@@ -1,0 +1,186 @@
+"""Features in one pass are those of the separate steps, to the bit."""
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.features import VideoSettings, encode_video, one_pass
+from actionspan.features.one_pass import VideoEncoder
+from actionspan.features.settings import EncoderSettings
+from actionspan.networks.bn_inception import BNInception
+from actionspan.networks.i3d import I3D
+from actionspan.plan.flags import flags
+from actionspan.running.parts import rejected_videos
+from actionspan.video.safe_decord import decord
+from actionspan.video.settings import FlowSettings, FrameSettings
+from video.numbered import encode
+
+SEED = 11
+SMALL = {"input_size": 32, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory) -> Path:
+    """Write a table of five videos: four of 1 to 70 frames, and one that is none."""
+    folder = tmp_path_factory.mktemp("videos")
+    paths = []
+    for number, frames in enumerate((70, 41, 3, 1)):
+        path = encode(folder / f"v{number}.mp4", frames)
+        paths.append(path)
+    broken = folder / "broken.mp4"
+    broken.write_bytes(paths[0].read_bytes()[:500])
+    words = ["dataset", "probe", "--out", str(folder / "shard.txt"), "--videos"]
+    assert main([*words, *map(str, [*paths, broken])]) == 0
+    return folder / "shard.txt"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("weights")
+    torch.manual_seed(SEED)
+    torch.save(BNInception(classes=6).state_dict(), folder / "bn.pt")
+    torch.save(I3D(classes=5).state_dict(), folder / "i3d.pt")
+    return {"bn": folder / "bn.pt", "i3d": folder / "i3d.pt"}
+
+
+def separately(shard: Path, folder: Path, frames: dict, flow: dict, encoders: dict) -> Path:
+    words = f"video frames --shard {shard} --out {folder}/frames.h5 {flags(frames)}"
+    assert main(words.split()) == 0
+    words = f"video flow --frames {folder}/frames.h5 --out {folder}/flow.h5 {flags(flow)}"
+    assert main(words.split()) == 0
+    inputs = f"--frames {folder}/frames.h5 --flow {folder}/flow.h5"
+    words = f"features extract {inputs} --out {folder}/separate.h5 {flags(encoders)}"
+    assert main(words.split()) == 0
+    return folder / "separate.h5"
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "one network for both streams": (
+        {"stack": 1, "snippet_frames": 8},
+        {"algorithm": "dis", "preset": "fast"},
+        {**SMALL, "batch_size": 4},
+    ),
+    "stacked flow with a histogram, other networks": (
+        {"stack": 2, "snippet_frames": 4, "short_side": 40},
+        {"algorithm": "farneback", "bound": 10.0},
+        {**SMALL, "batch_size": 3, "flow_encoder": "bn_inception", "flow_weights": "bn"}
+        | {"flow_histogram": True, "crop": "centre"},
+    ),
+    "clips": (
+        {"stack": 3, "clips": True, "clip_rate": 20.0, "clip_side": 32},
+        {"algorithm": "dis"},
+        {**SMALL, "flow_encoder": "flow_histogram", "clip_encoder": "i3d", "clip_weights": "i3d"}
+        | {"clip_size": 32, "clip_window": 32, "clip_stride": 16},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "processes"), [(case, 1) for case in CASES] + [(next(iter(CASES)), 2)]
+)
+def test_features_are_those_of_the_separate_steps(case, processes, shard, weights, tmp_path):
+    frames, flow, encoders = CASES[case]
+    files = {key: weights[encoders[key]] for key in encoders if key.endswith("_weights")}
+    encoders = encoders | files
+    expected = separately(shard, tmp_path, frames, flow, encoders)
+    words = f"features encode --shard {shard} --out {tmp_path}/one/pass.h5 --processes {processes}"
+    settings = flags(frames | flow | encoders)
+    assert main(f"{words} {settings}".split()) == 0
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["pass.h5"]
+    with h5py.File(expected) as separate, h5py.File(tmp_path / "one/pass.h5") as one:
+        assert list(one) == list(separate) == ["v0", "v1", "v2", "v3"]
+        assert {**one.attrs, "digest": ""} == {**separate.attrs, "digest": ""}
+        for name in one:
+            assert dict(one[name].attrs) == dict(separate[name].attrs)
+            assert list(one[name]) == list(separate[name])
+            for key in one[name]:
+                assert one[name][key].dtype == separate[name][key].dtype
+                np.testing.assert_array_equal(one[name][key][:], separate[name][key][:])
+
+
+def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
+    """One is beyond a limit, one is gone, one has pictures too small for its flow."""
+    lines = shard.read_text().splitlines()
+    small = encode(tmp_path / "small.mp4", 9, size=(16, 24))
+    gone = encode(tmp_path / "gone.mp4", 9)
+    table = tmp_path / "shard.txt"
+    words = ["dataset", "probe", "--out", str(table), "--videos", str(small), str(gone)]
+    assert main(words) == 0
+    gone.unlink()
+    table.write_text("\n".join([*table.read_text().splitlines(), *lines[1:]]) + "\n")
+    expected = separately(table, tmp_path, {"max_frames": 50}, {}, SMALL)
+    words = f"features encode --shard {table} --out {tmp_path}/one.h5 --max-frames 50"
+    assert main(f"{words} {flags(SMALL)}".split()) == 0
+    with h5py.File(expected) as separate, h5py.File(tmp_path / "one.h5") as one:
+        assert list(one) == list(separate) == ["v1", "v2", "v3"]
+        rejected = rejected_videos(one)
+        assert rejected == rejected_videos(separate)
+        assert sorted(rejected) == ["gone", "small", "v0"]
+
+
+def test_a_rejected_video_ends_the_job_where_it_shall(shard, tmp_path, capsys):
+    words = f"features encode --shard {shard} --out {tmp_path}/out.h5 {flags(SMALL)}"
+    assert main(f"{words} --max-frames 50 --on-bad-input fail".split()) == 2
+    assert "out.h5: 1 rejected (above)" in capsys.readouterr().err.splitlines()[-1]
+    assert (tmp_path / "out.h5.parts/v1.h5").is_file()
+
+
+def test_a_part_is_kept_while_its_video_and_all_settings_are_the_same(shard, tmp_path, monkeypatch):
+    given: list[list[str]] = []
+    monkeypatch.setattr(one_pass, "map_videos", lambda *words, **_: given.append(words[3]) or {})
+    words = f"features encode --shard {shard} --out {tmp_path}/out.h5 --input-size 32"
+    for more in ("", "", "--bound 10", "--stack 2", "--crop centre"):
+        assert main(f"{words} {more}".split()) == 0
+    assert given[0] == given[1]
+    assert len(set(sum(given[1:], []))) == 4 * len(given[0])
+
+
+def test_memory_does_not_grow_with_the_video(tmp_path):
+    """Of 108 more snippets only the features are held, no pictures."""
+    settings = VideoSettings(
+        frames=FrameSettings(snippet_frames=2),
+        flow=FlowSettings(preset="ultrafast"),
+        encoders=EncoderSettings(flow_encoder="flow_histogram", batch_size=2, **SMALL),
+    )
+    peaks = []
+    encoder = VideoEncoder(settings)
+    short, long = (encode(tmp_path / f"{n}.mp4", n) for n in (24, 240))
+    encoder(short)  # what is made once
+    for path in (short, long):
+        tracemalloc.start()
+        encoder(path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    pictures = 108 * 64 * 128 * (3 + 2 + 2)  # RGB, grey frames, planes of flow
+    assert peaks[1] - peaks[0] < pictures / 5
+
+
+@pytest.mark.parametrize(("pixels", "ahead"), [("yuv420p", False), ("yuv420p10le", True)])
+def test_nothing_decodes_ahead_of_the_networks(pixels, ahead, tmp_path, monkeypatch):
+    """But for deep colours, of which only decord gives the bits of the separate steps."""
+    path = encode(tmp_path / "v.mp4", 20, codec="libx265", pixels=pixels)
+    opened = []
+    reader = decord.VideoReader
+    monkeypatch.setattr(decord, "VideoReader", lambda *a, **k: opened.append(a) or reader(*a, **k))
+    settings = VideoSettings(encoders=EncoderSettings(flow_encoder="flow_histogram", **SMALL))
+    found = encode_video(path, settings)
+    assert bool(opened) == ahead
+    monkeypatch.setattr(one_pass, "has_eight_bits", lambda _: False)
+    np.testing.assert_array_equal(encode_video(path, settings)["rgb"], found["rgb"])
+
+
+def test_encode_video_returns_arrays(tmp_path):
+    path = encode(tmp_path / "v.mp4", 40)
+    found = encode_video(str(path), VideoSettings(encoders=EncoderSettings(**SMALL)))
+    assert set(found) == {"rgb", "flow", "time", "frame_difference", "flow_magnitude"}
+    assert {len(values) for values in found.values()} == {5}
+    assert found["rgb"].shape == found["flow"].shape == (5, 1280)
+    with pytest.raises(InputError, match="no such file"):
+        encode_video(tmp_path / "none.mp4", VideoSettings(encoders=EncoderSettings(**SMALL)))
