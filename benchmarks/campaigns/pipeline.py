@@ -167,7 +167,8 @@ def _planned(folder: Path) -> list[list[str]]:
     commands = []
     for line in found:
         line = line.partition(" -m actionspan ")[2].partition(" > results/logs/")[0]
-        commands.append(shlex.split(line))
+        # limits come through the environment; here those of the commands themselves do
+        commands.append(shlex.split(re.sub(r"\$ACTIONSPAN_\w+", "", line)))
     return commands
 
 

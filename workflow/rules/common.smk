@@ -38,11 +38,14 @@ try:
 except InputError as error:
     sys.exit(str(error))
 
-# As they stand in commands, not in `params`: a change does not make finished videos again.
-FAULTS = flags(
-    {**config["dataset"], **config["video"]}, "on_bad_input", "stall_seconds"
-)
 LIMITS = flags(config["video"], "max_pixels", "max_frames")
+# Through the environment, not `params`: a change does not make finished videos again.
+os.environ.update(
+    ACTIONSPAN_LIMITS=LIMITS,
+    ACTIONSPAN_FAULTS=flags(
+        {**config["dataset"], **config["video"]}, "on_bad_input", "stall_seconds"
+    ),
+)
 
 
 def decoding_mb(wildcards, threads):

@@ -45,7 +45,7 @@ rule dataset_probe:
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
     shell:
-        "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} {FAULTS}"
+        "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} $ACTIONSPAN_FAULTS"
         " --out {output} > {log} 2>&1"
 
 

@@ -27,7 +27,7 @@ if plan.features.tuned:
         shell:
             "python -m actionspan features extract --snippets {input.snippets}"
             " --source {params.source} {params.settings} --threads {threads}"
-            " {FAULTS} --out {output} > {log} 2>&1"
+            " $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 elif plan.features.one_pass:
 
@@ -62,7 +62,7 @@ elif plan.features.one_pass:
         shell:
             "python -m actionspan features encode --shard {input.shard} --source {params.source}"
             " {params.settings} --processes {params.processes} --threads {params.threads}"
-            " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
+            " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 else:
 
@@ -91,7 +91,7 @@ else:
         shell:
             "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
             " --source {params.source} {params.settings} --threads {threads}"
-            " {FAULTS} --out {output} > {log} 2>&1"
+            " $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule features_external:
@@ -115,7 +115,7 @@ rule features_external:
         settings=flags(config["features"]["external"]),
     shell:
         "python -m actionspan features external --videos {input.videos} {params.settings}"
-        " {FAULTS} --out {output} > {log} 2>&1"
+        " $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule features_rescale:

@@ -21,7 +21,7 @@ rule finetune_store:
         settings=flags(config["finetune"]["store"]),
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
-        " {params.settings} {FAULTS} --out {output} > {log} 2>&1"
+        " {params.settings} $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule finetune_train:

@@ -52,7 +52,7 @@ if plan.recognition.trimmed:
             flow=flags(config["video"]["flow"]),
         shell:
             "python -m actionspan recognition clips {params.folder} {params.clips}"
-            " {params.settings} {params.flow} --processes {threads} {LIMITS} {FAULTS}"
+            " {params.settings} {params.flow} --processes {threads} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS"
             " --out {output} > {log} 2>&1"
 
 else:
@@ -87,7 +87,7 @@ else:
             ),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
-            " --annotations {input.annotations} {params.settings} {FAULTS}"
+            " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"
             " --out {output} > {log} 2>&1"
 
 

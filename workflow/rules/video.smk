@@ -21,7 +21,7 @@ rule video_frames:
         settings=flags(plan.features.frames),
     shell:
         "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
-        " {LIMITS} {FAULTS} --out {output} > {log} 2>&1"
+        " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule video_flow:
@@ -46,4 +46,4 @@ rule video_flow:
         settings=flags(config["video"]["flow"]),
     shell:
         "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"
-        " {FAULTS} --out {output} > {log} 2>&1"
+        " $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
