@@ -13,7 +13,7 @@ from actionspan.parallel.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
 STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
-GRACE_SECONDS = 2.0  # the lowest waiting rank speaks first; others end the job if it cannot
+GRACE_SECONDS = 8.0  # the lowest waiting rank speaks first; others end the job if it cannot
 
 
 class Watchdog:
