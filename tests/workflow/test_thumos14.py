@@ -136,7 +136,7 @@ def test_a_changed_text_file_re_runs_the_index(run, config):
 
 
 def test_a_broken_video_is_reported_and_the_rest_go_on(run, config):
-    rejected = run.text("results/dataset/rejected.tsv").splitlines()
+    rejected = run.text("results/dataset/rejected_input.tsv").splitlines()
     assert [line.split("\t")[0] for line in rejected[1:]] == ["my videos/broken.mp4"]
     proposals = json.loads(run.text("results/proposals/mtn/proposals.json"))["results"]
     assert len(proposals) == DEMO.videos
