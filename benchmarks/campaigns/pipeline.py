@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
 
@@ -169,7 +170,28 @@ def _planned(folder: Path) -> list[list[str]]:
         line = line.partition(" -m actionspan ")[2].partition(" > results/logs/")[0]
         # limits come through the environment; here those of the commands themselves do
         commands.append(shlex.split(re.sub(r"\$ACTIONSPAN_\w+", "", line)))
-    return commands
+    return _in_order(commands)
+
+
+def _in_order(commands: list[list[str]]) -> list[list[str]]:
+    """Return commands so that each comes after those whose outputs it names: groups mix them."""
+
+    def outputs(words: list[str]) -> set[str]:
+        named = {word for flag, word in pairwise(words) if flag.startswith("--out")}
+        return named - {"results/dataset"}  # a folder of several commands
+
+    def waits(words: list[str], others: list[list[str]]) -> bool:
+        made = tuple(chain.from_iterable(outputs(other) for other in others))
+        own = outputs(words)
+        return any(word not in own and word.startswith(made) for word in words) if made else False
+
+    waiting, ordered = list(commands), []
+    while waiting:
+        free = (each for each in waiting if not waits(each, [o for o in waiting if o is not each]))
+        following = next(free, waiting[0])
+        waiting.remove(following)
+        ordered.append(following)
+    return ordered
 
 
 def _module(words: Sequence[str]) -> str:
