@@ -8,7 +8,7 @@ from actionspan.temporal.settings import TemporalSettings
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        ("hidden", 0, "at least 1"),
+        ("hidden", 0, "from 1 to 65536"),
         ("epochs", 0, "at least 1"),
         ("batch_size", -1, "at least 1"),
         ("learning_rate", 0.0, "above 0"),

@@ -1,6 +1,7 @@
 """Read features.h5 by memory map: opening it costs the same for any number of videos."""
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
@@ -14,8 +15,8 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.transform import Transform
 from actionspan.features.windows import merge_windows
-from actionspan.files.checksums import map_checked
-from actionspan.files.storage import digest, open_h5
+from actionspan.files.checksums import CheckedFile, map_checked
+from actionspan.files.storage import open_h5
 
 UNSHARED = -1
 """The footage of a step that no other video shows."""
@@ -120,8 +121,9 @@ def write_checked(file: h5py.File, content: str) -> None:
 def _checked(path: Path, file: h5py.File) -> str:
     if _CHECKED not in file.attrs:
         return ""
-    # no time of the file: the same features made again give the same model, to the bit
-    return digest(str(file.attrs[_CHECKED]), path.stat().st_size)
+    with closing(CheckedFile(path)) as written:
+        # one without checksums was changed since, and the note is of what it was
+        return str(file.attrs[_CHECKED]) if written.has_checksums else ""
 
 
 def read_transform(path: Path) -> Transform:

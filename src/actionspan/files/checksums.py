@@ -66,6 +66,11 @@ class CheckedFile:
         self._read_checksums()
         self._right = bytearray(0 if self._sums is None else len(self._sums))  # blocks found right
 
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the file has them: one that was changed since it was written has not."""
+        return self._sums is not None
+
     def read(self, begin: int, size: int) -> bytearray:
         """Return the bytes from `begin` on, fewer where the file ends.
 
