@@ -122,7 +122,7 @@ def test_any_first_videos_hold_out_their_part(fraction, count):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"videos": 0}, "videos 0: at least 1"),
+        ({"videos": 0}, "videos 0: from 1 to 10000"),
         ({"seed": -1}, "seed -1: at least 0"),
         ({"shortest_seconds": 4.0}, "shortest_seconds 4.0: at least 5"),
         ({"longest_seconds": 10.0}, "longest_seconds 10.0: at least shortest_seconds"),
