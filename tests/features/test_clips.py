@@ -76,8 +76,8 @@ def test_windows_cover_a_video_once(count, window, stride):
 
 @pytest.mark.parametrize(("window", "stride"), [(8, 8), (32, 16), (32, 32), (64, 48)])
 def test_each_vector_is_of_its_own_eight_frames(encoder, rng, window, stride):
-    encode = encoder(clip_window=window, clip_stride=stride)
-    encode.network = mean_of_eight
+    encode = encoder(clip_window=window, clip_stride=stride, runtime="eager")
+    encode.run.network = mean_of_eight
     rows = np.sort(rng.integers(0, 40, 100))  # some frames are several samples, some none
     levels = rng.integers(0, 256, 40)
     vectors = encode.vectors(flat_frames(levels), rows)
@@ -87,8 +87,8 @@ def test_each_vector_is_of_its_own_eight_frames(encoder, rng, window, stride):
 
 def test_snippets_get_the_vector_of_their_time(encoder):
     """Levels that rise evenly are those at the snippets' own times, but for the ends."""
-    encode = encoder()
-    encode.network = mean_of_eight
+    encode = encoder(runtime="eager")
+    encode.run.network = mean_of_eight
     levels, times = np.arange(200), np.array([0.0, 1.0, 2.345, 7.0])
     found = encode(Clips(flat_frames(levels), np.arange(200), 25.0, times))[:, 0]
     expected = np.clip(times * 25, 3.5, 195.5) / 127.5 - 1

@@ -101,10 +101,10 @@ def test_efficientnet_names_what_real_frames_show(shared_data):
         "BenchPress/v_BenchPress_g01_c01.avi": 422,
         "CricketShot/v_CricketShot_g04_c01_rgb.gif": 981,
     }
-    encode = Encoder("efficientnet_lite0", None, EncoderSettings(device="cpu"), 3)
+    encode = Encoder("efficientnet_lite0", None, EncoderSettings(device="cpu", runtime="eager"), 3)
     network, classes = build_network("efficientnet_lite0", None, 3, "scores")
     assert (encode.features, classes) == (1280, 1000)
-    encode.network = network
+    encode.run.network = network
     for clip, label in expected.items():
         if not (clips / clip).exists():
             pytest.skip(f"the clip {clip} is not here")
@@ -174,9 +174,9 @@ def test_no_motion_is_zero_to_the_flow_network_and_the_gain_scales_motion(bn_inc
     planes = np.full((1, 4, 32, 32), 128, np.uint8)
     planes[:, 1] = 255
     for gain in (1.0, 3.0):
-        settings = EncoderSettings(flow_gain=gain, input_size=32)
+        settings = EncoderSettings(flow_gain=gain, input_size=32, runtime="eager")
         encode = Encoder("efficientnet_lite0", None, settings, 4)
-        encode.network = Spy()
+        encode.run.network = Spy()
         encode(planes)
     assert seen[0][0, 0].abs().max() == 0
     assert seen[0][0, 1].unique().tolist() == [127 / 128]

@@ -22,7 +22,7 @@ def tuned():
 
 
 def test_untuned_encoders_give_what_the_features_stage_gives():
-    settings = EncoderSettings(input_size=64, device="cpu")
+    settings = EncoderSettings(input_size=64, device="cpu", runtime="eager")
     pictures = torch.randint(0, 256, (5, 64, 64, 3), dtype=torch.uint8)
     encoders = build_encoders(("rgb",), settings, 4, 0, CPU)
     expected = Encoder(settings.rgb_encoder, None, settings, 3)(pictures.numpy())

@@ -11,16 +11,13 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
-import torch
 
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.encoders import Snippets, build_network, device_of
+from actionspan.features.encoders import Snippets, build_network, runner
 from actionspan.features.images import frames_to_batch
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
-from actionspan.networks.architecture import architecture
-from actionspan.networks.inputs import Inputs
 from actionspan.running.apart import still_working
 
 
@@ -67,10 +64,9 @@ class ClipEncoder:
     def __init__(self, settings: EncoderSettings) -> None:
         encoder = settings.clip_encoder
         self.settings = settings
-        self.device = device_of(settings)
         network, self.features = build_network(encoder, settings.clip_weights, 3, settings.source)
-        self.network = network.to(self.device).to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload]
-        self.inputs = Inputs(architecture(encoder), 3, self.device)
+        example = (1, 2 * SAMPLES_A_VECTOR, settings.clip_size, settings.clip_size, 3)
+        self.run = runner(encoder, network, settings, example, free=(1,))
 
     def vectors(self, frames: Snippets, rows: Int64) -> Float32:
         """Return a vector for every 8 samples, (M / 8 rounded up, features)."""
@@ -82,7 +78,6 @@ class ClipEncoder:
         """Encode a video, (T, features)."""
         return at_times(self.vectors(clips.frames, clips.rows), clips.rate, clips.times)
 
-    @torch.inference_mode()
     def window(self, frames: Snippets, rows: Int64) -> Float32:
         """Return the vectors that are kept of one window, given the frame of each sample."""
         settings = self.settings
@@ -92,13 +87,8 @@ class ClipEncoder:
         pictures = frames_to_batch(
             frames[first : int(rows.max()) + 1], settings.clip_size, settings.crop
         )
-        clip = self.inputs(torch.from_numpy(pictures[rows - first])[None])
-        half = settings.precision != "float32"
-        dtype = getattr(torch, settings.precision) if half else None
-        with torch.autocast(self.device.type, dtype=dtype, enabled=half):
-            (vectors,) = self.network(clip)
-        kept = vectors[margin : len(vectors) - margin]
-        return np.asarray(kept.float().cpu().numpy(), np.float32)
+        (vectors,) = self.run(pictures[rows - first][None])
+        return vectors[margin : len(vectors) - margin]
 
 
 def at_times(vectors: Float32, rate: float, times: Float64) -> Float32:

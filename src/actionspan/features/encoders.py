@@ -1,6 +1,7 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,15 @@ from actionspan.networks.architecture import architecture
 from actionspan.networks.device import choose_device
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
+from actionspan.networks.runtime import (
+    INSTALL,
+    Eager,
+    NotConverted,
+    OpenVino,
+    Runner,
+    Runtime,
+    find_openvino,
+)
 from actionspan.networks.weights import fill, load_state, widen
 from actionspan.running.apart import still_working
 
@@ -92,11 +102,10 @@ class Encoder:
         self, encoder: str, weights: Weights, settings: EncoderSettings, channels: int
     ) -> None:
         self.settings = settings
-        self.device = device_of(settings)
         self.is_flow = channels != 3
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.inputs = Inputs(architecture(encoder), channels, self.device, settings.flow_gain)
+        side = settings.input_size
+        self.run = runner(encoder, network, settings, (2, side, side, channels))
 
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
@@ -104,18 +113,62 @@ class Encoder:
         starts = range(0, count, size)
         return np.concatenate([self.batch(snippets[start : start + size]) for start in starts])
 
-    @torch.inference_mode()
     def batch(self, snippets: UInt8) -> Float32:
         """Encode the next `batch_size` snippets of a video, fewer at its end: (B, features)."""
         convert = planes_to_batch if self.is_flow else frames_to_batch
         still_working()
-        batch = convert(snippets, self.settings.input_size, self.settings.crop)
-        images = self.inputs(torch.from_numpy(batch))
-        half = self.settings.precision != "float32"
-        dtype = getattr(torch, self.settings.precision) if half else None
-        with torch.autocast(self.device.type, dtype=dtype, enabled=half):
-            vectors: Tensor = self.network(images)
-        return np.asarray(vectors.float().cpu().numpy(), np.float32)
+        return self.run(convert(snippets, self.settings.input_size, self.settings.crop))
+
+
+def runner(
+    encoder: str,
+    network: nn.Module,
+    settings: EncoderSettings,
+    example: Sequence[int],
+    free: Sequence[int] = (0,),
+) -> Runner:
+    """Return what computes a network: eager PyTorch where OpenVINO does not take it.
+
+    Args:
+        encoder: The encoder's name.
+        network: In evaluation mode, on the CPU.
+        settings: Of the encoders.
+        example: The shape of its input, (B, …, C) bytes.
+        free: The axes along which inputs may have other lengths.
+
+    Raises:
+        InputError: There is no such device or runtime, or it does not take the network.
+    """
+    device = device_of(settings)
+    inputs = Inputs(architecture(encoder), example[-1], device, settings.flow_gain)
+    if runtime_of(settings) == "openvino":
+        try:
+            return OpenVino(network, inputs, example, free)
+        except NotConverted as error:
+            if settings.runtime == "openvino":
+                raise InputError(
+                    f"runtime is openvino, which does not take {encoder}: {error}; give auto"
+                ) from None
+            print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
+    layout = torch.channels_last if len(example) == 4 else torch.channels_last_3d
+    network = network.to(device).to(memory_format=layout)  # type: ignore[call-overload]
+    return Eager(network, inputs, settings.precision)
+
+
+def runtime_of(settings: EncoderSettings) -> Runtime:
+    """Return the runtime that `runtime` asks for, which is eager where a GPU computes.
+
+    Raises:
+        InputError: There is no such device or runtime.
+    """
+    on_cpu = device_of(settings).type == "cpu" and settings.precision == "float32"
+    if settings.runtime == "eager" or not on_cpu:
+        return "eager"
+    if find_openvino():
+        return "openvino"
+    if settings.runtime == "openvino":
+        raise InputError(f"runtime is openvino, which is not installed; run: {INSTALL}")
+    return "eager"
 
 
 def device_of(settings: EncoderSettings) -> torch.device:

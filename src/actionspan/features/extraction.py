@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,13 @@ from torch import Tensor
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, read_clips
-from actionspan.features.encoders import Encoder
+from actionspan.features.encoders import Encoder, runtime_of
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
 from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.stored import stored_streams
 from actionspan.files.storage import digest, open_h5
+from actionspan.networks.runtime import openvino_version
 from actionspan.networks.weights import describe
 from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.faults import FaultSettings
@@ -64,6 +66,12 @@ class TwoStream:
         histogram = HISTOGRAM_FEATURES if self._uses_histogram else 0
         lengths = {"rgb": self.rgb.features, "flow": network + histogram}
         return lengths | ({"clip": self.clip.features} if self.clip else {})
+
+    @property
+    def made_by(self) -> dict[str, str]:
+        """What computed the vectors of each stream that has a network."""
+        encoders = {"rgb": self.rgb, "flow": self.flow, "clip": self.clip}
+        return {stream: each.run.made_by for stream, each in encoders.items() if each}
 
     @property
     def _uses_histogram(self) -> bool:
@@ -116,10 +124,22 @@ def check_finite(streams: Mapping[str, Float32]) -> None:
             raise InputError(f"{stream}: a feature is not finite; use precision float32")
 
 
+def write_streams(
+    group: h5py.Group, streams: Mapping[str, Float32], encoders: TwoStream
+) -> None:
+    """Write a video's features, with the runtime that made each stream."""
+    for stream, vectors in streams.items():
+        group[stream] = vectors
+        if stream in encoders.made_by:
+            group[stream].attrs["runtime"] = encoders.made_by[stream]
+
+
 def encoders_digest(settings: EncoderSettings, *made_of: str) -> str:
-    """Return a digest of the encoders, their weights and what they see."""
+    """Return a digest of the encoders, their runtime, their weights and what they see."""
+    runtime = runtime_of(settings)
     return digest(
-        settings,
+        replace(settings, runtime="auto"),
+        openvino_version() if runtime == "openvino" else runtime,
         describe(settings.rgb_encoder, settings.rgb_weights),
         describe(settings.flow_encoder, flow_weights(settings)),
         describe(settings.clip_encoder, settings.clip_weights),
@@ -279,8 +299,7 @@ def _work(source: _Source, group: h5py.Group) -> None:
             frames = opened.enter_context(open_h5(source.frames))[source.name]
         streams = encode(frames, flow)
         check_finite(streams)
-        for stream, vectors in streams.items():
-            group[stream] = vectors
+        write_streams(group, streams, encode)
         for key in COPIED:
             if key in flow:
                 group[key] = flow[key][:]

@@ -26,6 +26,7 @@ from actionspan.features.extraction import (
     check_finite,
     encoders_digest,
     joined,
+    write_streams,
 )
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest
@@ -199,8 +200,10 @@ def _prepare(settings: VideoSettings, threads: int) -> None:
 
 def _work(source: tuple[Video, VideoSettings, LimitSettings | None], group: h5py.Group) -> None:
     video, settings, limits = source
-    streams, facts, frames = _encoder(settings)(video.path, limits)
-    for name, values in {**streams, **facts}.items():
+    encode = _encoder(settings)
+    streams, facts, frames = encode(video.path, limits)
+    write_streams(group, streams, encode.streams)
+    for name, values in facts.items():
         group[name] = values
     group.attrs["fps"] = video.fps
     group.attrs["frame_count"] = frames

@@ -68,6 +68,11 @@ class EncoderSettings(Checked):
     device: Literal["auto", "cpu", "cuda"] = option(
         "auto", "auto, cpu or cuda; auto takes cuda if it is available"
     )
+    runtime: Literal["auto", "eager", "openvino"] = option(
+        "auto",
+        "what computes the networks: eager (PyTorch), or openvino, faster on CPUs and in float32 "
+        "alone; auto takes openvino where it is installed and can",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,6 +84,11 @@ class EncoderSettings(Checked):
             )
         if self.source == "scores":
             self._check_scores()
+        if self.runtime == "openvino" and (self.precision, self.device) != ("float32", "cpu"):
+            raise ValueError(
+                f"runtime openvino with precision {self.precision} and device {self.device}: it "
+                "needs float32 and cpu; give them, or runtime auto"
+            )
 
     def described(self, flow_algorithm: str) -> str:
         """Return what the features are, for captions."""

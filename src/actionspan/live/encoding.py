@@ -2,7 +2,8 @@
 
 The functions are those of the workflow: `compute_flow`, then the encoders of `TwoStream`. A message
 is four tensors: seconds of work so far, facts of motion, and the two streams, each first pixels and
-then features. A snippet is a message, so features differ from those of batches in the last bits.
+then features. A snippet is a message and eager PyTorch computes it layer by layer, so features differ
+from the workflow's by rounding.
 """
 
 import time
@@ -22,6 +23,7 @@ from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
+from actionspan.networks.runtime import Eager
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings
 from actionspan.video.snippets import Snippet, frame_differences
@@ -86,7 +88,8 @@ def encoding_chain(
         )
     if not one_process:
         encoders = replace(encoders, device="cpu")
-    streams = TwoStream(encoders, 2 * stack, weights)
+    # layer by layer, to be cut anywhere
+    streams = TwoStream(replace(encoders, runtime="eager"), 2 * stack, weights)
     histogram = encoders.flow_histogram or streams.flow is None
     parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=streams.flow is not None)]
     if streams.flow is not None:
@@ -152,7 +155,8 @@ class _Images(nn.Module):
 
     def __init__(self, encoder: Encoder, convert: Callable[..., np.ndarray]) -> None:
         super().__init__()
-        self.inputs, self.convert = encoder.inputs, convert
+        assert isinstance(encoder.run, Eager)
+        self.inputs, self.convert = encoder.run.inputs, convert
         self.size, self.crop = encoder.settings.input_size, encoder.settings.crop
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -170,7 +174,8 @@ class _Vector(nn.Module):
 def _encoder_parts(
     encoder: Encoder, place: int, convert: Callable[..., np.ndarray]
 ) -> list[_Timed]:
-    network = encoder.network
+    assert isinstance(encoder.run, Eager)
+    network = encoder.run.network
     layers = network.layers() if isinstance(network, EfficientNetLite0) else [network]
     chain = [_Images(encoder, convert), *layers, _Vector()]
     return [_Layer(place, layer, encoder.settings) for layer in chain]

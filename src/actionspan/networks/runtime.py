@@ -1,0 +1,159 @@
+"""What computes a network: PyTorch, or OpenVINO, which is faster on CPUs and optional.
+
+Both take bytes as `networks.inputs` does, whose arithmetic is part of what OpenVINO compiles. It
+computes in float32; its results do not depend on what else is in a batch, nor on the batch's
+length, to the bit.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from actionspan.arrays import Float32, UInt8
+from actionspan.networks.inputs import Inputs
+
+Runtime = Literal["eager", "openvino"]
+INSTALL = "uv pip install 'openvino>=2025.4'"
+
+_IMAGES = 4  # at once, of each thread: more of them do not fit into the caches
+
+
+class Runner(Protocol):
+    """A network on one runtime: (B, …, C) uint8 to float32 vectors."""
+
+    made_by: str  # the runtime, for people to read
+
+    def __call__(self, batch: UInt8, /) -> Float32: ...
+
+
+class NotConverted(Exception):
+    """OpenVINO does not take a network; says why in one line."""
+
+
+@lru_cache(maxsize=1)
+def find_openvino() -> ModuleType | None:
+    """Return the package openvino, None where it is not installed or does not load."""
+    # Importing it would report the import to its makers if its telemetry package is there.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    try:
+        import openvino
+        import openvino.frontend.pytorch.ts_decoder
+    except (ImportError, OSError):
+        return None
+    return openvino
+
+
+def openvino_version() -> str:
+    """Return the name of the runtime with its version, such as `openvino 2026.4.1`."""
+    found = find_openvino()
+    assert found is not None
+    return f"openvino {found.__version__.split('-')[0]}"
+
+
+class Eager:
+    """PyTorch, module by module: the reference.
+
+    Args:
+        network: In evaluation mode, on the device of `inputs`.
+        inputs: Makes its numbers of bytes.
+        precision: The type of its arithmetic.
+    """
+
+    made_by = "eager"
+
+    def __init__(self, network: nn.Module, inputs: Inputs, precision: str) -> None:
+        self.network, self.inputs = network, inputs
+        self.dtype = getattr(torch, precision) if precision != "float32" else None
+
+    @torch.inference_mode()
+    def __call__(self, batch: UInt8) -> Float32:
+        """Compute the network's vectors of (B, …, C) bytes."""
+        images = self.inputs(torch.from_numpy(batch))
+        with torch.autocast(self.inputs.device.type, dtype=self.dtype, enabled=bool(self.dtype)):
+            vectors: Tensor = self.network(images)
+        return np.asarray(vectors.float().cpu().numpy(), np.float32)
+
+
+class _Seen(nn.Module):
+    """A network with the arithmetic that makes its numbers of bytes."""
+
+    def __init__(self, network: nn.Module, inputs: Inputs) -> None:
+        super().__init__()
+        self.network, self.inputs = network, inputs
+
+    def forward(self, batch: Tensor) -> Tensor:
+        vectors: Tensor = self.network(self.inputs(batch))
+        return vectors
+
+
+class OpenVino:
+    """OpenVINO on the CPU, with as many threads as torch has when it is called.
+
+    Args:
+        network: In evaluation mode, on the CPU; it is not needed afterwards.
+        inputs: Makes its numbers of bytes.
+        example: The shape of a batch. Padding is made for its lengths.
+        free: The axes along which batches may have other lengths.
+
+    Raises:
+        NotConverted: OpenVINO does not take the network.
+    """
+
+    def __init__(
+        self, network: nn.Module, inputs: Inputs, example: Sequence[int], free: Sequence[int] = (0,)
+    ) -> None:
+        self.made_by = openvino_version()
+        self._model = _converted(_Seen(network, inputs), example, free)
+        self._ready: tuple[int, Any] | None = None  # threads, and the network compiled for them
+
+    def __call__(self, batch: UInt8) -> Float32:
+        """Compute the network's vectors of (B, …, C) bytes."""
+        threads = torch.get_num_threads()
+        if self._ready is None or self._ready[0] != threads:
+            self._ready = threads, _compiled(self._model, threads)
+        request, size = self._ready[1], _IMAGES * threads
+        parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+        return np.concatenate([request.infer([part], share_inputs=True)[0] for part in parts])
+
+
+def _converted(module: nn.Module, example: Sequence[int], free: Sequence[int]) -> Any:
+    """Return a module as a model of OpenVINO whose input is bytes."""
+    openvino = find_openvino()
+    assert openvino is not None
+    # Not `openvino.convert_model`, which imports far more and takes seconds.
+    frontend = openvino.frontend.FrontEndManager().load_by_framework("pytorch")
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that lengths become constants, as they shall
+            batch = torch.zeros(*example, dtype=torch.uint8)
+            traced = torch.jit.freeze(torch.jit.trace(module, (batch,), check_trace=False).eval())
+        decoder = openvino.frontend.pytorch.ts_decoder.TorchScriptPythonDecoder(traced)
+        model = frontend.convert(frontend.load(decoder))  # the decoder must live until here
+        (seen,) = model.get_parameters()
+        seen.set_element_type(openvino.Type.u8)
+        lengths = [-1 if axis in free else length for axis, length in enumerate(example)]
+        seen.set_partial_shape(openvino.PartialShape(lengths))
+        model.validate_nodes_and_infer_types()
+    except Exception as error:  # of many kinds, none of which is the caller's fault
+        raise NotConverted(str(error).strip().rpartition("\n")[2]) from error
+    return model
+
+
+def _compiled(model: Any, threads: int) -> Any:
+    """Return a request that computes a model on some threads."""
+    openvino = find_openvino()
+    assert openvino is not None
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "NUM_STREAMS": 1,
+        "ENABLE_CPU_PINNING": False,  # jobs side by side would share a core
+    }
+    return openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
