@@ -14,10 +14,13 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.encoders import Snippets, build_network, runner
+from actionspan.features.encoders import Snippets, build_network, device_of
 from actionspan.features.images import frames_to_batch
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
+from actionspan.networks.architecture import architecture
+from actionspan.networks.inputs import Inputs
+from actionspan.networks.runtime import Eager
 from actionspan.running.apart import still_working
 
 
@@ -65,8 +68,9 @@ class ClipEncoder:
         encoder = settings.clip_encoder
         self.settings = settings
         network, self.features = build_network(encoder, settings.clip_weights, 3, settings.source)
-        example = (1, 2 * SAMPLES_A_VECTOR, settings.clip_size, settings.clip_size, 3)
-        self.run = runner(encoder, network, settings, example, free=(1,))
+        # OpenVINO takes 11 s to compile i3d, and more memory to compute it.
+        inputs = Inputs(architecture(encoder), 3, device_of(settings))
+        self.run = Eager(network, inputs, settings.precision)
 
     def vectors(self, frames: Snippets, rows: Int64) -> Float32:
         """Return a vector for every 8 samples, (M / 8 rounded up, features)."""

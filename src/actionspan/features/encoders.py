@@ -1,7 +1,7 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -104,8 +104,7 @@ class Encoder:
         self.settings = settings
         self.is_flow = channels != 3
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        side = settings.input_size
-        self.run = runner(encoder, network, settings, (2, side, side, channels))
+        self.run = runner(encoder, network, settings, channels)
 
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
@@ -121,37 +120,29 @@ class Encoder:
 
 
 def runner(
-    encoder: str,
-    network: nn.Module,
-    settings: EncoderSettings,
-    example: Sequence[int],
-    free: Sequence[int] = (0,),
+    encoder: str, network: nn.Module, settings: EncoderSettings, channels: int
 ) -> Runner:
-    """Return what computes a network: eager PyTorch where OpenVINO does not take it.
+    """Return what computes a network of images: PyTorch where OpenVINO does not take it.
 
     Args:
         encoder: The encoder's name.
         network: In evaluation mode, on the CPU.
         settings: Of the encoders.
-        example: The shape of its input, (B, …, C) bytes.
-        free: The axes along which inputs may have other lengths.
+        channels: Input planes.
 
     Raises:
         InputError: There is no such device or runtime, or it does not take the network.
     """
-    device = device_of(settings)
-    inputs = Inputs(architecture(encoder), example[-1], device, settings.flow_gain)
+    inputs = Inputs(architecture(encoder), channels, device_of(settings), settings.flow_gain)
     if runtime_of(settings) == "openvino":
         try:
-            return OpenVino(network, inputs, example, free)
+            return OpenVino(network, inputs, settings.input_size)
         except NotConverted as error:
             if settings.runtime == "openvino":
                 raise InputError(
                     f"runtime is openvino, which does not take {encoder}: {error}; give auto"
                 ) from None
             print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
-    layout = torch.channels_last if len(example) == 4 else torch.channels_last_3d
-    network = network.to(device).to(memory_format=layout)  # type: ignore[call-overload]
     return Eager(network, inputs, settings.precision)
 
 
@@ -161,14 +152,15 @@ def runtime_of(settings: EncoderSettings) -> Runtime:
     Raises:
         InputError: There is no such device or runtime.
     """
-    on_cpu = device_of(settings).type == "cpu" and settings.precision == "float32"
-    if settings.runtime == "eager" or not on_cpu:
-        return "eager"
-    if find_openvino():
-        return "openvino"
+    on_cpu = device_of(settings).type == "cpu"
     if settings.runtime == "openvino":
-        raise InputError(f"runtime is openvino, which is not installed; run: {INSTALL}")
-    return "eager"
+        if not on_cpu:
+            raise InputError("runtime is openvino, and device auto is a GPU here; give device cpu")
+        if not find_openvino():
+            raise InputError(f"runtime is openvino, which is not installed; run: {INSTALL}")
+        return "openvino"
+    can = settings.runtime == "auto" and on_cpu and settings.precision == "float32"
+    return "openvino" if can and find_openvino() else "eager"
 
 
 def device_of(settings: EncoderSettings) -> torch.device:

@@ -84,10 +84,10 @@ class EncoderSettings(Checked):
             )
         if self.source == "scores":
             self._check_scores()
-        if self.runtime == "openvino" and (self.precision, self.device) != ("float32", "cpu"):
+        if self.runtime == "openvino" and (self.precision != "float32" or self.device == "cuda"):
             raise ValueError(
                 f"runtime openvino with precision {self.precision} and device {self.device}: it "
-                "needs float32 and cpu; give them, or runtime auto"
+                "computes in float32 on the CPU; give float32 and cpu, or runtime auto"
             )
 
     def described(self, flow_algorithm: str) -> str:

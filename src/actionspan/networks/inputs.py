@@ -36,4 +36,6 @@ class Inputs:
         """Convert (B, …, C) uint8, RGB or flow, to (B, C, …) float32 in channels-last memory."""
         if self.bgr:
             batch = batch.flip(-1)
-        return ((batch.to(self.device).float() - self.mean) / self.std).movedim(-1, 1)
+        planes = batch.to(self.device).movedim(-1, 1)  # (B, C, …); bytes move faster than floats
+        ones = [1] * (planes.ndim - 2)
+        return (planes.float() - self.mean.view(-1, *ones)) / self.std.view(-1, *ones)

@@ -7,7 +7,6 @@ length, to the bit.
 
 import sys
 import warnings
-from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -20,9 +19,9 @@ from actionspan.arrays import Float32, UInt8
 from actionspan.networks.inputs import Inputs
 
 Runtime = Literal["eager", "openvino"]
-INSTALL = "uv pip install 'openvino>=2025.4'"
+INSTALL = "uv pip install openvino"
 
-_IMAGES = 4  # at once, of each thread: more of them do not fit into the caches
+_IMAGES = 4  # at once, of each thread: with more it is slower and needs more memory
 
 
 class Runner(Protocol):
@@ -61,7 +60,7 @@ class Eager:
     """PyTorch, module by module: the reference.
 
     Args:
-        network: In evaluation mode, on the device of `inputs`.
+        network: In evaluation mode; it is moved to the device of `inputs`.
         inputs: Makes its numbers of bytes.
         precision: The type of its arithmetic.
     """
@@ -69,7 +68,10 @@ class Eager:
     made_by = "eager"
 
     def __init__(self, network: nn.Module, inputs: Inputs, precision: str) -> None:
-        self.network, self.inputs = network, inputs
+        clips = any(isinstance(layer, nn.Conv3d) for layer in network.modules())
+        layout = torch.channels_last_3d if clips else torch.channels_last
+        self.network = network.to(inputs.device).to(memory_format=layout)  # type: ignore[call-overload]
+        self.inputs = inputs
         self.dtype = getattr(torch, precision) if precision != "float32" else None
 
     @torch.inference_mode()
@@ -97,24 +99,21 @@ class OpenVino:
     """OpenVINO on the CPU, with as many threads as torch has when it is called.
 
     Args:
-        network: In evaluation mode, on the CPU; it is not needed afterwards.
+        network: Of images, in evaluation mode, on the CPU; it is not needed afterwards.
         inputs: Makes its numbers of bytes.
-        example: The shape of a batch. Padding is made for its lengths.
-        free: The axes along which batches may have other lengths.
+        size: Side of the images, for which padding is made.
 
     Raises:
         NotConverted: OpenVINO does not take the network.
     """
 
-    def __init__(
-        self, network: nn.Module, inputs: Inputs, example: Sequence[int], free: Sequence[int] = (0,)
-    ) -> None:
+    def __init__(self, network: nn.Module, inputs: Inputs, size: int) -> None:
         self.made_by = openvino_version()
-        self._model = _converted(_Seen(network, inputs), example, free)
+        self._model = _converted(_Seen(network, inputs), (size, size, len(inputs.mean)))
         self._ready: tuple[int, Any] | None = None  # threads, and the network compiled for them
 
     def __call__(self, batch: UInt8) -> Float32:
-        """Compute the network's vectors of (B, …, C) bytes."""
+        """Compute the network's vectors of (B, size, size, C) bytes."""
         threads = torch.get_num_threads()
         if self._ready is None or self._ready[0] != threads:
             self._ready = threads, _compiled(self._model, threads)
@@ -123,8 +122,8 @@ class OpenVino:
         return np.concatenate([request.infer([part], share_inputs=True)[0] for part in parts])
 
 
-def _converted(module: nn.Module, example: Sequence[int], free: Sequence[int]) -> Any:
-    """Return a module as a model of OpenVINO whose input is bytes."""
+def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
+    """Return a module as a model of OpenVINO of any number of images, (B, size, size, C) bytes."""
     openvino = find_openvino()
     assert openvino is not None
     # Not `openvino.convert_model`, which imports far more and takes seconds.
@@ -132,14 +131,13 @@ def _converted(module: nn.Module, example: Sequence[int], free: Sequence[int]) -
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that lengths become constants, as they shall
-            batch = torch.zeros(*example, dtype=torch.uint8)
+            batch = torch.zeros(2, *image, dtype=torch.uint8)
             traced = torch.jit.freeze(torch.jit.trace(module, (batch,), check_trace=False).eval())
         decoder = openvino.frontend.pytorch.ts_decoder.TorchScriptPythonDecoder(traced)
         model = frontend.convert(frontend.load(decoder))  # the decoder must live until here
         (seen,) = model.get_parameters()
         seen.set_element_type(openvino.Type.u8)
-        lengths = [-1 if axis in free else length for axis, length in enumerate(example)]
-        seen.set_partial_shape(openvino.PartialShape(lengths))
+        seen.set_partial_shape(openvino.PartialShape([-1, *image]))
         model.validate_nodes_and_infer_types()
     except Exception as error:  # of many kinds, none of which is the caller's fault
         raise NotConverted(str(error).strip().rpartition("\n")[2]) from error

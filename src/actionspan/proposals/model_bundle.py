@@ -176,8 +176,11 @@ def load_bundle(path: Path) -> Bundle:
         Transform.from_arrays({name: values.numpy() for name, values in tensors.items()})
         for tensors in (content["transform"], content.get("classified", content["transform"]))
     )
+    settings = _settings(content, path)
+    if settings["encoders"].runtime == "openvino":  # which this machine may not have
+        settings["encoders"] = dataclasses.replace(settings["encoders"], runtime="auto")
     return Bundle(
-        **_settings(content, path),
+        **settings,
         weights=content.get("weights", {}),
         transform=transform,
         temporal=load_model(content["temporal"]),

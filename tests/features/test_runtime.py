@@ -1,0 +1,117 @@
+"""Which runtime computes the encoders, what falls back, and what features say of it."""
+
+import sys
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.features.encoders import Encoder, runtime_of
+from actionspan.features.extraction import encoders_digest, extract
+from actionspan.features.settings import EncoderSettings
+from actionspan.networks import runtime
+from actionspan.networks.runtime import Eager, OpenVino
+
+pytest.importorskip("openvino")
+AUTO = EncoderSettings(device="cpu", input_size=64)
+EAGER, FAST = replace(AUTO, runtime="eager"), replace(AUTO, runtime="openvino")
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    """Take openvino away, as where it is not installed."""
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    runtime.find_openvino.cache_clear()
+    yield
+    monkeypatch.undo()
+    runtime.find_openvino.cache_clear()
+
+
+def test_auto_is_openvino_on_the_cpu_in_float32():
+    assert runtime_of(AUTO) == "openvino"
+    assert runtime_of(replace(AUTO, precision="bfloat16")) == "eager"
+    assert runtime_of(EAGER) == "eager"
+    assert runtime_of(FAST) == "openvino"
+
+
+def test_auto_is_eager_where_a_gpu_computes(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert runtime_of(replace(AUTO, device="auto")) == "eager"
+    with pytest.raises(InputError, match="device auto is a GPU here; give device cpu"):
+        runtime_of(replace(FAST, device="auto"))
+
+
+def test_without_openvino_auto_is_eager_and_openvino_says_what_to_run(missing, rng):
+    assert runtime_of(AUTO) == "eager"
+    assert isinstance(Encoder("efficientnet_lite0", None, AUTO, 3).run, Eager)
+    with pytest.raises(InputError, match="not installed; run: uv pip install openvino"):
+        runtime_of(FAST)
+    with pytest.raises(InputError, match="not installed"):
+        Encoder("efficientnet_lite0", None, FAST, 3)
+
+
+def test_a_network_that_openvino_does_not_take_is_computed_by_eager(tmp_path, capsys, rng):
+    from actionspan.networks.bn_inception import BNInception
+
+    torch.save(BNInception(classes=3).state_dict(), tmp_path / "bn.pt")
+    small = replace(AUTO, input_size=32, rgb_encoder="bn_inception")
+    encoder = Encoder("bn_inception", tmp_path / "bn.pt", small, 3)
+    assert isinstance(encoder.run, Eager)
+    said = capsys.readouterr().err
+    assert said.startswith("bn_inception: computed by PyTorch, not OpenVINO: ")
+    assert said.count("\n") == 1
+    eager = Encoder("bn_inception", tmp_path / "bn.pt", replace(small, runtime="eager"), 3)
+    images = rng.integers(0, 256, (2, 40, 40, 3), np.uint8)
+    np.testing.assert_array_equal(encoder(images), eager(images))
+    with pytest.raises(InputError, match="openvino, which does not take bn_inception"):
+        Encoder("bn_inception", tmp_path / "bn.pt", replace(small, runtime="openvino"), 3)
+
+
+def test_the_digest_tells_runtimes_apart_and_not_how_they_were_chosen(monkeypatch):
+    fast = encoders_digest(AUTO)
+    assert encoders_digest(FAST) == fast
+    assert encoders_digest(EAGER) != fast
+    monkeypatch.setattr("actionspan.features.extraction.openvino_version", lambda: "openvino 1")
+    assert encoders_digest(AUTO) != fast
+
+
+def test_the_digest_without_openvino_is_that_of_eager(missing):
+    assert encoders_digest(AUTO) == encoders_digest(EAGER)
+
+
+def test_batches_of_any_length_give_the_same_bits(rng):
+    images = rng.integers(0, 256, (7, 50, 60, 3), np.uint8)
+    encoders = [
+        Encoder("efficientnet_lite0", None, replace(FAST, batch_size=size), 3) for size in (2, 16)
+    ]
+    one, other = (encode(images) for encode in encoders)
+    assert isinstance(encoders[0].run, OpenVino)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_with_another_runtime_makes_the_features_again(write_images, tmp_path):
+    frames, flow = write_images({"a": 3})
+    found = {}
+    for settings in (EAGER, FAST):
+        # a part of an earlier, killed run by the other runtime
+        extract(frames, flow, tmp_path / "out.h5", settings)
+        with h5py.File(tmp_path / "out.h5") as file:
+            streams = {name: file["a"][name][:] for name in ("rgb", "flow")}
+            made_by = {file["a"][name].attrs["runtime"] for name in streams}
+            found[settings.runtime] = streams, made_by, file.attrs["digest"]
+    (eager, by_eager, first), (fast, by_openvino, second) = found.values()
+    assert by_eager == {"eager"}
+    assert by_openvino == {runtime.openvino_version()}
+    assert first != second
+    for stream in eager:
+        assert (eager[stream] != fast[stream]).any()  # by rounding
+        np.testing.assert_allclose(fast[stream], eager[stream], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"device": "cuda"}])
+def test_openvino_needs_float32_and_the_cpu(options):
+    with pytest.raises(ValueError, match="runtime openvino .* give float32 and cpu"):
+        replace(FAST, **options)
