@@ -55,7 +55,9 @@ def test_features_are_the_workflows(video, name, runtime, rounding):
     for stream, rows in features.items():
         streamed = np.stack([each.features[stream] for each in found])
         assert streamed.dtype == rows.dtype == np.float32
-        np.testing.assert_allclose(streamed, rows, rtol=rounding, atol=rounding * np.abs(rows).max())
+        np.testing.assert_allclose(
+            streamed, rows, rtol=rounding, atol=rounding * np.abs(rows).max()
+        )
     for key, curve in motion.items():
         assert [each.motion[key] for each in found] == curve.tolist()
     assert all(each.compute_seconds > 0 for each in found)

@@ -82,7 +82,6 @@ def build_network(
     if last not in state:
         state |= {last: torch.zeros(1, features), f"{parts.last}.bias": torch.zeros(1)}
     # the network
-    network = network.to_empty(device="cpu")
     fill(network, state, origin)
     network.eval().requires_grad_(False)
     fold_batch_norms(network)
@@ -119,9 +118,7 @@ class Encoder:
         return self.run(convert(snippets, self.settings.input_size, self.settings.crop))
 
 
-def runner(
-    encoder: str, network: nn.Module, settings: EncoderSettings, channels: int
-) -> Runner:
+def runner(encoder: str, network: nn.Module, settings: EncoderSettings, channels: int) -> Runner:
     """Return what computes a network of images: PyTorch where OpenVINO does not take it.
 
     Args:

@@ -124,9 +124,7 @@ def check_finite(streams: Mapping[str, Float32]) -> None:
             raise InputError(f"{stream}: a feature is not finite; use precision float32")
 
 
-def write_streams(
-    group: h5py.Group, streams: Mapping[str, Float32], encoders: TwoStream
-) -> None:
+def write_streams(group: h5py.Group, streams: Mapping[str, Float32], encoders: TwoStream) -> None:
     """Write a video's features, with the runtime that made each stream."""
     for stream, vectors in streams.items():
         group[stream] = vectors

@@ -132,7 +132,8 @@ def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that lengths become constants, as they shall
             batch = torch.zeros(2, *image, dtype=torch.uint8)
-            traced = torch.jit.freeze(torch.jit.trace(module, (batch,), check_trace=False).eval())
+            # A function has its weights as constants; a module would be scripted layer by layer.
+            traced = torch.jit.trace(lambda images: module(images), (batch,), check_trace=False)
         decoder = openvino.frontend.pytorch.ts_decoder.TorchScriptPythonDecoder(traced)
         model = frontend.convert(frontend.load(decoder))  # the decoder must live until here
         (seen,) = model.get_parameters()

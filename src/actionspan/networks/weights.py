@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError, printable
@@ -139,7 +140,7 @@ def widen(weight: Tensor, channels: int) -> Tensor:
 
 
 def fill(network: nn.Module, state: State, origin: str) -> None:
-    """Load parameters into a network of the same names and shapes.
+    """Load parameters into a network of the same names and shapes, which may be on `meta`.
 
     Batch norms saved as (1, C), as the first PyTorch BN-Inception files have them, are accepted.
 
@@ -168,7 +169,11 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
                 f"{origin}: {name} has shape {tuple(value.shape)}, the network's {tuple(shape)}"
             )
         fitted[name] = value.float()
-    network.load_state_dict(fitted, strict=False)
+    # On `meta` there is no memory to copy into: the tensors take the place of the network's.
+    on_meta = any(each.is_meta for each in expected.values())
+    if on_meta:
+        fitted |= {name: torch.zeros((), dtype=torch.long) for name in counters}
+    network.load_state_dict(fitted, strict=False, assign=on_meta)
 
 
 def describe(encoder: str, weights: Path | None) -> dict[str, Any]:
