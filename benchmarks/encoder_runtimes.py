@@ -20,10 +20,10 @@ from statistics import median
 
 import h5py
 import numpy as np
-from video_stages import steps
 
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
+from video_stages import steps
 
 STAGES = ("video frames", "video flow", "features extract")
 

@@ -29,7 +29,8 @@ class Runner(Protocol):
 
     made_by: str  # the runtime, for people to read
 
-    def __call__(self, batch: UInt8, /) -> Float32: ...
+    def __call__(self, batch: UInt8, /) -> Float32:
+        """Compute a batch."""
 
 
 class NotConverted(Exception):
