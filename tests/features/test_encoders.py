@@ -14,6 +14,7 @@ from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, SameConv2d
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.i3d import I3D
+from actionspan.networks.runtime import Eager
 
 
 def randomise_norms(network: torch.nn.Module) -> None:
@@ -104,7 +105,7 @@ def test_efficientnet_names_what_real_frames_show(shared_data):
     encode = Encoder("efficientnet_lite0", None, EncoderSettings(device="cpu", runtime="eager"), 3)
     network, classes = build_network("efficientnet_lite0", None, 3, "scores")
     assert (encode.features, classes) == (1280, 1000)
-    encode.run.network = network
+    encode.run = Eager(network, encode.inputs, "float32")
     for clip, label in expected.items():
         if not (clips / clip).exists():
             pytest.skip(f"the clip {clip} is not here")
@@ -176,7 +177,7 @@ def test_no_motion_is_zero_to_the_flow_network_and_the_gain_scales_motion(bn_inc
     for gain in (1.0, 3.0):
         settings = EncoderSettings(flow_gain=gain, input_size=32, runtime="eager")
         encode = Encoder("efficientnet_lite0", None, settings, 4)
-        encode.run.network = Spy()
+        encode.run = Eager(Spy(), encode.inputs, "float32")
         encode(planes)
     assert seen[0][0, 0].abs().max() == 0
     assert seen[0][0, 1].unique().tolist() == [127 / 128]

@@ -79,7 +79,7 @@ def test_threads_are_those_of_torch_when_it_is_called(rng, set_threads):
 
 
 def test_a_network_that_it_does_not_take_says_why(rng):
-    network = architecture("bn_inception").build(3, 7).eval()
+    network = architecture("bn_inception").build(3, 7).eval().requires_grad_(False)
     inputs = Inputs(architecture("bn_inception"), 3, CPU)
     with pytest.raises(NotConverted, match="larger than the data shape") as caught:
         OpenVino(network, inputs, 32)  # its last pictures are smaller than a pool

@@ -91,7 +91,7 @@ class ClipEncoder:
         pictures = frames_to_batch(
             frames[first : int(rows.max()) + 1], settings.clip_size, settings.crop
         )
-        (vectors,) = self.run(pictures[rows - first][None])
+        vectors: Float32 = self.run(pictures[rows - first][None])[0]
         return vectors[margin : len(vectors) - margin]
 
 

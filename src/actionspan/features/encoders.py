@@ -103,7 +103,10 @@ class Encoder:
         self.settings = settings
         self.is_flow = channels != 3
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        self.run = runner(encoder, network, settings, channels)
+        self.inputs = Inputs(
+            architecture(encoder), channels, device_of(settings), settings.flow_gain
+        )
+        self.run = runner(encoder, network, self.inputs, settings)
 
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
@@ -118,19 +121,18 @@ class Encoder:
         return self.run(convert(snippets, self.settings.input_size, self.settings.crop))
 
 
-def runner(encoder: str, network: nn.Module, settings: EncoderSettings, channels: int) -> Runner:
+def runner(encoder: str, network: nn.Module, inputs: Inputs, settings: EncoderSettings) -> Runner:
     """Return what computes a network of images: PyTorch where OpenVINO does not take it.
 
     Args:
         encoder: The encoder's name.
         network: In evaluation mode, on the CPU.
+        inputs: Makes its numbers of bytes.
         settings: Of the encoders.
-        channels: Input planes.
 
     Raises:
         InputError: There is no such device or runtime, or it does not take the network.
     """
-    inputs = Inputs(architecture(encoder), channels, device_of(settings), settings.flow_gain)
     if runtime_of(settings) == "openvino":
         try:
             return OpenVino(network, inputs, settings.input_size)

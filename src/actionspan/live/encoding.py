@@ -155,8 +155,7 @@ class _Images(nn.Module):
 
     def __init__(self, encoder: Encoder, convert: Callable[..., np.ndarray]) -> None:
         super().__init__()
-        assert isinstance(encoder.run, Eager)
-        self.inputs, self.convert = encoder.run.inputs, convert
+        self.inputs, self.convert = encoder.inputs, convert
         self.size, self.crop = encoder.settings.input_size, encoder.settings.crop
 
     def forward(self, pixels: Tensor) -> Tensor:

@@ -47,7 +47,8 @@ def find_openvino() -> ModuleType | None:
         import openvino.frontend.pytorch.ts_decoder
     except (ImportError, OSError):
         return None
-    return openvino
+    found: ModuleType = openvino
+    return found
 
 
 def openvino_version() -> str:
@@ -100,7 +101,8 @@ class OpenVino:
     """OpenVINO on the CPU, with as many threads as torch has when it is called.
 
     Args:
-        network: Of images, in evaluation mode, on the CPU; it is not needed afterwards.
+        network: Of images, in evaluation mode, on the CPU, its parameters without gradients; it is
+            not needed afterwards.
         inputs: Makes its numbers of bytes.
         size: Side of the images, for which padding is made.
 
@@ -134,7 +136,8 @@ def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
             warnings.simplefilter("ignore")  # that lengths become constants, as they shall
             batch = torch.zeros(2, *image, dtype=torch.uint8)
             # A function has its weights as constants; a module would be scripted layer by layer.
-            traced = torch.jit.trace(lambda images: module(images), (batch,), check_trace=False)
+            trace: Any = torch.jit.trace
+            traced = trace(lambda images: module(images), (batch,), check_trace=False)
         decoder = openvino.frontend.pytorch.ts_decoder.TorchScriptPythonDecoder(traced)
         model = frontend.convert(frontend.load(decoder))  # the decoder must live until here
         (seen,) = model.get_parameters()
@@ -142,7 +145,7 @@ def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
         seen.set_partial_shape(openvino.PartialShape([-1, *image]))
         model.validate_nodes_and_infer_types()
     except Exception as error:  # of many kinds, none of which is the caller's fault
-        raise NotConverted(str(error).strip().rpartition("\n")[2]) from error
+        raise NotConverted(" ".join(str(error).split())) from error
     return model
 
 
