@@ -15,18 +15,21 @@ from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
-from actionspan.plan.code import shard_step, step
+from actionspan.plan.code import shard_step
+from actionspan.plan.code import step as step_files
 from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
+from actionspan.plan.storage import Storage
 from actionspan.plan.workflow import Plan
 from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
 
+files = Storage(storage, local)
 begin_run(main=workflow.is_main_process)
 
 try:
@@ -34,6 +37,7 @@ try:
         config,
         ROOT / "workflow/schemas/config.schema.yaml",
         " + ".join(os.path.relpath(path) for path in workflow.configfiles),
+        files,
     )
 except InputError as error:
     sys.exit(str(error))
@@ -46,6 +50,11 @@ os.environ.update(
         {**config["dataset"], **config["video"]}, "on_bad_input", "stall_seconds"
     ),
 )
+
+
+def step(words):
+    """Return the source files of a step; they are no results, wherever these lie."""
+    return local(step_files(words))
 
 
 def decoding_mb(wildcards, threads):

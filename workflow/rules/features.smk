@@ -6,7 +6,7 @@ if plan.features.tuned:
     rule features_extract:
         input:
             snippets="results/finetune/snippets/{shard}.h5",
-            weights=plan.features.weights,
+            weights=files.given(plan.features.weights),
             code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
@@ -34,8 +34,9 @@ elif plan.features.one_pass:
     rule features_encode:
         input:
             shard="results/dataset/shards/{shard}.txt",
-            weights=plan.features.weights,
-            flow_weights=plan.features.flow_weights,
+            videos=plan.dataset.fetched_videos,
+            weights=files.given(plan.features.weights),
+            flow_weights=files.given(plan.features.flow_weights),
             code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
@@ -60,8 +61,8 @@ elif plan.features.one_pass:
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
-            "python -m actionspan features encode --shard {input.shard} --source {params.source}"
-            " {params.settings} --processes {params.processes} --threads {params.threads}"
+            "python -m actionspan features encode --shard {input.shard} --videos {input.videos:q}"
+            " --source {params.source} {params.settings} --processes {params.processes} --threads {params.threads}"
             " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 else:
@@ -70,7 +71,7 @@ else:
         input:
             frames="results/video/frames/{shard}.h5",
             flow="results/video/flow/{shard}.h5",
-            weights=plan.features.weights,
+            weights=files.given(plan.features.weights),
             code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
@@ -98,7 +99,7 @@ rule features_external:
     input:
         videos="results/dataset/videos.tsv",
         # functions: braces in these names are no wildcards
-        files=lambda wildcards: plan.features.external_files,
+        files=lambda wildcards: files.given(plan.features.external_files),
         code=step("features external"),
     output:
         "results/features/shards/external.h5",

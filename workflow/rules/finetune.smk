@@ -30,7 +30,7 @@ rule finetune_train:
             "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
         ),
         annotations="results/dataset/annotations.json",
-        weights=plan.finetune.weights,
+        weights=files.given(plan.finetune.weights),
         code=step("finetune train"),
     output:
         models=expand(
@@ -71,7 +71,7 @@ rule finetune_online:
             "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
         ),
         annotations="results/dataset/annotations.json",
-        weights=plan.finetune.weights,
+        weights=files.given(plan.finetune.weights),
         code=step("finetune online"),
     output:
         temporal="results/finetune/online/{head}/temporal.pt",

@@ -34,11 +34,12 @@ rule scaling_run:
         settings=flags(plan.ranks.scaling_training),
         model=config["scaling"]["model"],
         threads=config["temporal"]["threads"],
+        folder=subpath(output.model, parent=True),
     shell:
         "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
         " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
         " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
-        " --no-resume --out results/scaling/runs/{wildcards.run}/{wildcards.repeat} > {log} 2>&1"
+        " --no-resume --out {params.folder} > {log} 2>&1"
 
 
 rule scaling_times:

@@ -4,6 +4,7 @@
 rule video_frames:
     input:
         shard="results/dataset/shards/{shard}.txt",
+        videos=plan.dataset.fetched_videos,
         code=shard_step("video frames"),
     output:
         temp("results/video/frames/{shard}.h5"),
@@ -20,14 +21,14 @@ rule video_frames:
     params:
         settings=flags(plan.features.frames),
     shell:
-        "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
+        "python -m actionspan video frames --shard {input.shard} --videos {input.videos:q} {params.settings} --processes {threads}"
         " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule video_flow:
     input:
         frames="results/video/frames/{shard}.h5",
-        weights=plan.features.flow_weights,
+        weights=files.given(plan.features.flow_weights),
         code=shard_step("video flow"),
     output:
         temp("results/video/flow/{shard}.h5"),

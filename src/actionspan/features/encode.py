@@ -12,6 +12,8 @@ from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
+    places = "where its videos are now, by their names (default: where the table says)"
+    parser.add_argument("--videos", type=Path, nargs="*", default=[], metavar="FILE", help=places)
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, each with networks (default: 1)"
     )
@@ -38,9 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
     faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     threads = at_least_one("--threads", arguments.threads)
-    from actionspan.dataset.tables import read_videos
+    from actionspan.dataset.tables import at_files, read_videos
     from actionspan.features.one_pass import VideoSettings, encode_shard
 
     settings = VideoSettings(frames=frames, flow=flow, encoders=encoders)
-    videos = read_videos(arguments.shard)
+    videos = at_files(read_videos(arguments.shard), arguments.videos)
     encode_shard(videos, arguments.out, settings, processes, threads, limits=limits, faults=faults)
