@@ -24,6 +24,9 @@ configfile: f"{workflow.basedir}/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+container: image
+
+
 METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]
 EVALUATED_MODELS = [name for name in KNOWN_MODELS if name not in ON_SEQUENCES]
 

@@ -18,6 +18,7 @@ from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
 from actionspan.plan.failures import failures_text
+from actionspan.plan.features import found_weights
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs
@@ -39,6 +40,8 @@ try:
         " + ".join(os.path.relpath(path) for path in workflow.configfiles),
         files,
     )
+    methods = {each.name for each in workflow.deployment_settings.deployment_method}
+    image = plan.cluster.container(wanted="APPTAINER" in methods)
 except InputError as error:
     sys.exit(str(error))
 

@@ -23,7 +23,9 @@ if plan.features.tuned:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=flags(plan.features.encoders),
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
+            ),
         shell:
             "python -m actionspan features extract --snippets {input.snippets}"
             " --source {params.source} {params.settings} --threads {threads}"
@@ -52,17 +54,16 @@ elif plan.features.one_pass:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=" ".join(
-                map(
-                    flags,
-                    (plan.features.frames, plan.features.flow, plan.features.encoders),
-                )
+            video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
             ),
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
             "python -m actionspan features encode --shard {input.shard} --videos {input.videos:q}"
-            " --source {params.source} {params.settings} --processes {params.processes} --threads {params.threads}"
+            " --source {params.source} {params.video} {params.settings}"
+            " --processes {params.processes} --threads {params.threads}"
             " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 else:
@@ -88,7 +89,9 @@ else:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=flags(plan.features.encoders),
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
+            ),
         shell:
             "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
             " --source {params.source} {params.settings} --threads {threads}"

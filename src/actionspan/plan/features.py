@@ -1,6 +1,6 @@
 """Where features come from: encoders, frames, shards, files that people have."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,19 @@ class FeaturesPlan:
         self.flow = {
             "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
         }
+
+
+def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    """Return settings of encoders with the weights where a job finds them, its inputs `files`.
+
+    On this disk that is where they were; files in storage are copied elsewhere.
+    """
+    found = dict(encoders)
+    for key, value in encoders.items():
+        if key.endswith("_weights") and value:
+            ending = f"/{value.removeprefix('s3://')}"
+            found[key] = next((str(file) for file in files if f"/{file}".endswith(ending)), value)
+    return found
 
 
 def weights_files(*names: str | None) -> list[str]:
