@@ -98,7 +98,7 @@ def local(videos, tmp_path_factory) -> Path:
 
 def with_data(folder: Path, videos: Path) -> Project:
     folder.mkdir(exist_ok=True)
-    shutil.copy(videos / "truth.csv", folder)
+    shutil.copy2(videos / "truth.csv", folder)
     shutil.copytree(videos, folder / "videos")
     return copy_program(folder)
 

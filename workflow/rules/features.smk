@@ -46,6 +46,8 @@ elif plan.features.one_pass:
             "results/logs/features_encode/{shard}.log",
         benchmark:
             "results/benchmarks/features_encode/{shard}.tsv"
+        # A fetched video is deleted when no job needs it: one shard first, before others are probed.
+        priority: 0.5 if plan.dataset.fetched else 0
         conda:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"] * config["features"]["threads"]

@@ -12,6 +12,8 @@ rule video_frames:
         "results/logs/video_frames/{shard}.log",
     benchmark:
         "results/benchmarks/video_frames/{shard}.tsv"
+    # A fetched video is deleted when no job needs it: one shard first, before others are probed.
+    priority: 0.5 if plan.dataset.fetched else 0
     conda:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]

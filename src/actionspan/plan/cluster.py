@@ -32,7 +32,7 @@ class ClusterPlan:
         self._most: int | None = config["cluster"]["max_runtime"]
         self._cluster = config["cluster"]
 
-    def container(self, wanted: bool) -> str | None:
+    def container(self, *, wanted: bool) -> str | None:
         """Return the image that jobs run in.
 
         Args:
