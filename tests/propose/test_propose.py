@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -27,6 +28,7 @@ from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags as flag_line
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
+from video.numbered import encode
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
@@ -697,3 +699,18 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
     assert results(tmp_path / "out") == {path.stem: trained.proposals()[path.stem]}
+
+
+def test_a_picture_that_stands_still_is_at_rest(tmp_path):
+    """A screen recording or a web-cam sends no frame while nothing changes."""
+    path = tmp_path / "held.mp4"
+    stamps = [40 * number + 4000 * (number >= 100) for number in range(200)]
+    encode(path, 200, stamps=stamps, tick=Fraction(1, 1000))
+    proposed = MotionProposer().propose(path)
+    middles = (np.arange(100) + 0.5) * proposed.duration_seconds / 100
+    inside = (middles > 4.4) & (middles < 7.4)
+    assert inside.sum() > 20
+    assert (proposed.motion[inside] == 0).all()
+    assert np.median(proposed.motion[~inside]) > 0.01
+    best = proposed.segments[0]
+    assert best[1] <= 4.4 or best[0] >= 7.4

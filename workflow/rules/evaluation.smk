@@ -35,6 +35,7 @@ rule evaluation_evaluate:
         proposals="results/proposals/{method}/proposals.json",
         annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
+        subset=plan.folds.scored,
         code=step("evaluation evaluate"),
     output:
         record="results/evaluation/{method}.json",

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from actionspan.errors import InputError
 
-_CURE = "`make demo` makes results/proposals/span, docs/tutorial.md says how to train on your videos"
+_CURE = (
+    "`make demo` makes results/proposals/span, docs/tutorial.md says how to train on your videos"
+)
 
 
 def bundle_path(path: Path) -> Path:

@@ -41,6 +41,6 @@ class MotionProposer:
             if on_progress:
                 on_progress(float(batch.time[-1]), duration)
         magnitude, times = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        motion = rescale(magnitude, times, duration, settings.steps, settings.method)
+        motion = rescale(magnitude, times, duration, settings.steps, settings.method, motion=True)
         segments, scores = group_proposals(motion, duration)
         return Proposed(duration_seconds=duration, segments=segments, scores=scores, motion=motion)
