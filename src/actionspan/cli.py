@@ -13,7 +13,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
@@ -107,7 +107,7 @@ def _add_level(
     for word, module in modules.items():
         file = file_of(module)
         summary = summary_of(file).replace("%", "%%")
-        shown = {"help": summary} if listed else {}
+        shown: dict[str, Any] = {"help": summary} if listed else {}
         command = commands.add_parser(word, description=summary, **shown)
         if not words or words[0] != word:
             continue
