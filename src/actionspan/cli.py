@@ -19,7 +19,6 @@ from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.parallel.launcher import let_root_speak
 from actionspan.plan.steps import GROUPS, SHORT, STAGES, file_of, steps_of, summary_of
-from actionspan.running.supervisor import supervise
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +39,9 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
+    if arguments is None and hasattr(os, "fork"):  # Windows has no jobs and no ranks
+        from actionspan.running.supervisor import supervise
+
         supervise(words)
     completed = os.environ.get("COMP_LINE") if "_ARGCOMPLETE" in os.environ else None
     if completed is not None:
