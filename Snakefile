@@ -24,6 +24,9 @@ configfile: f"{workflow.basedir}/config.yaml"
 include: "workflow/rules/common.smk"
 
 
+report: "workflow/report/workflow.rst"
+
+
 METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]
 EVALUATED_MODELS = [name for name in KNOWN_MODELS if name not in ON_SEQUENCES]
 

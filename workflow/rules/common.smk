@@ -59,6 +59,17 @@ def encoding_mb(wildcards):
     return decoding_mb(wildcards, processes) + 3000 * processes
 
 
+def figure_files(path, caption, category):
+    """Return a figure as SVG, which Snakemake's report shows, and as PNG."""
+    shown = report(
+        f"{path}.svg",
+        caption=f"../report/{caption}.rst",
+        category=category,
+        labels={"figure": path.removeprefix("results/")},
+    )
+    return [shown, f"{path}.png"]
+
+
 minutes = plan.cluster.minutes
 # A group's rules run one after another: the profiles of clusters give each rule a lane. Here, as
 # Snakemake does not pass limits on to the nodes, where it counts a group's cores a second time.

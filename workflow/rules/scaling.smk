@@ -17,10 +17,9 @@ rule scaling_run:
     conda:
         "../../envs/environment.yaml"
     threads:
+        # alone on this machine: as many as it has
         lambda wildcards: (
-            plan.ranks.threads(wildcards)
-            if workflow.non_local_exec
-            else workflow.cores or 1
+            plan.ranks.threads(wildcards) if workflow.non_local_exec else 1024
         )
     resources:
         mem_mb=plan.ranks.memory,
@@ -78,7 +77,12 @@ rule scaling_plot_speedup:
         times="results/scaling/times.tsv",
         code=step("scaling plot-speedup"),
     output:
-        "results/scaling/speedup.{suffix,svg|png}",
+        report(
+            "results/scaling/speedup.{suffix,svg|png}",
+            caption="../report/scaling_speedup.rst",
+            category="Training",
+            labels={"figure": "speedup"},
+        ),
     log:
         "results/logs/scaling_plot_speedup/{suffix}.log",
     conda:
@@ -93,7 +97,12 @@ rule scaling_plot_fit:
         model="results/scaling/timing_model.json",
         code=step("scaling plot-fit"),
     output:
-        "results/scaling/fit.{suffix,svg|png}",
+        report(
+            "results/scaling/fit.{suffix,svg|png}",
+            caption="../report/scaling_fit.rst",
+            category="Training",
+            labels={"figure": "fit"},
+        ),
     log:
         "results/logs/scaling_plot_fit/{suffix}.log",
     conda:
