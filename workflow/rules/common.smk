@@ -2,12 +2,17 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
-# The rules run `python -m actionspan` of this checkout, installed or not, in any environment.
-sys.path.insert(0, str(ROOT / "src"))
-os.environ.update(PYTHONPATH=str(ROOT / "src"))
+# The folder of this file, whichever workflow takes its rules.
+SOURCES = Path(str(workflow.current_basedir)).parents[1] / "src"
+if SOURCES.is_dir():
+    # The rules run `python -m actionspan` of this checkout, installed or not, in any environment.
+    sys.path.insert(0, str(SOURCES))
+    os.environ.update(PYTHONPATH=str(SOURCES))
+elif find_spec("actionspan") is None:
+    sys.exit("actionspan is not installed here: pip install 'actionspan[workflow,mpi]'")
 
 from actionspan.errors import InputError
 from actionspan.finetune.names import HEADS
@@ -16,6 +21,7 @@ from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import shard_step, step
+from actionspan.plan.defaults import fill_in
 from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
@@ -28,12 +34,13 @@ from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
 
 begin_run(main=workflow.is_main_process)
+fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:
     plan = Plan(
         config,
-        ROOT / "workflow/schemas/config.schema.yaml",
-        " + ".join(os.path.relpath(path) for path in workflow.configfiles),
+        Path(workflow.source_path("../schemas/config.schema.yaml")),
+        " + ".join(map(os.path.relpath, workflow.configfiles)) or "the configuration",
     )
 except InputError as error:
     sys.exit(str(error))

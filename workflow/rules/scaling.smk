@@ -16,11 +16,8 @@ rule scaling_run:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:
         "../../envs/environment.yaml"
-    threads:
-        # alone on this machine: as many as it has
-        lambda wildcards: (
-            plan.ranks.threads(wildcards) if workflow.non_local_exec else 1024
-        )
+    # alone on this machine: as many as it has
+    threads: lambda wildcards: (plan.ranks.threads(wildcards) if workflow.non_local_exec else 1024)
     resources:
         mem_mb=plan.ranks.memory,
         runtime=minutes(240),
