@@ -11,6 +11,7 @@ SHORT = {
     "propose": "actionspan.propose.command",
     "stream": "actionspan.live.command",
     "score": "actionspan.evaluation.score",
+    "init": "actionspan.plan.init",
     "run": "actionspan.plan.run",
     "config": "actionspan.plan.config",
     "schema": "actionspan.plan.schema",
@@ -19,7 +20,7 @@ SHORT = {
 # As the help lists them.
 GROUPS = {
     "Use": ("propose", "stream", "score"),
-    "Train": ("run", "config"),
+    "Train": ("init", "run", "config"),
     "Stages of a run": STAGES,
     "Tools": ("schema", "fit-timing"),
 }
