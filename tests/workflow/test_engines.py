@@ -115,7 +115,7 @@ def test_the_image_is_built_from_the_lock_by_the_uv_of_the_makefile():
     lines = (ROOT / "envs/Dockerfile").read_text()
     version = re.search(r"^UV_VERSION = (\S+)$", (ROOT / "Makefile").read_text(), re.M)[1]
     assert f"uv=={version}" in lines
-    assert "--requirement envs/requirements.txt" in lines
+    assert "RUN python envs/install.py" in lines
     copied = re.findall(r"^COPY (.+) \S+$", lines, re.M)
     for name in " ".join(copied).split():
         assert (ROOT / name).exists(), name

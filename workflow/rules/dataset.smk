@@ -36,6 +36,7 @@ rule dataset_probe:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
+    priority: 10
     group:
         "probing"
     conda:
@@ -63,6 +64,7 @@ rule dataset_index:
         rejected="results/dataset/rejected_input.tsv",
     log:
         "results/logs/dataset_index.log",
+    priority: 10
     conda:
         "../../envs/environment.yaml"
     resources:
@@ -87,6 +89,27 @@ rule dataset_index:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
         " {params.origin} {params.settings} --rejected {output.rejected} --out {params.folder}"
         " > {log} 2>&1"
+
+
+rule dataset_subset:
+    # Before videos are decoded, as its inputs: a subset may be empty.
+    input:
+        annotations="results/dataset/annotations.json",
+        code=step("dataset subset"),
+    output:
+        "results/dataset/subsets/{subset}.tsv",
+    log:
+        "results/logs/dataset_subset/{subset}.log",
+    wildcard_constraints:
+        subset="training|validation|testing",
+    priority: 10
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5),
+    shell:
+        "python -m actionspan dataset subset --annotations {input.annotations}"
+        " --subset {wildcards.subset} --out {output} > {log} 2>&1"
 
 
 rule dataset_losses:

@@ -103,7 +103,9 @@ rule finetune_measure:
     output:
         tsv="results/finetune/measurements.tsv",
         markdown="results/finetune/measurements.md",
-        figures=multiext("results/finetune/measurements", ".svg", ".png"),
+        figures=figure_files(
+            "results/finetune/measurements", "finetune_measurements", "Training"
+        ),
     log:
         "results/logs/finetune_measure.log",
     conda:

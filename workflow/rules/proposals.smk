@@ -55,7 +55,12 @@ rule proposals_losses:
         log="results/proposals/{model}/pem.tsv",
         code=step("proposals losses"),
     output:
-        "results/proposals/{model}/pem.{suffix,svg|png}",
+        report(
+            "results/proposals/{model}/pem.{suffix,svg|png}",
+            caption="../report/pem.rst",
+            category="Training",
+            labels={"figure": "losses of the evaluator", "model": "{model}"},
+        ),
     log:
         "results/logs/proposals_losses/{model}.{suffix}.log",
     group:

@@ -16,12 +16,8 @@ rule scaling_run:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:
         "../../envs/environment.yaml"
-    threads:
-        lambda wildcards: (
-            plan.ranks.threads(wildcards)
-            if workflow.non_local_exec
-            else workflow.cores or 1
-        )
+    # alone on this machine: as many as it has
+    threads: lambda wildcards: (plan.ranks.threads(wildcards) if workflow.non_local_exec else 1024)
     resources:
         mem_mb=plan.ranks.memory,
         runtime=minutes(240),
@@ -79,7 +75,12 @@ rule scaling_plot_speedup:
         times="results/scaling/times.tsv",
         code=step("scaling plot-speedup"),
     output:
-        "results/scaling/speedup.{suffix,svg|png}",
+        report(
+            "results/scaling/speedup.{suffix,svg|png}",
+            caption="../report/scaling_speedup.rst",
+            category="Training",
+            labels={"figure": "speedup"},
+        ),
     log:
         "results/logs/scaling_plot_speedup/{suffix}.log",
     conda:
@@ -94,7 +95,12 @@ rule scaling_plot_fit:
         model="results/scaling/timing_model.json",
         code=step("scaling plot-fit"),
     output:
-        "results/scaling/fit.{suffix,svg|png}",
+        report(
+            "results/scaling/fit.{suffix,svg|png}",
+            caption="../report/scaling_fit.rst",
+            category="Training",
+            labels={"figure": "fit"},
+        ),
     log:
         "results/logs/scaling_plot_fit/{suffix}.log",
     conda:

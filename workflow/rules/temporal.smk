@@ -5,6 +5,7 @@ rule temporal_train:
     input:
         features=plan.outcomes.network_features,
         annotations=of_fold("results/dataset/annotations.json"),
+        subset="results/dataset/subsets/training.tsv",
         code=step("temporal train"),
     output:
         model="results/temporal/{model}/{run}/model.pt",
