@@ -135,7 +135,7 @@ def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
 
 def test_the_worst_video_stands_first_and_ties_by_id(folder):
     recall, in_frames, _ = scored(folder)
-    rows = video_rows(recall, in_frames)
+    rows = list(video_rows(recall, in_frames))
     keys = [(row[VIDEO_COLUMNS.index("AR@100")], row[0]) for row in rows]
     assert keys == sorted(keys)
     assert len({key for key, _ in keys}) > 1

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from actionspan.cli import main
-from actionspan.dataset.tables import read_annotations
+from actionspan.dataset.tables import read_segments
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.evaluator import (
     boundary_inputs,
@@ -120,15 +120,15 @@ def files(toy, tmp_path):
 
 
 def test_examples_see_what_a_video_gives_when_it_is_ranked(files):
-    table, annotations = open_candidates(files[0]), read_annotations(files[1])
-    plain = examples_of(table, annotations, "training", 20)
-    made = examples_of(table, annotations, "training", 20, True)
+    table, truth = open_candidates(files[0]), read_segments(files[1])
+    plain = examples_of(table, truth, "training", 20)
+    made = examples_of(table, truth, "training", 20, True)
     assert plain.more is None
     assert made.rows.tolist() == plain.rows.tolist()
     expected = [table.video(index) for index in range(30)]
     expected = [boundary_inputs(one.scores, one.segments)[:20] for one in expected]
     assert (made.more == np.concatenate(expected)).all()
-    assert examples_of(table, annotations, "testing", 20, True).more.shape == (0, 3)
+    assert examples_of(table, truth, "testing", 20, True).more.shape == (0, 3)
 
 
 @pytest.mark.parametrize(("flags", "inputs"), [([], 32), (["--boundary-scores"], 35)])

@@ -9,7 +9,11 @@ from typing import Any
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.evaluation.activitynet import average_recall_activitynet, proposal_budgets
+from actionspan.evaluation.activitynet import (
+    average_recall_activitynet,
+    contributed,
+    kept_proposals,
+)
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.detection_by_class import detection_precision_by_class
 from actionspan.evaluation.files import (
@@ -124,8 +128,8 @@ def _unequal_lists(given: Int64) -> str:
     lengths = given[given > 0]
     if not len(lengths) or lengths.min() == lengths.max():
         return ""
-    _, budgets = proposal_budgets(given)
-    silent = int((budgets[given > 0, 0] == 0).sum())
+    kept, shares = kept_proposals(given)
+    silent = int((contributed(kept, shares[0])[given > 0] == 0).sum())
     return (
         f"lists of {lengths.min()} to {lengths.max()} proposals: at AN = 1 the protocol counts no "
         f"proposal of {silent:,} of {len(lengths):,} videos; give each video equally many"
