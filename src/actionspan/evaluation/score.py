@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
-from actionspan.arrays import Float64, Int64
+from actionspan.arrays import Int64
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import (
     average_recall_activitynet,
@@ -34,6 +34,7 @@ from actionspan.evaluation.records import (
 )
 from actionspan.evaluation.rows import match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
+from actionspan.files.video_tables import VideoTables
 from actionspan.settings import add_settings, from_arguments
 
 PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
@@ -158,7 +159,7 @@ def score_by_class(
 
 def read_scored(
     ground_truth: Path, proposals: Path, subset: str, video_info: Path | None = None
-) -> tuple[dict[str, Float64], dict[str, Float64]]:
+) -> tuple[VideoTables, VideoTables]:
     """Read ground truth and proposals that can be scored against each other.
 
     Raises:
