@@ -18,7 +18,7 @@ from actionspan.arrays import Float64
 from actionspan.errors import JobError
 from actionspan.files.storage import NO_ROOM
 
-_SMALL = 1 << 24  # bytes
+_SMALL = 1 << 22  # bytes
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
