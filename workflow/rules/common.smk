@@ -16,6 +16,7 @@ from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import shard_step, step
+from actionspan.plan.earlier import drop_features, keep_features
 from actionspan.plan.failures import failures_text
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
@@ -72,6 +73,8 @@ onstart:
         check_jobs(workflow)
     except InputError as error:
         sys.exit(str(error))
+    if plan.features.takes_over:
+        keep_features(workflow, plan.features.shard_files)
 
 
 onerror:

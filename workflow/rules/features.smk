@@ -1,6 +1,27 @@
 # Snippets → two-stream features → a fixed number of steps a video.
 
 
+rule features_recipe:
+    # Features by the same recipe stand when their shard is made again.
+    input:
+        weights=plan.features.weights,
+        flow_weights=plan.features.flow_weights,
+        steps=plan.features.code,
+        code=step("features recipe"),
+    output:
+        "results/features/recipe.json",
+    log:
+        "results/logs/features_recipe.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        source=plan.features.kind,
+        settings=plan.features.settings,
+    shell:
+        "python -m actionspan features recipe --source {params.source} {params.settings}"
+        " --code {input.steps} --out {output} > {log} 2>&1"
+
+
 if plan.features.tuned:
 
     rule features_extract:
@@ -36,6 +57,7 @@ elif plan.features.one_pass:
             shard="results/dataset/shards/{shard}.txt",
             weights=plan.features.weights,
             flow_weights=plan.features.flow_weights,
+            recipe=plan.features.recipe,
             code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
@@ -51,25 +73,21 @@ elif plan.features.one_pass:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=" ".join(
-                map(
-                    flags,
-                    (plan.features.frames, plan.features.flow, plan.features.encoders),
-                )
-            ),
+            settings=plan.features.settings,
+            recipe=plan.features.recipe_flag,
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
             "python -m actionspan features encode --shard {input.shard} --source {params.source}"
-            " {params.settings} --processes {params.processes} --threads {params.threads}"
-            " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
+            " {params.settings} {params.recipe} --processes {params.processes}"
+            " --threads {params.threads} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 else:
 
     rule features_extract:
         input:
-            frames="results/video/frames/{shard}.h5",
-            flow="results/video/flow/{shard}.h5",
+            frames=plan.features.frames_file,
+            flow=plan.features.flow_file,
             weights=plan.features.weights,
             code=shard_step("features extract"),
         output:

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.sharding import assign_shards, find_videos, left_out
+from actionspan.dataset.sharding import MOST_SHARDS, assign_shards, find_videos, left_out
 from actionspan.demo.names import demo_video_names
 from actionspan.errors import InputError
-
-MOST_SHARDS = 16384  # more take Snakemake long to plan
 
 
 class DatasetPlan:

@@ -14,6 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
     )
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        help="features/recipe.json: a video whose features by it stand is not decoded; these are "
+        "written in place of its frames (default: decode every video)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     for settings in (FrameSettings, LimitSettings, FaultSettings):
         add_settings(parser, settings)
@@ -29,4 +35,12 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.video.snippets import frames_of_shard
 
     videos = read_videos(arguments.shard)
-    frames_of_shard(videos, arguments.out, settings, processes, limits=limits, faults=faults)
+    frames_of_shard(
+        videos,
+        arguments.out,
+        settings,
+        processes,
+        limits=limits,
+        faults=faults,
+        recipe=arguments.recipe,
+    )
