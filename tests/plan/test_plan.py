@@ -112,6 +112,7 @@ def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch)
         planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
 
 
+GIVEN = {"rgb_weights": "a.pt", "flow_weights": "b.pt"}
 NAMES = [
     ("mtn", True),
     ("mtn-seed2", True),
@@ -342,6 +343,28 @@ def test_frames_have_the_flows_that_trained_classifiers_see(planned):
     given = planned({"features": own}).features
     assert given.frames["stack"] == 1
     assert given.weights == ["a.pt", "b.pt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder"),
+    [
+        ({}, "new/"),
+        ({"features": {"source": "scores"}}, ""),  # of all videos' segments classifiers learn
+        ({"features": {"source": "scores", "encoders": GIVEN}}, "new/"),
+        ({"features": {"source": "finetuned"}}, ""),
+    ],
+)
+def test_features_are_made_of_the_frames_of_new_videos_where_others_may_stand(
+    planned, changes, folder
+):
+    features = planned(changes).features
+    assert features.frames_file == f"results/video/frames/{folder}{{shard}}.h5"
+    assert features.flow_file == f"results/video/flow/{folder}{{shard}}.h5"
+    recipe = ["results/features/recipe.json"]
+    assert features.recipe(Wildcards(shard="0000")) == (recipe if folder else [])
+    # whoever asks for the frames of all videos has them
+    assert features.recipe_flag(Wildcards(shard="0000", new="")) == ""
+    assert features.recipe_flag(Wildcards(shard="0000", new="new/")) == f"--recipe {recipe[0]}"
 
 
 def test_learners_of_one_process_are_started_like_any_command(planned):

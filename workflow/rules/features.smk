@@ -88,6 +88,10 @@ else:
         input:
             frames=plan.features.frames_file,
             flow=plan.features.flow_file,
+            # What these are made of: they are deleted, and after a job of theirs that failed
+            # Snakemake takes what it has read for what they were made of.
+            shard="results/dataset/shards/{shard}.txt",
+            recipe="results/features/recipe.json",
             weights=plan.features.weights,
             code=shard_step("features extract"),
         output:

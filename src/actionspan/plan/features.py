@@ -24,6 +24,7 @@ class FeaturesPlan:
         frames_file: The frames that features are made of, of a shard.
         flow_file: The flow that they are made of.
         code: The files that stand for the code of the steps that make features.
+        image_code: Those of frames and flow alone.
         external_files: Their files, so that a changed file re-runs what depends on it.
         frames: The settings of frames; classifiers see L flows at once, as they were trained, and
             the frames of clips are kept if there is a network that sees them.
@@ -31,6 +32,7 @@ class FeaturesPlan:
         weights: The checkpoints of the encoders.
         flow_weights: The checkpoint that computes the flow, if there is one.
         settings: The flags of frames, flow and encoders, as `features encode` takes them.
+        image_settings: The flags of frames and flow alone, as their own commands take them.
         shard_files: The feature shards of the data set.
     """
 
@@ -44,8 +46,9 @@ class FeaturesPlan:
         new = "new/" if self.takes_over else ""
         self.frames_file = f"results/video/frames/{new}{{shard}}.h5"
         self.flow_file = f"results/video/flow/{new}{{shard}}.h5"
-        separate = ("video frames", "video flow", "features extract")
-        self.code = list(map(shard_step, ("features encode",) if self.one_pass else separate))
+        self.image_code = [shard_step("video frames"), shard_step("video flow")]
+        separate = [*self.image_code, shard_step("features extract")]
+        self.code = [shard_step("features encode")] if self.one_pass else separate
         self.external_files: list[str] = []
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))
@@ -70,6 +73,7 @@ class FeaturesPlan:
         flow = {
             "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
         }
+        self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
         self.settings = " ".join(map(flags, (self.frames, flow, self.encoders)))
 
     def recipe(self, wildcards: Any) -> list[str]:
