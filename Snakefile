@@ -18,10 +18,16 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-configfile: f"{workflow.basedir}/config.yaml"
+configfile: f"{workflow.current_basedir}/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+container: image
 
 
 METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]

@@ -183,7 +183,7 @@ def test_who_reads_files_that_are_deleted_names_what_they_are_made_of(name):
     assert 'shard="results/dataset/shards/{' in text
     recipe = 'recipe="results/features/recipe.json"' in text
     images = [f"images=plan.features.{what}" in text for what in ("image_code", "image_settings")]
-    assert recipe or all([*images, "weights=plan.features.flow_weights" in text])
+    assert recipe or all([*images, "weights=files.given(plan.features.flow_weights)" in text])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ rule video_frames:
     # Below new/, a video whose features stand is not decoded: they are there in its place.
     input:
         shard="results/dataset/shards/{shard}.txt",
+        videos=plan.dataset.fetched_videos,
         recipe=plan.features.recipe,
         code=shard_step("video frames"),
     output:
@@ -13,6 +14,8 @@ rule video_frames:
         "results/logs/video_frames/{new}{shard}.log",
     benchmark:
         "results/benchmarks/video_frames/{new}{shard}.tsv"
+    # A fetched video is deleted when no job needs it: one shard first, before others are probed.
+    priority: 0.5 if plan.dataset.fetched else 0
     conda:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
@@ -23,14 +26,14 @@ rule video_frames:
         settings=flags(plan.features.frames),
         recipe=plan.features.recipe_flag,
     shell:
-        "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
+        "python -m actionspan video frames --shard {input.shard} --videos {input.videos:q} {params.settings} --processes {threads}"
         " {params.recipe} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule video_flow:
     input:
         frames="results/video/frames/{new}{shard}.h5",
-        weights=plan.features.flow_weights,
+        weights=files.given(plan.features.flow_weights),
         code=shard_step("video flow"),
     output:
         temp("results/video/flow/{new}{shard}.h5"),

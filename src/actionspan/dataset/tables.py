@@ -1,6 +1,7 @@
 """The canonical tables of a data set: shards, videos.tsv and annotations.json."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,15 @@ def read_videos(path: Path) -> list[Video]:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}: row {row}: not a video: {error}") from None
     return videos
+
+
+def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
+    """Return videos with the paths of files that are named by their ids, in place of the tables'.
+
+    A video in storage is copied to where a job can read it, which may differ from job to job.
+    """
+    places = {path.stem: path for path in paths}
+    return [replace(video, path=places.get(video.video_id, video.path)) for video in videos]
 
 
 def write_annotations(path: Path, annotations: list[Annotation], name: str = "") -> None:

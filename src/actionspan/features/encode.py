@@ -12,6 +12,8 @@ from actionspan.video.settings import LimitSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
+    places = "where its videos are now, by their names (default: where the table says)"
+    parser.add_argument("--videos", type=Path, nargs="*", default=[], metavar="FILE", help=places)
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, each with networks (default: 1)"
     )
@@ -35,11 +37,11 @@ def run(arguments: argparse.Namespace) -> None:
     faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
     threads = at_least_one("--threads", arguments.threads)
-    from actionspan.dataset.tables import read_videos
+    from actionspan.dataset.tables import at_files, read_videos
     from actionspan.features.one_pass import encode_shard
 
     encode_shard(
-        read_videos(arguments.shard),
+        at_files(read_videos(arguments.shard), arguments.videos),
         arguments.out,
         settings,
         processes,

@@ -5,7 +5,7 @@ grow with the video, unless its colours have more than 8 bits, and no file is ma
 to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,8 +65,18 @@ class VideoEncoder:
         self.settings = settings
         self.streams = TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
-    def __call__(self, path: Path, limits: LimitSettings | None = None) -> EncodedVideo:
+    def __call__(
+        self,
+        path: Path,
+        limits: LimitSettings | None = None,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> EncodedVideo:
         """Encode a video file.
+
+        Args:
+            path: The file.
+            limits: The largest picture and the most frames that are decoded.
+            on_progress: Is told after each batch how many seconds of the video are done.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
@@ -90,6 +100,8 @@ class VideoEncoder:
         for batch in snippet_batches(counted(), frames, flow, self.settings.encoders.batch_size):
             encoded.append(self.streams.batch(batch.pictures, batch.flow, flow.bound))
             facts.append({key: getattr(batch, key) for key in COPIED})
+            if on_progress:
+                on_progress(float(batch.time[-1]))
         if count == 0:
             raise InputError(f"{path}: no frame can be decoded")
         streams, known = joined(encoded), joined(facts)

@@ -1,6 +1,7 @@
 """Where features come from: encoders, frames, shards, files that people have."""
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class FeaturesPlan:
         encoders: The settings of the encoders.
         weights: The checkpoints of the encoders.
         flow_weights: The checkpoint that computes the flow, if there is one.
-        settings: The flags of frames, flow and encoders, as `features encode` takes them.
+        flow: The settings of the flow, as `features encode` takes them.
         image_settings: The flags of frames and flow alone, as their own commands take them.
         shard_files: The feature shards of the data set.
     """
@@ -70,11 +71,10 @@ class FeaturesPlan:
         )
         self.flow_weights = weights_files(video["flow"]["weights"])
         # `features encode` has two devices
-        flow = {
+        self.flow = {
             "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
         }
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
-        self.settings = " ".join(map(flags, (self.frames, flow, self.encoders)))
 
     def recipe(self, wildcards: Any) -> list[str]:
         """Return what features are made by, for jobs that leave out or keep those that stand."""
@@ -82,9 +82,22 @@ class FeaturesPlan:
         needed = getattr(wildcards, "new", self.takes_over)
         return [_RECIPE] if needed else []
 
-    def recipe_flag(self, wildcards: Any) -> str:
-        """Return the flag that names it."""
-        return " ".join(f"--recipe {path}" for path in self.recipe(wildcards))
+    def recipe_flag(self, wildcards: Any, input: Any) -> str:
+        """Return the flag that names it where the job finds it, its input."""
+        return f"--recipe {shlex.quote(str(input.recipe))}" if self.recipe(wildcards) else ""
+
+
+def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    """Return settings of encoders with the weights where a job finds them, its inputs `files`.
+
+    On this disk that is where they were; files in storage are copied elsewhere.
+    """
+    found = dict(encoders)
+    for key, value in encoders.items():
+        if key.endswith("_weights") and value:
+            ending = f"/{value.removeprefix('s3://')}"
+            found[key] = next((str(file) for file in files if f"/{file}".endswith(ending)), value)
+    return found
 
 
 def weights_files(*names: str | None) -> list[str]:

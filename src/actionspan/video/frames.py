@@ -11,6 +11,8 @@ from actionspan.video.settings import FrameSettings, LimitSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
+    places = "where its videos are now, by their names (default: where the table says)"
+    parser.add_argument("--videos", type=Path, nargs="*", default=[], metavar="FILE", help=places)
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
     )
@@ -31,12 +33,11 @@ def run(arguments: argparse.Namespace) -> None:
     limits = from_arguments(LimitSettings, arguments)
     faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
-    from actionspan.dataset.tables import read_videos
+    from actionspan.dataset.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
 
-    videos = read_videos(arguments.shard)
     frames_of_shard(
-        videos,
+        at_files(read_videos(arguments.shard), arguments.videos),
         arguments.out,
         settings,
         processes,
