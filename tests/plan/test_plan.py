@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,6 +113,7 @@ def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch)
         planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
 
 
+GIVEN = {"rgb_weights": "a.pt", "flow_weights": "b.pt"}
 NAMES = [
     ("mtn", True),
     ("mtn-seed2", True),
@@ -342,6 +344,30 @@ def test_frames_have_the_flows_that_trained_classifiers_see(planned):
     given = planned({"features": own}).features
     assert given.frames["stack"] == 1
     assert given.weights == ["a.pt", "b.pt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder"),
+    [
+        ({}, "new/"),
+        ({"features": {"source": "scores"}}, ""),  # of all videos' segments classifiers learn
+        ({"features": {"source": "scores", "encoders": GIVEN}}, "new/"),
+        ({"features": {"source": "finetuned"}}, ""),
+    ],
+)
+def test_features_are_made_of_the_frames_of_new_videos_where_others_may_stand(
+    planned, changes, folder
+):
+    features = planned(changes).features
+    assert features.frames_file == f"results/video/frames/{folder}{{shard}}.h5"
+    assert features.flow_file == f"results/video/flow/{folder}{{shard}}.h5"
+    recipe = ["results/features/recipe.json"]
+    assert features.recipe(Wildcards(shard="0000")) == (recipe if folder else [])
+    # whoever asks for the frames of all videos has them
+    inputs = SimpleNamespace(recipe="a place/recipe.json")
+    assert features.recipe_flag(Wildcards(shard="0000", new=""), inputs) == ""
+    named = features.recipe_flag(Wildcards(shard="0000", new="new/"), inputs)
+    assert named == "--recipe 'a place/recipe.json'"
 
 
 def test_learners_of_one_process_are_started_like_any_command(planned):

@@ -23,6 +23,7 @@ from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
 from actionspan.plan.defaults import fill_in
+from actionspan.plan.earlier import drop_features, keep_features
 from actionspan.plan.failures import failures_text
 from actionspan.plan.features import found_weights
 from actionspan.plan.flags import flags, seeded_flags
@@ -102,6 +103,8 @@ onstart:
         check_jobs(workflow)
     except InputError as error:
         sys.exit(str(error))
+    if plan.features.takes_over:
+        keep_features(workflow, plan.features.shard_files)
 
 
 onerror:

@@ -1,6 +1,30 @@
 # Snippets → two-stream features → a fixed number of steps a video.
 
 
+rule features_recipe:
+    # Features by the same recipe stand when their shard is made again.
+    input:
+        weights=files.given(plan.features.weights),
+        flow_weights=files.given(plan.features.flow_weights),
+        steps=plan.features.code,
+        code=step("features recipe"),
+    output:
+        "results/features/recipe.json",
+    log:
+        "results/logs/features_recipe.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        source=plan.features.kind,
+        video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
+        settings=lambda wildcards, input: flags(
+            found_weights(plan.features.encoders, input.weights)
+        ),
+    shell:
+        "python -m actionspan features recipe --source {params.source} {params.video}"
+        " {params.settings} --code {input.steps} --out {output} > {log} 2>&1"
+
+
 if plan.features.tuned:
 
     rule features_extract:
@@ -39,6 +63,7 @@ elif plan.features.one_pass:
             videos=plan.dataset.fetched_videos,
             weights=files.given(plan.features.weights),
             flow_weights=files.given(plan.features.flow_weights),
+            recipe=plan.features.recipe,
             code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
@@ -60,11 +85,12 @@ elif plan.features.one_pass:
             settings=lambda wildcards, input: flags(
                 found_weights(plan.features.encoders, input.weights)
             ),
+            recipe=plan.features.recipe_flag,
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
             "python -m actionspan features encode --shard {input.shard} --videos {input.videos:q}"
-            " --source {params.source} {params.video} {params.settings}"
+            " --source {params.source} {params.video} {params.settings} {params.recipe}"
             " --processes {params.processes} --threads {params.threads}"
             " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
@@ -72,8 +98,12 @@ else:
 
     rule features_extract:
         input:
-            frames="results/video/frames/{shard}.h5",
-            flow="results/video/flow/{shard}.h5",
+            frames=plan.features.frames_file,
+            flow=plan.features.flow_file,
+            # What these are made of: they are deleted, and after a job of theirs that failed
+            # Snakemake takes what it has read for what they were made of.
+            shard="results/dataset/shards/{shard}.txt",
+            recipe="results/features/recipe.json",
             weights=files.given(plan.features.weights),
             code=shard_step("features extract"),
         output:

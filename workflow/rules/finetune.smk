@@ -5,6 +5,10 @@ rule finetune_store:
     input:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
+        # what these are made of, as in features_extract
+        shard="results/dataset/shards/{shard}.txt",
+        weights=files.given(plan.features.flow_weights),
+        images=plan.features.image_code,
         code=shard_step("finetune store"),
     output:
         "results/finetune/snippets/{shard}.h5",
@@ -19,6 +23,7 @@ rule finetune_store:
         runtime=minutes(120),
     params:
         settings=flags(config["finetune"]["store"]),
+        images=plan.features.image_settings,
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
         " {params.settings} $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"

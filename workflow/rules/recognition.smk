@@ -61,6 +61,10 @@ else:
         input:
             frames="results/video/frames/{clip_shard}.h5",
             flow="results/video/flow/{clip_shard}.h5",
+            # what these are made of, as in features_extract
+            shard="results/dataset/shards/{clip_shard}.txt",
+            weights=files.given(plan.features.flow_weights),
+            images=plan.features.image_code,
             annotations="results/dataset/annotations.json",
             code=step("recognition segments"),
         output:
@@ -85,6 +89,7 @@ else:
                 "background_ratio",
                 "validation_fraction",
             ),
+            images=plan.features.image_settings,
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"

@@ -23,6 +23,7 @@ AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to
 AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
 AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
+MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
 
 
@@ -136,12 +137,30 @@ def assign_shards(
         return shards
     level = 1 << (count - 1).bit_length()  # the power of two at or above `count`
     for video_id in sorted(ids):
-        value = int.from_bytes(hash_of(video_id)[:8], "big")
+        value = _value(video_id)
         bucket = value % level
         if bucket >= count:
             bucket = value % (level // 2)
-        shards.setdefault(f"{bucket:04d}", []).append(video_id)
+        shards.setdefault(_bucket_name(bucket), []).append(video_id)
     return dict(sorted(shards.items()))
+
+
+def possible_shards(video_id: str) -> list[str]:
+    """Return every shard that `assign_shards` may give a video, whatever the others.
+
+    There are at most `MOST_SHARDS` in a set.
+    """
+    value, levels = _value(video_id), MOST_SHARDS.bit_length()
+    buckets = [_bucket_name(value % (1 << power)) for power in range(levels)]
+    return list(dict.fromkeys([*buckets, file_name(video_id)]))
+
+
+def _value(video_id: str) -> int:
+    return int.from_bytes(hash_of(video_id)[:8], "big")
+
+
+def _bucket_name(bucket: int) -> str:
+    return f"{bucket:04d}"
 
 
 def _shard_count(videos: int, videos_per_shard: int | str) -> int:

@@ -36,6 +36,16 @@ class Video:
     subset: str = ""
     error: str = ""
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What results of the video carry of it: features of a video with others do not stand."""
+        return {
+            "fps": self.fps,
+            "stated_frames": max(self.stated_frames, self.frames),
+            "duration_seconds": self.duration_seconds,
+            "sha256": self.sha256,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.sharding import assign_shards, choose_videos, find_videos, left_out
+from actionspan.dataset.sharding import (
+    MOST_SHARDS,
+    assign_shards,
+    choose_videos,
+    find_videos,
+    left_out,
+)
 from actionspan.demo.names import demo_video_names
 from actionspan.errors import InputError
 from actionspan.plan.flags import flags
 from actionspan.plan.storage import Storage, is_uri
-
-MOST_SHARDS = 16384  # more take Snakemake long to plan
 
 
 class DatasetPlan:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.collect import MOTION
-from actionspan.features.one_pass import VideoEncoder, VideoSettings
+from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device
 from actionspan.features.transform import Transform, transform_features
+from actionspan.features.video_settings import VideoSettings
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.choosing import choose
 from actionspan.proposals.model_bundle import load_bundle

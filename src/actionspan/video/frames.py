@@ -16,6 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
     )
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        help="features/recipe.json: a video whose features by it stand is not decoded; these are "
+        "written in place of its frames (default: decode every video)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     for settings in (FrameSettings, LimitSettings, FaultSettings):
         add_settings(parser, settings)
@@ -30,5 +36,12 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.dataset.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
 
-    videos = at_files(read_videos(arguments.shard), arguments.videos)
-    frames_of_shard(videos, arguments.out, settings, processes, limits=limits, faults=faults)
+    frames_of_shard(
+        at_files(read_videos(arguments.shard), arguments.videos),
+        arguments.out,
+        settings,
+        processes,
+        limits=limits,
+        faults=faults,
+        recipe=arguments.recipe,
+    )
