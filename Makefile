@@ -7,6 +7,8 @@
 
 PYTHON ?= python3
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+# The build of PyTorch: cuda, or cpu (4 GB less); auto: cuda where there is an NVIDIA GPU.
+TORCH ?= auto
 UV_VERSION = 0.13.8
 VENV = .venv
 BIN = $(VENV)/bin
@@ -15,7 +17,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test check campaign docs lock config clean
 
 demo: $(VENV)/ready
-	actionspan run --cores $(CORES) --quiet rules --show-failed-logs
+	$(BIN)/actionspan run --cores $(CORES) --quiet rules --show-failed-logs
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
@@ -28,44 +30,46 @@ demo: $(VENV)/ready
 	@echo "All files:  results/README.md says what is where"
 
 test: $(VENV)/ready
-	pytest -n $(CORES) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n $(CORES) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/ready
-	ruff check .
-	ruff format --check .
-	mypy
-	snakefmt --check Snakefile workflow
-	snakemake --lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
 
 # Another seed: make campaign SEED=2; a part of the cases: make campaign SCALE=0.1
 SEED ?= 1
 SCALE ?= 1
 campaign: $(VENV)/ready
-	python benchmarks/campaign.py all --seed $(SEED) --scale $(SCALE) --jobs $(CORES)
+	$(BIN)/python benchmarks/campaign.py all --seed $(SEED) --scale $(SCALE) --jobs $(CORES)
 
 # Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt --group docs
-	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The environment; a changed lock replaces it. uv comes from PyPI, like everything else.
-$(VENV)/ready: envs/requirements.txt pyproject.toml
+$(VENV)/ready: envs/requirements.txt envs/install.py pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python lacks venv: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --requirement envs/requirements.txt
+	$(BIN)/python envs/install.py --torch $(TORCH)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
 lock:
 	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
-	    --no-header --no-emit-index-url --no-emit-find-links --group dev pyproject.toml \
+	    --no-header --no-emit-index-url --no-emit-find-links \
+	    --extra workflow --extra mpi --group dev pyproject.toml \
 	    --output-file envs/requirements.txt
 
 # Written under a new name first, so that a failing command does not destroy the old files.
 config: $(VENV)/ready
-	actionspan config > config.yaml.new && mv config.yaml.new config.yaml
-	actionspan schema > workflow/schemas/config.schema.yaml.new
+	$(BIN)/actionspan config > config.yaml.new && mv config.yaml.new config.yaml
+	$(BIN)/actionspan schema > workflow/schemas/config.schema.yaml.new
 	mv workflow/schemas/config.schema.yaml.new workflow/schemas/config.schema.yaml
 
 clean:

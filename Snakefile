@@ -18,10 +18,16 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-configfile: f"{workflow.basedir}/config.yaml"
+configfile: f"{workflow.current_basedir}/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+container: image
 
 
 METHODS = [*KNOWN_MODELS, *plan.outcomes.baselines]
@@ -31,6 +37,7 @@ EVALUATED_MODELS = [name for name in KNOWN_MODELS if name not in ON_SEQUENCES]
 wildcard_constraints:
     shard=one_of(plan.dataset.shards),
     clip_shard=one_of(plan.recognition.shards),
+    new="(new/)?",
     stream=one_of(STREAMS),
     head=one_of(HEADS),
     learning=LEARNING,
@@ -47,6 +54,7 @@ wildcard_constraints:
 # Seconds of reading a few small files: not worth a job on a cluster.
 localrules:
     code,
+    features_recipe,
     evaluation_summary,
     evaluation_curves,
     recognition_accuracy,
@@ -78,6 +86,7 @@ include: "workflow/rules/papers_sbp.smk"
 
 
 onsuccess:
+    drop_features(plan.features.shard_files)
     from actionspan.dataset.losses import losses_line  # h5py is not needed to plan
 
     if lost := losses_line(Path("results/dataset")):

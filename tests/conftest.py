@@ -21,6 +21,7 @@ HEAVIEST = (
     "slurm/test_slurm.py",
     "workflow/test_thumos14.py",
     "workflow/test_finetune.py",
+    "workflow/test_storage.py",
     "mpi/test_allreduce.py",
     "papers/sbp/test_tables.py",
     "memory/test_promise.py",

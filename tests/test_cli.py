@@ -111,6 +111,64 @@ def test_a_wrong_command_is_usage_and_exit_2(words, capsys):
     assert "usage: actionspan" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "usage", "line"),
+    [
+        ("propse", "actionspan [-h]", "no command 'propse'; did you mean propose?"),
+        ("xyzzy", "actionspan [-h]", "no command 'xyzzy'; `actionspan --help` lists what there is"),
+        ("dataset indx", "actionspan dataset [-h]", "no step 'indx'; did you mean index?"),
+        (
+            "propose a.mp4 --modle m",
+            "actionspan propose [-h]",
+            "unrecognized arguments: --modle m; did you mean --model?",
+        ),
+        (
+            "dataset subset --subset training --annotations a --out b --anotations c",
+            "actionspan dataset subset [-h]",
+            "unrecognized arguments: --anotations c; did you mean --annotations?",
+        ),
+    ],
+)
+def test_a_slip_is_named_with_what_was_meant(words, usage, line, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(words.split())
+    assert end.value.code == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"usage: {usage}")
+    assert shown.splitlines()[-1].endswith(f"error: {line}")
+
+
+def test_the_help_begins_with_what_newcomers_want(helps):
+    listed = [line.split()[0] for line in helps[""][1].splitlines() if line.startswith("  ")]
+    commands = [word for word in listed if word in (*SHORT, *STAGES)]
+    assert commands[0] == "propose"
+    assert sorted(commands) == sorted([*SHORT, *STAGES]), "each once"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("actionspan prop", ["propose", "proposals"]),
+        ("actionspan dataset in", ["index"]),
+        ("actionspan propose --mo", ["--model"]),
+        ("actionspan propose --device c", ["cpu", "cuda"]),
+    ],
+)
+def test_a_shell_completes_commands_and_flags(typed, expected, tmp_path):
+    pytest.importorskip("argcomplete")
+    found = tmp_path / "completions"
+    asked = {
+        "COMP_LINE": typed,
+        "COMP_POINT": str(len(typed)),
+        "COMP_TYPE": "9",
+        "_ARGCOMPLETE": "1",
+    }
+    shell = {"_ARGCOMPLETE_STDOUT_FILENAME": str(found), "_ARGCOMPLETE_IFS": " "}
+    done = command(env={**os.environ, **asked, **shell})
+    assert done.returncode == 0, done.stderr
+    assert sorted(found.read_text().split()) == sorted(expected)
+
+
 def missing(name: str, *flags: str) -> list[str]:
     return [*name.split(), *(word for flag in flags for word in (flag, "missing/file"))]
 

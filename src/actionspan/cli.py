@@ -6,18 +6,19 @@ seconds.
 """
 
 import argparse
+import difflib
 import errno
 import importlib
 import os
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.parallel.launcher import let_root_speak
-from actionspan.plan.steps import SHORT, STAGES, file_of, steps_of, summary_of
-from actionspan.running.supervisor import supervise
+from actionspan.plan.steps import GROUPS, SHORT, STAGES, file_of, steps_of, summary_of
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,19 +30,38 @@ class Parser(argparse.ArgumentParser):
             sys.exit(2)
         super().error(message)
 
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Say which flags are unknown, and what was meant."""
+        known = [flag for action in self._actions for flag in action.option_strings]
+        self.error(f"unrecognized arguments: {' '.join(words)}{_meant(words[0], known)}")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
+    if arguments is None and hasattr(os, "fork"):  # Windows has no jobs and no ranks
+        from actionspan.running.supervisor import supervise
+
         supervise(words)
-    parser = Parser(prog="actionspan", description=__doc__.splitlines()[0])
+    completed = os.environ.get("COMP_LINE") if "_ARGCOMPLETE" in os.environ else None
+    if completed is not None:
+        words = shlex.split(completed[: completed.rfind(" ") + 1])[1:]  # without the unfinished one
+    parser = Parser(
+        prog="actionspan",
+        description="Temporal action proposals: when does something happen in a video?",
+        epilog=_listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
     # the stages, and the steps of the stage that is called
     modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
     try:
-        _add_level(parser, modules, words, "COMMAND")
-        parsed = parser.parse_args(words)
+        _add_level(parser, modules, words, "COMMAND", listed=False)
+        if completed is not None:
+            _complete(parser)
+        parsed, unknown = parser.parse_known_args(words)
+        if unknown:
+            parsed.parser.refuse(unknown)
         return int(parsed.run(parsed) or 0)
     except InputError as error:
         return _complain(words[0], str(error))
@@ -72,13 +92,24 @@ def _status(words: Sequence[str], error: Exception) -> int | None:
 
 
 def _add_level(
-    parser: argparse.ArgumentParser, modules: dict[str, str], words: Sequence[str], level: str
+    parser: Parser,
+    modules: Mapping[str, str],
+    words: Sequence[str],
+    level: str,
+    *,
+    listed: bool = True,
 ) -> None:
-    commands = parser.add_subparsers(dest=level.lower(), required=True, metavar=level)
+    help = None if listed else "what to do, see below"
+    commands = parser.add_subparsers(dest=level.lower(), required=True, metavar=level, help=help)
+    if words and not words[0].startswith("-") and words[0] not in modules:
+        hint = f"; `{parser.prog} --help` lists what there is"
+        what = f"no {level.lower()} {printable(words[0])!r}"
+        parser.error(what + (_meant(words[0], modules) or hint))
     for word, module in modules.items():
         file = file_of(module)
         summary = summary_of(file).replace("%", "%%")
-        command = commands.add_parser(word, help=summary, description=summary)
+        shown: dict[str, Any] = {"help": summary} if listed else {}
+        command = commands.add_parser(word, description=summary, **shown)
         if not words or words[0] != word:
             continue
         if file.name == "__init__.py":
@@ -86,7 +117,31 @@ def _add_level(
         else:
             step = importlib.import_module(module)
             step.add_arguments(command)
-            command.set_defaults(run=step.run)
+            command.set_defaults(run=step.run, parser=command)
+
+
+def _listing() -> str:
+    """Return the commands in groups, for the help."""
+    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
+    lines = []
+    for title, names in GROUPS.items():
+        lines.append(f"{title}:")
+        lines += [f"  {name:<14}{summary_of(file_of(modules[name]))}" for name in names]
+        lines.append("")
+    return "\n".join([*lines, "`actionspan COMMAND --help` says more."])
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _complete(parser: argparse.ArgumentParser) -> NoReturn:
+    """Print what may follow what was typed; `argcomplete` of the shell asks for it."""
+    import argcomplete
+
+    argcomplete.autocomplete(parser)
+    sys.exit(0)
 
 
 def _complain(command: str, line: str, status: int = 2) -> int:

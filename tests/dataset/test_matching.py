@@ -13,8 +13,8 @@ from actionspan.dataset.matching import (
     index_annotations,
     index_videos,
     read_annotations,
-    split_subset,
 )
+from actionspan.dataset.splitting import split_subsets
 from actionspan.dataset.tables import Instance, Video
 
 SETTINGS = IndexSettings()
@@ -118,7 +118,7 @@ def test_join_sorts_and_fills_in():
     assert [known.video_id for known in index.videos] == ["a", "b", "c"]
     assert index.videos[0].subset == "testing"  # no annotation names it
     assert index.videos[1].subset == "validation"
-    assert index.videos[2].subset == split_subset("c", 0.25)
+    assert index.videos[2].subset == subset_of("c")
     assert [(one.start, one.end) for one in index.annotations[1].instances] == [(1, 2), (5, 6)]
     assert index.annotations[0].instances == ()
     assert (index.annotated, index.rejections) == (2, [])
@@ -179,18 +179,69 @@ def test_two_names_of_one_video_are_a_second_entry():
     assert lines(index) == [expected]
 
 
+def subset_of(video_id, fraction=0.25):
+    return split_subsets({video_id: True}, fraction)[video_id]
+
+
 @given(st.lists(st.text(min_size=1, max_size=8), unique=True, min_size=1, max_size=30))
 def test_the_split_depends_on_the_id_alone(names):
-    assert {split_subset(name, 0.0) for name in names} == {"training"}
-    assert {split_subset(name, 1.0) for name in names} == {"validation"}
+    assert {subset_of(name, 0.0) for name in names} == {"training"}
+    assert {subset_of(name, 1.0) for name in names} == {"validation"}
     for name in names:  # a larger fraction only moves videos into validation
-        if split_subset(name, 0.2) == "validation":
-            assert split_subset(name, 0.3) == "validation"
+        if subset_of(name, 0.2) == "validation":
+            assert subset_of(name, 0.3) == "validation"
+    whole = split_subsets(dict.fromkeys(names, True), 0.25)
+    alone = {name: subset_of(name) for name in names}
+    assert whole == alone or len(set(alone.values())) == 1
+
+
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=8), st.booleans(), max_size=12),
+    st.sampled_from([1e-9, 0.1, 0.5, 0.9, 1 - 1e-9]),
+)
+def test_neither_subset_lacks_a_video_in_which_something_happens(videos, fraction):
+    subsets = split_subsets(videos, fraction)
+    assert set(subsets) == set(videos)
+    active = [name for name, happens in videos.items() if happens]
+    if len(active) > 1:
+        assert {subsets[name] for name in active} == {"training", "validation"}
+    moved = [name for name in videos if subsets[name] != subset_of(name, fraction)]
+    assert len(moved) <= 1
+
+
+def test_a_subset_that_the_annotations_fill_is_left_alone():
+    videos = {f"video{number}": True for number in range(6)}
+    assert set(split_subsets(videos, 1e-9, {"validation"}).values()) == {"training"}
+    assert set(split_subsets(videos, 1 - 1e-9, {"training"}).values()) == {"validation"}
+
+
+def test_six_videos_that_all_hash_to_training_have_one_to_score():
+    names = [name for name in map("clip{}".format, range(99)) if subset_of(name) == "training"][:6]
+    records = [record(name, (1, 2)) for name in names]
+    index = index_videos([video(name) for name in names], Reading(records=records), SETTINGS)
+    subsets = [known.subset for known in index.annotations]
+    assert (subsets.count("training"), subsets.count("validation")) == (5, 1)
+    assert [known.subset for known in index.videos] == subsets
 
 
 def test_the_split_has_about_the_wanted_size():
-    subsets = [split_subset(f"video{i}", 0.25) for i in range(4000)]
+    subsets = [subset_of(f"video{i}") for i in range(4000)]
     assert subsets.count("validation") == pytest.approx(1000, abs=100)
+
+
+@pytest.mark.parametrize("subset", [None, "training", "validation"])
+def test_a_video_of_which_no_row_is_left_is_not_learned_as_empty(subset):
+    records = [
+        record("sound", (3, 2), (20, 30), row="4", subset=subset),
+        record("half", (3, 2), (5, 6), row="8", subset="training"),
+        record("quiet", row="9", subset="training"),
+    ]
+    videos = [video("sound"), video("half"), video("quiet")]
+    index = index_videos(videos, Reading(records=records), SETTINGS)
+    found = {known.video_id: known.subset for known in index.annotations}
+    assert found == {"half": "training", "quiet": "training", "sound": "testing"}
+    assert "a.csv: row 4: no row of video 'sound' is left; nothing learns from it" in lines(index)
+    assert len(lines(index)) == 4
 
 
 def test_an_index_without_video_files():
@@ -232,12 +283,13 @@ def test_activitynet_without_videos(shared_data):
     index = index_annotations(reading, SETTINGS)
     subsets = [known.subset for known in index.annotations]
     counts = [subsets.count(name) for name in ("training", "validation", "testing")]
-    assert (len(index.videos), counts) == (19228, [9649, 4728, 4851])
+    # 8 training and 2 validation videos have no other instance than those of no length
+    assert (len(index.videos), counts) == (19228, [9649 - 8, 4728 - 2, 4851 + 10])
     validation = [known for known in index.annotations if known.subset == "validation"]
     # 3 of the 7,293 instances have no length
     assert sum(len(known.instances) for known in validation) == 7293 - 3
-    assert len(index.rejections) == 12
-    assert all(bad.reason.startswith("start ") for bad in index.rejections)
+    reasons = [bad.reason.split()[0] for bad in index.rejections]
+    assert (reasons.count("start"), reasons.count("no"), len(reasons)) == (12, 10, 22)
 
 
 def test_thumos14_without_videos(shared_data):

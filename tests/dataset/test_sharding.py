@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.sharding import assign_shards, find_videos, left_out
+from actionspan.dataset.sharding import (
+    MOST_SHARDS,
+    assign_shards,
+    find_videos,
+    left_out,
+    possible_shards,
+)
 from actionspan.errors import InputError
 
 IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=120)
@@ -22,6 +28,21 @@ def test_every_id_is_in_exactly_one_shard(ids, per_shard):
     assert sorted(sum(shards.values(), [])) == sorted(ids)
     assert all(members and members == sorted(members) for members in shards.values())
     assert list(shards) == sorted(shards)
+
+
+@settings(max_examples=60)
+@given(ids=IDS, per_shard=PER_SHARD)
+def test_a_video_is_never_in_another_shard_than_its_name_says(ids, per_shard):
+    for shard, members in assign_shards(ids, per_shard).items():
+        assert all(shard in possible_shards(video) for video in members)
+    assert all(len(possible_shards(video)) <= 16 for video in ids)
+
+
+def test_a_video_of_the_largest_set_is_where_its_name_says():
+    ids = [f"v{number}" for number in range(MOST_SHARDS)]
+    shards = assign_shards(ids * 3, 3)
+    assert max(map(int, shards)) == MOST_SHARDS - 1
+    assert all(shard in possible_shards(members[0]) for shard, members in shards.items())
 
 
 @settings(max_examples=60)

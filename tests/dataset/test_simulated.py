@@ -165,7 +165,7 @@ def test_what_is_not_usable_is_counted(simulate, capsys):
     bad = {"subset": "training", "duration": 9, "annotations": [{"segment": [5, 2], "label": "a"}]}
     assert simulate(real=REAL | {"bad": bad})[0] == 0
     line = capsys.readouterr().err.splitlines()[0]
-    assert line.startswith("left out: 1 entries of the annotations, the first: ")
+    assert line.startswith("left out: 2 entries of the annotations, the first: ")
     assert "start 5 is not before end 2" in line
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.activitynet import proposal_budgets
+from actionspan.evaluation.activitynet import contributed, kept_proposals
 from actionspan.evaluation.files import read_ground_truth
 from actionspan.evaluation.rows import match_ids
 from evaluation.oracle import literal_auc, literal_recall
@@ -32,6 +32,12 @@ def problems(draw):
     if draw(st.booleans()):
         proposals.pop(videos[-1])
     return truth, proposals
+
+
+def proposal_budgets(given):
+    """Return how many proposals each video keeps, and contributes at AN = 1 … 100."""
+    kept, shares = kept_proposals(given)
+    return kept, contributed(kept[:, None], shares)
 
 
 def perfect_set(videos, rest):

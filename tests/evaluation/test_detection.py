@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.evaluation.detection import THRESHOLDS, detection_precision, match_greedily
+from actionspan.evaluation.recall import tiou
 from evaluation.oracle import literal_average_precision
 
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.
@@ -49,6 +50,33 @@ def test_equals_the_literal_rule_with_many_proposals_of_crowded_videos():
     expected = [literal_average_precision(truth, proposals, t) for t in THRESHOLDS]
     np.testing.assert_allclose(result.average_precision, expected, atol=1e-12)
     assert 0 < expected[9] < expected[0] < expected[11] < expected[10] < 1
+
+
+def sorted_precision(truth, proposals):
+    """All proposals in memory, sorted at once."""
+    lists = {
+        video: np.array(sorted(rows, key=lambda row: -row[2]), float).reshape(-1, 3)
+        for video, rows in proposals.items()
+    }
+    wanted = {video: np.array(rows, float).reshape(-1, 2) for video, rows in truth.items()}
+    right = np.concatenate(
+        [match_greedily(tiou(rows[:, :2], wanted[video]), THRESHOLDS)
+         for video, rows in lists.items()]
+    )  # fmt: skip
+    order = np.argsort(-np.concatenate([rows[:, 2] for rows in lists.values()]), kind="stable")
+    values = []
+    for column in right[order].T:
+        ranks = np.flatnonzero(column) + 1.0
+        precision = np.arange(1, len(ranks) + 1) / ranks
+        envelope = np.maximum.accumulate(precision[::-1])
+        values.append(float(envelope.sum()) / sum(map(len, truth.values())))
+    return values
+
+
+@settings(max_examples=100)
+@given(problems())
+def test_counting_gives_the_bits_of_sorting(problem):
+    assert detection_precision(*problem).average_precision.tolist() == sorted_precision(*problem)
 
 
 @settings(max_examples=40)

@@ -12,8 +12,10 @@ from actionspan.evaluation import (
     average_recall_thumos14,
     detection_precision,
 )
+from actionspan.evaluation import recall as recall_module
 from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
 from actionspan.evaluation.scoring import VIDEO_COLUMNS, video_rows
+from actionspan.files import scratch as scratch_module
 from actionspan.files.storage import read_tsv
 from actionspan.proposals.writing import result_rows, write_proposals
 
@@ -106,6 +108,16 @@ def test_the_record_holds_all_protocols(folder):
     )
 
 
+def test_files_in_place_of_memory_change_no_bit(folder, monkeypatch):
+    written = []
+    for small in (1 << 30, 0):
+        monkeypatch.setattr(scratch_module, "_SMALL", small)
+        monkeypatch.setattr(recall_module, "_BLOCK", 1 << 30 if small else 3)
+        assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+        written.append([(folder / name).read_bytes() for name in ("out.json", "out.tsv")])
+    assert written[0] == written[1]
+
+
 def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
     assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
     record = json.loads((folder / "out.json").read_text())
@@ -135,7 +147,7 @@ def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
 
 def test_the_worst_video_stands_first_and_ties_by_id(folder):
     recall, in_frames, _ = scored(folder)
-    rows = video_rows(recall, in_frames)
+    rows = list(video_rows(recall, in_frames))
     keys = [(row[VIDEO_COLUMNS.index("AR@100")], row[0]) for row in rows]
     assert keys == sorted(keys)
     assert len({key for key, _ in keys}) > 1

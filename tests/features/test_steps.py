@@ -68,6 +68,12 @@ def test_a_curve_is_rescaled_as_a_column(rng):
     np.testing.assert_array_equal(rescale(curve, times, 15.5, 100, "bins"), whole)
 
 
+def without_gaps(random, rows):
+    """Increasing times in 0 … 1; no distance is three times another."""
+    times = random.uniform(1, 2.9, rows).cumsum()
+    return times / (times[-1] + random.random())
+
+
 @settings(max_examples=60)
 @given(
     rows=st.integers(1, 300),
@@ -78,8 +84,7 @@ def test_a_curve_is_rescaled_as_a_column(rng):
 def test_bins_agree_with_numpy_for_any_length(rows, duration, spread, seed):
     random = np.random.default_rng(seed)
     features = random.normal(size=(rows, 2)).astype(np.float32)
-    times = np.sort(random.random(rows)) * duration * spread
-    times += np.arange(rows) * 1e-6 * duration
+    times = without_gaps(random, rows) * duration * spread
     out = rescale(features, times, duration, 20, "bins")
     assert out.dtype == np.float32
     np.testing.assert_allclose(out, oracle(features, times, duration, 20), rtol=0, atol=1e-4)
@@ -104,7 +109,7 @@ def test_wrong_input_is_named(rows, times, duration, method, message):
 @given(st.integers(1, 30), st.integers(1, 40), st.floats(0.2, 1.0))
 def test_the_mean_is_the_integral_of_the_interpolated_line(rows, steps, coverage):
     random = np.random.default_rng([rows, steps])
-    times = np.sort(random.choice(1000, rows, replace=False)) / 1000 * coverage
+    times = without_gaps(random, rows) * coverage
     features = random.normal(size=(rows, 2)).astype(np.float32)
     found = rescale(features, times, 1.0, steps, "mean")
     fine = 20_000  # points a bin, at their cells' middles
@@ -123,3 +128,36 @@ def test_the_nearest_snippet_of_each_step():
     assert rescale(features[:1], times[:1], 5.0, 3, "nearest").tolist() == [0, 0, 0]
     # half-way between two, the earlier one
     assert rescale(features[:2], np.array([1.0, 3.0]), 4.0, 1, "nearest").tolist() == [0]
+
+
+GAP_TIMES = np.array([0.5, 1.5, 2.5, 7.5, 8.5, 9.5])  # a picture is held from 3 to 7 s
+
+
+@pytest.mark.parametrize("method", ["mean", "bins", "linear", "nearest"])
+def test_a_picture_that_is_held_keeps_its_features_and_is_at_rest(method):
+    values = np.array([1, 2, 3, 10, 11, 12], np.float32)
+    held = rescale(values, GAP_TIMES, 10.0, 10, method)
+    np.testing.assert_allclose(held[3:7], 3)
+    np.testing.assert_allclose(held[[0, 1, 8, 9]], [1, 2, 11, 12], atol=0.2)
+    still = rescale(values, GAP_TIMES, 10.0, 10, method, motion=True)
+    assert (still[4:6] == 0).all()
+    np.testing.assert_allclose(still[[0, 1, 8, 9]], held[[0, 1, 8, 9]])
+
+
+def test_a_part_that_is_slow_altogether_has_no_gaps():
+    times = np.array([1.0, 2, 3, 7, 11, 15])
+    values = np.arange(6, dtype=np.float32)
+    curve = rescale(values, times, 16.0, 16, "linear", motion=True)
+    np.testing.assert_allclose(curve, np.interp(np.arange(16) + 0.5, times, values), atol=1e-6)
+
+
+def test_many_gaps_are_each_held():
+    steps = np.tile([1.0, 1.0, 5.0], 6)
+    times = np.cumsum(steps)
+    values = np.arange(1, len(times) + 1, dtype=np.float32)
+    still = rescale(values, times, times[-1] + 1, 2000, "linear", motion=True)
+    middles = (np.arange(2000) + 0.5) * (times[-1] + 1) / 2000
+    for before, after in zip(times[1:-1:3], times[2::3], strict=True):
+        inside = (middles > before + 0.6) & (middles < after - 0.6)
+        assert inside.sum() > 50
+        assert (still[inside] == 0).all()

@@ -102,6 +102,24 @@ def test_rows_are_checked_when_they_are_read(tmp_path):
             rows[index]
 
 
+def test_the_middle_of_a_row_is_checked_when_its_ends_were(tmp_path):
+    path = tmp_path / "a.h5"
+    rows = np.zeros((3, 60_000), np.float32)  # a row is four blocks or five
+    with create_h5(path, "0") as file:
+        file["rows"] = rows
+    with h5py.File(path) as file:
+        offset = file["rows"].id.get_offset()
+    flip(path, 8 * (offset + rows[0].nbytes + rows[0].nbytes // 2))  # in the middle of row 1
+    found = map_checked(path, np.float32, offset, rows.shape)
+    assert not found[np.array([0, 2])].any()
+    with pytest.raises(InputError, match="its checksums differ"):
+        found[1]
+    with pytest.raises(IndexError):
+        found[3]
+    with pytest.raises(IndexError):
+        found[np.array([0, -4])]
+
+
 def test_blocks_are_checked_by_their_content(tmp_path):
     path = tmp_path / "bytes"
     path.write_bytes(bytes(range(256)) * 1000)

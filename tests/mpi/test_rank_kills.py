@@ -1,4 +1,4 @@
-"""A rank that is killed while it starts is named too."""
+"""A rank that is killed is named, while it starts and where a library exchanges for the others."""
 
 import os
 import random
@@ -29,4 +29,21 @@ def test_a_rank_killed_at_the_start_is_named(toy, tmp_path, seconds):
     assert done.status
     (line,) = done.lines()
     assert line.startswith(f"actionspan temporal: rank {rank} (pid {pid} on ")
+    assert not done.left
+
+
+@pytest.mark.parametrize("exchange", ["gloo", "periodic"])
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_rank_gives_no_traceback_of_the_others(toy, tmp_path, exchange, killed):
+    """gloo tells the survivors of the lost connection before anyone ends them."""
+    job = Job(
+        2, training(toy, tmp_path / "out", exchange, 2), tmp_path / "log", f"kill@step:{killed}:9"
+    )
+    done = job.end()
+    assert done.status
+    assert "Traceback" not in done.errors
+    named = [line for line in done.lines() if f"rank {killed} (pid" in line]
+    others = [line for line in done.lines() if line not in named]
+    assert len(named) == 1
+    assert all(f"rank {1 - killed}: another rank is gone" in line for line in others)
     assert not done.left

@@ -38,6 +38,18 @@ def test_one_knob_limits_every_rule():
     assert [minutes(60, asked) for asked in (5, 60, 61, 1440)] == [5, 60, 60, 60]
 
 
+@pytest.mark.parametrize(("image", "wanted"), [("my.sif", True), ("my.sif", False), (None, False)])
+def test_the_image_is_that_of_the_configuration(image, wanted):
+    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": image}})
+    assert plan.container(wanted=wanted) == image
+
+
+def test_containers_without_an_image_are_one_line():
+    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": None}})
+    with pytest.raises(InputError, match="cluster.container: null, but --sdm apptainer runs"):
+        plan.container(wanted=True)
+
+
 @given(
     st.integers(SHORTEST, 2000),
     st.sampled_from(sorted(GROUPS)),

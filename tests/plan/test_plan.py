@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_external_features_need_their_folder(planned, tmp_path):
 def test_the_demo_brings_its_videos_and_annotations(planned):
     plan = planned({"demo": {"videos": 6}, "dataset": {"videos_per_shard": 2}})
     assert plan.dataset.videos == [f"demo_{number:03d}" for number in range(6)]
-    assert plan.dataset.annotations == "results/dataset/demo/annotations.json"
+    assert plan.dataset.annotation_files == ["results/dataset/demo/annotations.json"]
     shard, videos = next(iter(plan.dataset.shards.items()))
     paths = plan.dataset.shard_videos(Wildcards(shard=shard))
     assert [path.rpartition("/")[2].partition(".")[0] for path in paths] == videos
@@ -112,6 +113,7 @@ def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch)
         planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
 
 
+GIVEN = {"rgb_weights": "a.pt", "flow_weights": "b.pt"}
 NAMES = [
     ("mtn", True),
     ("mtn-seed2", True),
@@ -255,8 +257,8 @@ def test_span_has_inputs_of_its_own(planned, model):
     listed = "events" if span else "proposals"
     assert outcomes.listed(wildcards) == f"results/proposals/{model}/{listed}.json"
     given = shlex.split(outcomes.bundle_flags(wildcards))
-    assert given[:2] == [f"--{'density' if span else 'evaluator'}", scorer]
-    keys = {flag.partition("=")[0] for flag in given[2:]}
+    assert given.pop() == f"--{'density' if span else 'evaluator'}"  # before the rule's input
+    keys = {flag.partition("=")[0] for flag in given}
     assert ("--considered" in keys) == ("--overlap" in keys) == span
     assert ("--slope" in keys) == ("--boundary-power" in keys) == (not span)
     assert outcomes.evaluated == ["mtn"]
@@ -342,6 +344,30 @@ def test_frames_have_the_flows_that_trained_classifiers_see(planned):
     given = planned({"features": own}).features
     assert given.frames["stack"] == 1
     assert given.weights == ["a.pt", "b.pt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder"),
+    [
+        ({}, "new/"),
+        ({"features": {"source": "scores"}}, ""),  # of all videos' segments classifiers learn
+        ({"features": {"source": "scores", "encoders": GIVEN}}, "new/"),
+        ({"features": {"source": "finetuned"}}, ""),
+    ],
+)
+def test_features_are_made_of_the_frames_of_new_videos_where_others_may_stand(
+    planned, changes, folder
+):
+    features = planned(changes).features
+    assert features.frames_file == f"results/video/frames/{folder}{{shard}}.h5"
+    assert features.flow_file == f"results/video/flow/{folder}{{shard}}.h5"
+    recipe = ["results/features/recipe.json"]
+    assert features.recipe(Wildcards(shard="0000")) == (recipe if folder else [])
+    # whoever asks for the frames of all videos has them
+    inputs = SimpleNamespace(recipe="a place/recipe.json")
+    assert features.recipe_flag(Wildcards(shard="0000", new=""), inputs) == ""
+    named = features.recipe_flag(Wildcards(shard="0000", new="new/"), inputs)
+    assert named == "--recipe 'a place/recipe.json'"
 
 
 def test_learners_of_one_process_are_started_like_any_command(planned):

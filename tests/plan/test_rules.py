@@ -173,3 +173,24 @@ def test_a_group_stays_within_the_limit_of_a_job(most):
     }
     for name, rules_of_group in sums.items():
         assert sum(map(minutes, rules_of_group)) <= (most or max(GROUPS.values())), name
+
+
+@pytest.mark.parametrize("name", ["features_extract", "finetune_store", "recognition_segments"])
+def test_who_reads_files_that_are_deleted_names_what_they_are_made_of(name):
+    """Snakemake does not see what has changed behind them once a job that makes them failed."""
+    _, text = RULES[name]
+    assert re.search(r"frames=.*\n +flow=", text)
+    assert 'shard="results/dataset/shards/{' in text
+    recipe = 'recipe="results/features/recipe.json"' in text
+    images = [f"images=plan.features.{what}" in text for what in ("image_code", "image_settings")]
+    assert recipe or all([*images, "weights=files.given(plan.features.flow_weights)" in text])
+
+
+@pytest.mark.parametrize(
+    "made_by", [["video frames", "video flow", "features extract"], ["features encode"]]
+)
+def test_a_recipe_is_not_made_anew_where_the_features_are_not(made_by, monkeypatch):
+    """Snakemake would make all features again, whether or not the recipe is another."""
+    monkeypatch.chdir(ROOT)
+    own = {f"src/actionspan/features/{name}.py" for name in ("recipe", "video_settings")}
+    assert set(step("features recipe")) - own <= {file for words in made_by for file in step(words)}

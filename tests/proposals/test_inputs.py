@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from actionspan.cli import main
-from actionspan.dataset.tables import read_annotations
+from actionspan.dataset.tables import read_annotations, read_segments
+from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.evaluator import (
     boundary_inputs,
@@ -16,8 +17,9 @@ from actionspan.proposals.evaluator import (
     load_evaluator,
     save_evaluator,
 )
-from actionspan.proposals.examples import Examples, examples_of
+from actionspan.proposals.examples import Examples, best_overlap, examples_of
 from actionspan.proposals.pgm import Candidates
+from actionspan.proposals.ranking import to_seconds
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
 from actionspan.proposals.training import train_evaluator
@@ -120,15 +122,15 @@ def files(toy, tmp_path):
 
 
 def test_examples_see_what_a_video_gives_when_it_is_ranked(files):
-    table, annotations = open_candidates(files[0]), read_annotations(files[1])
-    plain = examples_of(table, annotations, "training", 20)
-    made = examples_of(table, annotations, "training", 20, True)
+    table, truth = open_candidates(files[0]), read_segments(files[1])
+    plain = examples_of(table, truth, "training", 20)
+    made = examples_of(table, truth, "training", 20, True)
     assert plain.more is None
     assert made.rows.tolist() == plain.rows.tolist()
     expected = [table.video(index) for index in range(30)]
     expected = [boundary_inputs(one.scores, one.segments)[:20] for one in expected]
     assert (made.more == np.concatenate(expected)).all()
-    assert examples_of(table, annotations, "testing", 20, True).more.shape == (0, 3)
+    assert examples_of(table, truth, "testing", 20, True).more.shape == (0, 3)
 
 
 @pytest.mark.parametrize(("flags", "inputs"), [([], 32), (["--boundary-scores"], 35)])
@@ -150,3 +152,33 @@ def test_no_candidates_give_an_evaluator_that_says_a_half(scores, inputs):
     evaluator, _ = train_evaluator(nothing, None, EvaluatorSettings())
     assert evaluator.hidden.in_features == inputs
     assert evaluator.evaluate_candidates(some_candidates()).tolist() == [0.5] * 7
+
+
+def test_examples_in_files_have_the_bits_of_memory(files, monkeypatch):
+    table, truth = open_candidates(files[0]), read_segments(files[1])
+    annotated = {one.video_id: one for one in read_annotations(files[1])}
+    monkeypatch.setattr(scratch_module, "_SMALL", 0)
+    made = examples_of(table, truth, "training", 20, True)
+    used = [row for row, subset in enumerate(table.subset) if subset == "training"]
+    rows = np.concatenate(
+        [np.arange(table.offsets[row], table.offsets[row + 1])[:20] for row in used]
+    )
+    targets = []
+    for row in used:
+        instances = annotated[table.video_id[row]].instances
+        seconds = to_seconds(table.video(row).segments[:20], table.duration_seconds[row])
+        overlaps = best_overlap(seconds, np.array([(one.start, one.end) for one in instances]))
+        targets.append(overlaps)
+    assert len(used) > 1
+    np.testing.assert_array_equal(made.rows, rows)
+    np.testing.assert_array_equal(made.targets, np.concatenate(targets))
+    wanted = boundary_inputs(table.scores[rows], table.segments[rows])
+    np.testing.assert_array_equal(made.more, wanted)
+
+
+def test_training_from_files_gives_the_bits_of_memory(files, tmp_path, monkeypatch):
+    words = ["--candidates", str(files[0]), "--annotations", str(files[1]), "--epochs", "2"]
+    for small, name in ((1 << 30, "memory.pt"), (0, "files.pt")):
+        monkeypatch.setattr(scratch_module, "_SMALL", small)
+        assert main(["proposals", "train", *words, "--out", str(tmp_path / name)]) == 0
+    assert (tmp_path / "memory.pt").read_bytes() == (tmp_path / "files.pt").read_bytes()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
+from actionspan.files import json_stream
 from actionspan.files.storage import read_json
 from actionspan.proposals import result_stream
 from actionspan.proposals.reading import iterate_proposals, read_proposals
@@ -146,7 +147,7 @@ def test_a_file_is_read_in_pieces_as_it_would_be_in_one(
     text = json.dumps(content, indent=indent, ensure_ascii=False)
     path.write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(result_stream, "_CHARACTERS", characters)
+        patch.setattr(json_stream, "_CHARACTERS", characters)
         assert list(result_stream.read_results(path)) == list(results.items())
         # whatever is cut off is named as when the file is read at once
         cut = text[: len(text) * 2 // 3]

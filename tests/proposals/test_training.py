@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
+from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
+from actionspan.proposals import sampling as sampling_module
 from actionspan.proposals.evaluator import load_evaluator, save_evaluator
 from actionspan.proposals.examples import Examples, best_overlap
 from actionspan.proposals.sampling import balanced_sample, sampling_rates
@@ -105,6 +107,38 @@ def test_each_class_that_is_there_gives_a_sample():
     setting = EvaluatorSettings(middle_ratio=0.1)
     sample = balanced_sample(targets, setting, np.random.default_rng(0))
     assert sorted(targets[sample].tolist()) == [0.4, 1.0]
+
+
+def sample_in_memory(targets, settings, generator):
+    """Draw as before there were chunks and files: from lists of all members."""
+    high, low = targets > settings.high_threshold, targets < settings.low_threshold
+    counts = [int(mask.sum()) for mask in (high, ~(high | low), low)]
+    unit, drawn = 0.0, []
+    ratios = (1.0, settings.middle_ratio, settings.low_ratio)
+    for mask, count, ratio in zip((high, ~(high | low), low), counts, ratios, strict=True):
+        unit = unit or (count / ratio if count else 0.0)
+        if count:
+            rate = min(1.0, ratio * unit / count)
+            members = generator.permutation(mask.nonzero()[0])
+            drawn.append(members[: max(round(rate * count), 1)])
+    return generator.permutation(np.concatenate(drawn)) if drawn else np.zeros(0)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.4, 0.6, 0.7, 1.0]), max_size=80),
+    st.integers(1, 90),
+    st.booleans(),
+)
+def test_a_sample_drawn_in_chunks_and_files_is_that_of_memory(targets, chunk, files):
+    targets, settings = np.array(targets, float), EvaluatorSettings(middle_ratio=0.7)
+    generators = [np.random.default_rng(5) for _ in range(2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling_module, "_CHUNK", chunk)
+        patch.setattr(scratch_module, "_SMALL", 0 if files else 1 << 24)
+        for _ in range(2):  # the random numbers go on in the same place
+            sample = balanced_sample(targets, settings, generators[0])
+            wanted = sample_in_memory(targets, settings, generators[1])
+            assert sample.tolist() == wanted.tolist()
 
 
 def test_weights_change_the_loss():

@@ -2,9 +2,14 @@
 
 import csv
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,6 +28,7 @@ from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags as flag_line
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
+from video.numbered import encode
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
@@ -55,7 +61,7 @@ class Trained:
         return self.folder / "mtn"
 
     def proposals(self, table: str = "proposals") -> dict[str, list]:
-        return json.loads((self.folder / f"{table}.json").read_text())["results"]
+        return in_milliseconds(results(self.folder, table))
 
     def validation(self) -> list[Path]:
         """Return the videos that no network learned from."""
@@ -147,8 +153,21 @@ def propose(out: Path, *words: object) -> int:
     return main(["propose", *map(str, words), "--out", str(out)])
 
 
-def results(out: Path) -> dict[str, list]:
-    return json.loads((out / "proposals.json").read_text())["results"]
+def results(out: Path, table: str = "proposals") -> dict[str, list]:
+    return json.loads((out / f"{table}.json").read_text())["results"]
+
+
+def in_milliseconds(results: dict[str, list]) -> dict[str, list]:
+    """What the workflow found, with times as `propose` writes them."""
+    return {
+        video: [{**row, "segment": [round(time, 3) for time in row["segment"]]} for row in rows]
+        for video, rows in results.items()
+    }
+
+
+def errors(shown: str) -> list[str]:
+    """The lines on standard error that are not about progress."""
+    return [line for line in shown.splitlines() if "real time" not in line]
 
 
 def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
@@ -157,7 +176,7 @@ def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
     expected = trained.proposals()[path.stem]
     assert len(expected) > 1
     assert results(tmp_path) == {path.stem: expected}
-    assert "proposals of 1 videos, 0 could not be read" in capsys.readouterr().out
+    assert capsys.readouterr().out == f"{tmp_path}: proposals of 1 video\n"
 
 
 def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
@@ -204,7 +223,7 @@ def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, t
     )
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", tmp_path / "bundle") == 0
-    expected = results(tmp_path)[path.stem]
+    expected = in_milliseconds(results(tmp_path))[path.stem]
     assert len(expected) == SUPPRESSION["keep"]
     assert results(tmp_path / "out") == {path.stem: expected}
 
@@ -215,16 +234,18 @@ def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):
     assert new
     assert propose(tmp_path, *new, "--model", trained.folder / "span/bundle.pt") == 0
     for table, expected in (("proposals", "span"), ("events", "events")):
-        found = json.loads((tmp_path / f"{table}.json").read_text())["results"]
+        found = results(tmp_path, table)
         made = trained.proposals(expected)
         assert found == {path.stem: made[path.stem] for path in new}
         assert all("label" in row for rows in found.values() for row in rows)
     assert max(map(len, results(tmp_path).values())) == SELECTION["proposals"]
     with (tmp_path / "events.csv").open() as file:
-        table = [row for row in csv.DictReader(file)]
-    with (trained.folder / "events.csv").open() as file:
-        names = {path.stem for path in new}
-        assert table == [row for row in csv.DictReader(file) if row["video_id"] in names]
+        table = [(row["video_id"], float(row["start_seconds"])) for row in csv.DictReader(file)]
+    assert table == [
+        (video, row["segment"][0])
+        for video, rows in results(tmp_path, "events").items()
+        for row in rows
+    ]
 
 
 def test_span_in_python_has_events_with_chances(trained):
@@ -269,8 +290,11 @@ def test_no_events_at_all_cannot_be_asked_for(trained, tmp_path, capsys):
 
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
     assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
-    for name in ("proposals.json", "proposals.csv"):
-        assert (tmp_path / name).read_bytes() == (trained.folder / name).read_bytes()
+    assert results(tmp_path) == trained.proposals()
+    assert list(results(tmp_path)) == list(trained.proposals())
+    assert (tmp_path / "proposals.csv").read_text().count("\n") == 1 + sum(
+        map(len, trained.proposals().values())
+    )
 
 
 def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
@@ -281,6 +305,7 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
         "proposals.csv",
         "events.json",
         "events.csv",
+        "videos",
         f"{path.stem}.vtt",
         f"{path.stem}.svg",
     }
@@ -303,7 +328,8 @@ def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
     first, again = model.propose(path), model.propose(str(path))
     assert propose(tmp_path, path, "--model", trained.model) == 0
     # the file holds the arrays, best first
-    assert json.loads(json.dumps(first.rows())) == results(tmp_path)[path.stem]
+    found = in_milliseconds({path.stem: first.rows()})
+    assert json.loads(json.dumps(found)) == results(tmp_path)
     assert first.segments.shape == (len(first.scores), 2)
     assert first.probabilities.shape == (100, 3)
     assert first.motion is None
@@ -351,10 +377,8 @@ def test_a_broken_file_among_good_ones_is_reported_and_the_rest_done(trained, tm
     out = tmp_path / "out"
     assert propose(out, broken, good, missing, "--model", trained.model) == 1
     shown = capsys.readouterr()
-    lines = [line for line in shown.err.splitlines() if str(tmp_path) in line]
-    assert [line.split(": ")[0] for line in lines] == [str(broken), str(missing)]
-    assert "Traceback" not in shown.err
-    assert "proposals of 1 videos, 2 could not be read" in shown.out
+    assert [line.split(": ")[0] for line in errors(shown.err)] == [str(missing), str(broken)]
+    assert "proposals of 1 video, 2 could not be read" in shown.out
     assert results(out) == {good.stem: trained.proposals()[good.stem]}
     assert not list(out.glob("broken*"))
 
@@ -364,9 +388,171 @@ def test_only_broken_files_is_exit_2_and_no_output(trained, tmp_path, capsys):
     broken.write_bytes(trained.videos[0].read_bytes()[:3000])
     assert propose(tmp_path / "out", broken, "--model", trained.model) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "actionspan propose: no proposals: not one of the 1 videos could be read"
+        "actionspan propose: no proposals: not one of 1 video could be read"
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_its_videos(trained, tmp_path, capsys):
+    folder = tmp_path / "my videos"
+    folder.mkdir()
+    for path in trained.videos[:2]:
+        shutil.copy(path, folder)
+    (folder / "notes.txt").write_text("not a video")
+    (folder / "broken.mp4").write_bytes(b"")
+    assert propose(tmp_path / "out", folder, "--model", "none") == 1
+    assert list(results(tmp_path / "out")) == sorted(path.stem for path in trained.videos[:2])
+    assert errors(capsys.readouterr().err) == [f"{folder / 'broken.mp4'}: the file is empty"]
+
+
+def test_a_pattern_that_the_shell_left_is_expanded(trained, tmp_path, capsys):
+    pattern = trained.videos[0].parent / "demo_00[01].*"
+    assert propose(tmp_path / "out", pattern, "--model", "none") == 0
+    assert list(results(tmp_path / "out")) == ["demo_000", "demo_001"]
+    assert propose(tmp_path / "none", tmp_path / "*.mp4", "--model", "none") == 2
+    assert f"{tmp_path / '*.mp4'}: no file matches" in capsys.readouterr().err
+
+
+def test_a_folder_without_videos_is_one_line(tmp_path, capsys):
+    assert propose(tmp_path / "out", tmp_path, "--model", "none") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"actionspan propose: {tmp_path}: no video here: no file ends with")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_second_call_does_only_what_is_new(trained, tmp_path, capsys):
+    first, second, third = trained.videos[:3]
+    words = ["--model", trained.model]
+    assert propose(tmp_path / "out", first, second, *words) == 0
+    capsys.readouterr()
+    picture = tmp_path / "out" / f"{first.stem}.svg"
+    written = picture.stat().st_mtime_ns
+    assert propose(tmp_path / "out", second, third, *words) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.err.splitlines()][:1] == [third.name]
+    assert second.name not in shown.err
+    assert shown.out.endswith("proposals of 2 videos, 1 done before, 3 in the folder\n")
+    assert list(results(tmp_path / "out")) == sorted(path.stem for path in (first, second, third))
+    assert picture.stat().st_mtime_ns == written
+    # fewer events need no network either
+    assert propose(tmp_path / "out", first, second, third, *words, "--top", 1) == 0
+    assert "3 done before" in capsys.readouterr().out
+    assert {len(rows) for rows in results(tmp_path / "out", "events").values()} == {1}
+    assert (tmp_path / "out" / f"{first.stem}.vtt").read_text().count("-->") == 1
+    # a video that was replaced is another one, and --overwrite does them all
+    copy = tmp_path / first.name
+    shutil.copy(third, copy)
+    assert propose(tmp_path / "out", copy, *words) == 0
+    assert "done before" not in capsys.readouterr().out
+    replaced = results(tmp_path / "out")
+    assert replaced[first.stem] == replaced[third.stem]
+    assert propose(tmp_path / "out", second, third, "--overwrite", *words) == 0
+    assert "done before" not in capsys.readouterr().out
+
+
+def test_a_damaged_result_is_made_again(trained, tmp_path, capsys):
+    path = trained.videos[0]
+    words = [path, "--model", "none"]
+    assert propose(tmp_path, *words) == 0
+    expected = results(tmp_path)
+    for damage in ("", "{", "[]", '{"video_id": 3}'):
+        (tmp_path / "videos" / f"{path.stem}.json").write_text(damage)
+        capsys.readouterr()
+        assert propose(tmp_path, *words) == 0
+        assert "done before" not in capsys.readouterr().out
+        assert results(tmp_path) == expected
+
+
+def test_a_folder_holds_the_proposals_of_one_model(trained, tmp_path, capsys):
+    first, second = trained.videos[:2]
+    assert propose(tmp_path / "out", first, "--model", "none") == 0
+    before = results(tmp_path / "out")
+    words = [second, "--model", trained.model]
+    assert propose(tmp_path / "out", *words) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"actionspan propose: --out {tmp_path / 'out'}: holds proposals of another model "
+        "(1 video): choose another folder, or --overwrite to replace them"
+    )
+    assert results(tmp_path / "out") == before
+    assert propose(tmp_path / "out", *words, "--overwrite") == 0
+    assert list(results(tmp_path / "out")) == [second.stem]
+    assert not (tmp_path / "out" / f"{first.stem}.svg").exists()
+
+
+@pytest.mark.parametrize("place", ["a file", "in a file"])
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(trained, tmp_path, capsys, place):
+    (tmp_path / "notes").write_text("mine")
+    out = tmp_path / "notes" if place == "a file" else tmp_path / "notes" / "out"
+    assert propose(out, trained.videos[0], "--model", "none") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"actionspan propose: --out {out}: not a folder to write to: not a directory"
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_call_that_is_stopped_goes_on_and_leaves_nothing_else(trained, tmp_path, ending):
+    words = [sys.executable, "-m", "actionspan", "propose", *map(str, trained.videos)]
+    words += ["--model", "none", "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    command = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+    lines = iter(command.stderr.readline, "")
+    next(line for line in lines if line.startswith(trained.videos[1].name))
+    command.send_signal(ending)
+    remaining = command.stderr.read()
+    assert command.wait(60) == {signal.SIGINT: 130, signal.SIGTERM: 143}[ending]
+    assert "Traceback" not in remaining
+    first = trained.videos[0].stem
+    assert first in results(tmp_path / "out")
+    left = [path.name for path in (tmp_path / "out").rglob("*") if "partial" in path.name]
+    assert left + list((tmp_path / "temporary").iterdir()) == []
+    # the next call goes on, and ends as one that was left alone
+    again = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+    assert f"{first}.mp4" not in again.stderr
+    assert propose(tmp_path / "whole", *trained.videos, "--model", "none") == 0
+    assert results(tmp_path / "out") == results(tmp_path / "whole")
+
+
+def test_events_are_printed_as_json_as_soon_as_they_are_known(trained, tmp_path, capsys):
+    words = [*trained.videos[:2], "--model", trained.model, "--json", "--top", 2, "-q"]
+    assert propose(tmp_path, *words) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    printed = [json.loads(line) for line in shown.out.splitlines()]
+    assert [row["video"] for row in printed] == list(map(str, trained.videos[:2]))
+    events = results(tmp_path, "events")
+    assert [row["events"] for row in printed] == [events[path.stem] for path in trained.videos[:2]]
+
+
+def test_a_least_score_leaves_the_others_out(trained, tmp_path):
+    words = [trained.videos[0], "--model", "none"]
+    assert propose(tmp_path, *words) == 0
+    (rows,) = results(tmp_path).values()
+    bar = rows[len(rows) // 2]["score"]
+    assert propose(tmp_path, *words, "--min-score", bar) == 0
+    kept = [row for row in rows if row["score"] >= bar]
+    assert 0 < len(kept) < len(rows)
+    assert list(results(tmp_path).values()) == [kept]
+
+
+def test_proposals_are_a_data_frame(trained):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    proposed = load_model(trained.model).propose(trained.videos[1])
+    frame = proposed.to_frame()
+    assert list(frame.columns) == ["start_seconds", "end_seconds", "score", "label", "label_score"]
+    assert frame[["start_seconds", "end_seconds"]].to_numpy().tolist() == proposed.segments.tolist()
+    assert frame["score"].is_monotonic_decreasing
+    assert list(frame["label"]) == [row["label"] for row in proposed.rows()]
+    plain = MotionProposer().propose(trained.videos[1]).to_frame()
+    assert list(plain.columns) == ["start_seconds", "end_seconds", "score"]
+
+
+def test_a_device_that_is_not_there_is_one_line(trained, tmp_path, capsys):
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    words = [trained.videos[0], "--model", trained.model, "--device", "cuda"]
+    assert propose(tmp_path / "out", *words) == 2
+    assert "no CUDA device is visible" in capsys.readouterr().err
 
 
 def test_two_videos_of_one_name_are_reported(trained, tmp_path, capsys):
@@ -375,7 +561,7 @@ def test_two_videos_of_one_name_are_reported(trained, tmp_path, capsys):
     second.parent.mkdir()
     shutil.copy(trained.videos[1], second)
     assert propose(tmp_path / "out", first, second, "--model", trained.model) == 1
-    assert f"{second}: another video has the same name; rename one" in capsys.readouterr().err
+    assert f"{second}: {first} has the same name; rename one" in capsys.readouterr().err
     assert results(tmp_path / "out") == {first.stem: trained.proposals()[first.stem]}
 
 
@@ -412,7 +598,8 @@ def test_motion_grouping_needs_no_model(trained, tmp_path):
 )
 def test_what_is_no_model_is_one_line(tmp_path, capsys, make, message):
     make(tmp_path / "model")
-    assert propose(tmp_path / "out", "video.mp4", "--model", tmp_path / "model") == 2
+    (tmp_path / "video.mp4").touch()
+    assert propose(tmp_path / "out", tmp_path / "video.mp4", "--model", tmp_path / "model") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"actionspan propose: {tmp_path / 'model'}: ")
     assert message in line
@@ -512,3 +699,18 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
     assert results(tmp_path / "out") == {path.stem: trained.proposals()[path.stem]}
+
+
+def test_a_picture_that_stands_still_is_at_rest(tmp_path):
+    """A screen recording or a web-cam sends no frame while nothing changes."""
+    path = tmp_path / "held.mp4"
+    stamps = [40 * number + 4000 * (number >= 100) for number in range(200)]
+    encode(path, 200, stamps=stamps, tick=Fraction(1, 1000))
+    proposed = MotionProposer().propose(path)
+    middles = (np.arange(100) + 0.5) * proposed.duration_seconds / 100
+    inside = (middles > 4.4) & (middles < 7.4)
+    assert inside.sum() > 20
+    assert (proposed.motion[inside] == 0).all()
+    assert np.median(proposed.motion[~inside]) > 0.01
+    best = proposed.segments[0]
+    assert best[1] <= 4.4 or best[0] >= 7.4

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError, JobError
+from actionspan.files.storage import create_h5
 from actionspan.running.apart import still_working
 from actionspan.running.faults import FaultSettings
-from actionspan.running.parts import map_videos, rejected_videos
+from actionspan.running.parts import map_videos, rejected_videos, take_over
 
 JOB = """
 import os, sys, time
@@ -420,3 +421,56 @@ def test_any_number_of_reasons_has_room(tmp_path):
     with h5py.File(tmp_path / "shard.h5") as file:
         assert rejected_videos(file) == {"first": "x" * 1000, **found}
     assert len(found) == 300
+
+
+@pytest.fixture
+def other(tmp_path) -> Path:
+    run(tmp_path / "other.h5", ["a", "bad", "c"], [20_000, -1, 3])
+    return tmp_path / "other.h5"
+
+
+def test_a_group_is_taken_over_in_place_of_what_is_there(other, tmp_path):
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        file.create_group("c")["half"] = [1]
+        for name in ("a", "c"):
+            assert take_over(other, name, file, name)
+    found, expected = content(tmp_path / "out.h5"), content(other)
+    assert {key: held for key, held in found.items() if key != "/"} == {
+        key: held for key, held in expected.items() if key != "/"
+    }
+
+
+def flipped(whole: bytes) -> bytes:
+    """Flip a bit in the middle of the numbers of the video a."""
+    place = whole.index((np.arange(10_000, 10_010) * 2.0).tobytes())
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
+def changed(whole: bytes) -> bytes:
+    """Write another number, as somebody may who opens the file."""
+    path = Path(os.environ["CHANGED"])
+    path.write_bytes(whole)
+    with h5py.File(path, "r+") as file:
+        file["a/value"][0] = 7.0
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: b"", lambda whole: whole[: len(whole) // 2], flipped, changed],
+    ids=["empty", "half", "a bit", "changed by somebody"],
+)
+def test_what_is_not_whole_is_not_taken_over(other, tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("CHANGED", str(tmp_path / "changed.h5"))
+    other.write_bytes(damage(other.read_bytes()))
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        file.create_group("a")["half"] = [1]
+        assert not take_over(other, "a", file, "a")
+        assert not take_over(tmp_path / "none.h5", "a", file, "a")
+        assert list(file["a"]) == ["half"]
+
+
+def test_a_video_that_was_rejected_is_not_taken_over(other, tmp_path):
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        assert not take_over(other, "bad", file, "bad")
+        assert list(file) == []

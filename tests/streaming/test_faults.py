@@ -123,7 +123,7 @@ def test_ctrl_c_ends_everything(endless: tuple[subprocess.Popen[str], list[int]]
     process, ids = endless
     for one in (*ids, process.pid):  # as a terminal does
         os.kill(one, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors == ""
     assert all_gone(ids)

@@ -129,9 +129,8 @@ def test_annotations_without_features_are_left_out_with_a_line(toy, capsys):
         file["video_id"][0] = "video_001b"
 
     known = read_annotations(toy.annotations)
-    write_annotations(
-        toy.annotations, [*known, type(known[0])(**{**vars(known[0]), "video_id": "video_001b"})]
-    )
+    test = replace(known[0], video_id="a_test_video", subset="testing")  # does not count
+    write_annotations(toy.annotations, [test, *known, replace(known[0], video_id="video_001b")])
     edit_features(toy, rename)
     samples = read_samples(toy.features, toy.annotations, TemporalSettings())
     assert len(samples.training) == 5

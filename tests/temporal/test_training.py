@@ -20,7 +20,7 @@ from actionspan.parallel import ParallelSettings
 from actionspan.parallel.member import Replica
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
-from actionspan.temporal.loss import EPSILON, boundary_loss
+from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.mtn import BaseTEM, build_model
 from actionspan.temporal.networks import CLASSES
 from actionspan.temporal.samples import read_samples
@@ -168,7 +168,7 @@ def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monke
     assert (soft - 0.5).abs().mean() < 0.1
     assert hard.mean() < 0.1
     # r = 21: a negative weighs 0.525; twice actionness, start and end
-    least = -4 * 0.525 * math.log(0.5 + EPSILON)
+    least = -4 * 0.525 * math.log(0.5 + 1e-5)
     for part in ("training_loss", "validation_loss"):
         assert least - 1e-6 < float(read_log(tmp_path / "soft")[-1][part]) < 1.1 * least
 

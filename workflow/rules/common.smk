@@ -2,12 +2,17 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(workflow.basedir)
-# The rules run `python -m actionspan` of this checkout, installed or not, in any environment.
-sys.path.insert(0, str(ROOT / "src"))
-os.environ.update(PYTHONPATH=str(ROOT / "src"))
+# The folder of this file, whichever workflow takes its rules.
+SOURCES = Path(str(workflow.current_basedir)).parents[1] / "src"
+if SOURCES.is_dir():
+    # The rules run `python -m actionspan` of this checkout, installed or not, in any environment.
+    sys.path.insert(0, str(SOURCES))
+    os.environ.update(PYTHONPATH=str(SOURCES))
+elif find_spec("actionspan") is None:
+    sys.exit("actionspan is not installed here: pip install 'actionspan[workflow,mpi]'")
 
 from actionspan.errors import InputError
 from actionspan.finetune.names import HEADS
@@ -15,26 +20,36 @@ from actionspan.papers.aavg import targets as aavg
 from actionspan.papers.aavg.comparisons import curve_figures
 from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
-from actionspan.plan.code import shard_step, step
+from actionspan.plan.code import shard_step
+from actionspan.plan.code import step as step_files
+from actionspan.plan.defaults import fill_in
+from actionspan.plan.earlier import drop_features, keep_features
 from actionspan.plan.failures import failures_text
+from actionspan.plan.features import found_weights
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
+from actionspan.plan.storage import Storage
 from actionspan.plan.workflow import Plan
 from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
 
+files = Storage(storage, local)
 begin_run(main=workflow.is_main_process)
+fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:
     plan = Plan(
         config,
-        ROOT / "workflow/schemas/config.schema.yaml",
-        " + ".join(os.path.relpath(path) for path in workflow.configfiles),
+        Path(workflow.source_path("../schemas/config.schema.yaml")),
+        " + ".join(map(os.path.relpath, workflow.configfiles)) or "the configuration",
+        files,
     )
+    methods = {each.name for each in workflow.deployment_settings.deployment_method}
+    image = plan.cluster.container(wanted="APPTAINER" in methods)
 except InputError as error:
     sys.exit(str(error))
 
@@ -48,6 +63,11 @@ os.environ.update(
 )
 
 
+def step(words):
+    """Return the source files of a step; they are no results, wherever these lie."""
+    return local(step_files(words))
+
+
 def decoding_mb(wildcards, threads):
     """Return the memory of a job that decodes `threads` of the largest videos at once."""
     return 300 + threads * (300 + 45 * config["video"]["max_pixels"] // 10**6)
@@ -57,6 +77,17 @@ def encoding_mb(wildcards):
     """Return the memory of a job that decodes and encodes: each video has networks of its own."""
     processes = config["video"]["processes"]
     return decoding_mb(wildcards, processes) + 3000 * processes
+
+
+def figure_files(path, caption, category):
+    """Return a figure as SVG, which Snakemake's report shows, and as PNG."""
+    shown = report(
+        f"{path}.svg",
+        caption=f"../report/{caption}.rst",
+        category=category,
+        labels={"figure": path.removeprefix("results/")},
+    )
+    return [shown, f"{path}.png"]
 
 
 minutes = plan.cluster.minutes
@@ -72,6 +103,8 @@ onstart:
         check_jobs(workflow)
     except InputError as error:
         sys.exit(str(error))
+    if plan.features.takes_over:
+        keep_features(workflow, plan.features.shard_files)
 
 
 onerror:

@@ -22,9 +22,10 @@ rule dataset_demo:
         runtime=minutes(60),
     params:
         settings=flags(config["demo"]),
+        folder=subpath(output.annotations, parent=True),
     shell:
         "python -m actionspan dataset demo {params.settings} --processes {threads}"
-        " --out results/dataset/demo > {log} 2>&1"
+        " --out {params.folder} > {log} 2>&1"
 
 
 rule dataset_probe:
@@ -35,6 +36,7 @@ rule dataset_probe:
         "results/dataset/shards/{shard}.txt",
     log:
         "results/logs/dataset_probe/{shard}.log",
+    priority: 10
     group:
         "probing"
     conda:
@@ -53,8 +55,8 @@ rule dataset_index:
     input:
         shards=expand("results/dataset/shards/{shard}.txt", shard=plan.dataset.shards),
         # a function: braces in these names are no wildcards
-        annotations=lambda wildcards: plan.dataset.annotation_files,
-        video_info=config["dataset"]["video_info"] or [],
+        annotations=lambda wildcards: files.given(plan.dataset.annotation_files),
+        video_info=files.given(plan.dataset.video_info),
         code=step("dataset index"),
     output:
         videos="results/dataset/videos.tsv",
@@ -62,13 +64,15 @@ rule dataset_index:
         rejected="results/dataset/rejected_input.tsv",
     log:
         "results/logs/dataset_index.log",
+    priority: 10
     conda:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(60),
     params:
         # a folder is given by its name: without it its files have no classes
-        annotations=lambda wildcards: plan.dataset.annotations,
+        annotations=lambda wildcards, input: plan.dataset.annotation_folder
+        or input.annotations,
         settings=flags(
             config["dataset"],
             "format",
@@ -78,16 +82,34 @@ rule dataset_index:
             "overshoot_seconds",
             "ambiguous",
         ),
-        folder=(
-            "--name 'the rendered demo set'"
-            if plan.dataset.is_demo
-            else flags({"folder": config["dataset"]["videos"]})
-        ),
+        origin=plan.dataset.origin_flags,
         passed_over=plan.dataset.passed_over,  # so that a new file in the folder is reported
+        folder=subpath(output.videos, parent=True),
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"
-        " {params.folder} {params.settings} --rejected {output.rejected} --out results/dataset"
+        " {params.origin} {params.settings} --rejected {output.rejected} --out {params.folder}"
         " > {log} 2>&1"
+
+
+rule dataset_subset:
+    # Before videos are decoded, as its inputs: a subset may be empty.
+    input:
+        annotations="results/dataset/annotations.json",
+        code=step("dataset subset"),
+    output:
+        "results/dataset/subsets/{subset}.tsv",
+    log:
+        "results/logs/dataset_subset/{subset}.log",
+    wildcard_constraints:
+        subset="training|validation|testing",
+    priority: 10
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(5),
+    shell:
+        "python -m actionspan dataset subset --annotations {input.annotations}"
+        " --subset {wildcards.subset} --out {output} > {log} 2>&1"
 
 
 rule dataset_losses:
@@ -105,9 +127,11 @@ rule dataset_losses:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(30),
+    params:
+        folder=subpath(output.losses, parent=True),
     shell:
         "python -m actionspan dataset losses --rejected {input.rejected} --videos {input.videos}"
-        " --shards {input.shards} --out results/dataset > {log} 2>&1"
+        " --shards {input.shards} --out {params.folder} > {log} 2>&1"
 
 
 rule dataset_folds:
@@ -129,7 +153,8 @@ rule dataset_folds:
         runtime=minutes(30),
     params:
         folds=len(plan.folds.numbers),
+        folder=subpath(output.videos, parent=True),
     shell:
         "python -m actionspan dataset folds --annotations {input.annotations}"
         " --videos {input.videos} --folds {params.folds} --fold {wildcards.number}"
-        " --out results/dataset/folds/{wildcards.number} > {log} 2>&1"
+        " --out {params.folder} > {log} 2>&1"

@@ -35,6 +35,7 @@ rule evaluation_evaluate:
         proposals="results/proposals/{method}/proposals.json",
         annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
+        subset=plan.folds.scored,
         code=step("evaluation evaluate"),
     output:
         record="results/evaluation/{method}.json",
@@ -174,8 +175,8 @@ rule evaluation_curves:
         code=step("evaluation curves"),
     output:
         table="results/evaluation/recall_curves.tsv",
-        figures=expand(
-            "results/evaluation/recall_curves.{suffix}", suffix=["svg", "png"]
+        figures=figure_files(
+            "results/evaluation/recall_curves", "recall_curves", "Results"
         ),
     log:
         "results/logs/evaluation_curves.log",
@@ -193,7 +194,13 @@ rule evaluation_timeline:
         annotations="results/dataset/annotations.json",
         code=step("evaluation timeline"),
     output:
-        "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
+        report(
+            "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
+            caption="../report/timeline.rst",
+            category="Timelines",
+            subcategory="{model}",
+            labels={"video": "{video}"},
+        ),
     log:
         "results/logs/evaluation_timeline/{model}/{suffix}/{video}.log",
     group:
@@ -220,7 +227,12 @@ rule evaluation_misses:
         table="results/evaluation/misses/{method}.tsv",
         instances="results/evaluation/misses/{method}.instances.tsv",
         markdown="results/evaluation/misses/{method}.md",
-        figure="results/evaluation/misses/{method}.svg",
+        figure=report(
+            "results/evaluation/misses/{method}.svg",
+            caption="../report/misses.rst",
+            category="Analysis",
+            labels={"figure": "misses", "method": "{method}"},
+        ),
     log:
         "results/logs/evaluation_misses/{method}.log",
     group:
@@ -247,7 +259,12 @@ rule evaluation_reliability:
     output:
         table="results/evaluation/reliability/{method}.tsv",
         markdown="results/evaluation/reliability/{method}.md",
-        figure="results/evaluation/reliability/{method}.svg",
+        figure=report(
+            "results/evaluation/reliability/{method}.svg",
+            caption="../report/reliability.rst",
+            category="Analysis",
+            labels={"figure": "reliability", "method": "{method}"},
+        ),
     log:
         "results/logs/evaluation_reliability/{method}.log",
     group:

@@ -1,12 +1,36 @@
 # Snippets → two-stream features → a fixed number of steps a video.
 
 
+rule features_recipe:
+    # Features by the same recipe stand when their shard is made again.
+    input:
+        weights=files.given(plan.features.weights),
+        flow_weights=files.given(plan.features.flow_weights),
+        steps=plan.features.code,
+        code=step("features recipe"),
+    output:
+        "results/features/recipe.json",
+    log:
+        "results/logs/features_recipe.log",
+    conda:
+        "../../envs/environment.yaml"
+    params:
+        source=plan.features.kind,
+        video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
+        settings=lambda wildcards, input: flags(
+            found_weights(plan.features.encoders, input.weights)
+        ),
+    shell:
+        "python -m actionspan features recipe --source {params.source} {params.video}"
+        " {params.settings} --code {input.steps} --out {output} > {log} 2>&1"
+
+
 if plan.features.tuned:
 
     rule features_extract:
         input:
             snippets="results/finetune/snippets/{shard}.h5",
-            weights=plan.features.weights,
+            weights=files.given(plan.features.weights),
             code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
@@ -23,7 +47,9 @@ if plan.features.tuned:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=flags(plan.features.encoders),
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
+            ),
         shell:
             "python -m actionspan features extract --snippets {input.snippets}"
             " --source {params.source} {params.settings} --threads {threads}"
@@ -34,8 +60,10 @@ elif plan.features.one_pass:
     rule features_encode:
         input:
             shard="results/dataset/shards/{shard}.txt",
-            weights=plan.features.weights,
-            flow_weights=plan.features.flow_weights,
+            videos=plan.dataset.fetched_videos,
+            weights=files.given(plan.features.weights),
+            flow_weights=files.given(plan.features.flow_weights),
+            recipe=plan.features.recipe,
             code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
@@ -43,6 +71,8 @@ elif plan.features.one_pass:
             "results/logs/features_encode/{shard}.log",
         benchmark:
             "results/benchmarks/features_encode/{shard}.tsv"
+        # A fetched video is deleted when no job needs it: one shard first, before others are probed.
+        priority: 0.5 if plan.dataset.fetched else 0
         conda:
             "../../envs/environment.yaml"
         threads: config["video"]["processes"] * config["features"]["threads"]
@@ -51,26 +81,30 @@ elif plan.features.one_pass:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=" ".join(
-                map(
-                    flags,
-                    (plan.features.frames, plan.features.flow, plan.features.encoders),
-                )
+            video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
             ),
+            recipe=plan.features.recipe_flag,
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
-            "python -m actionspan features encode --shard {input.shard} --source {params.source}"
-            " {params.settings} --processes {params.processes} --threads {params.threads}"
+            "python -m actionspan features encode --shard {input.shard} --videos {input.videos:q}"
+            " --source {params.source} {params.video} {params.settings} {params.recipe}"
+            " --processes {params.processes} --threads {params.threads}"
             " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 else:
 
     rule features_extract:
         input:
-            frames="results/video/frames/{shard}.h5",
-            flow="results/video/flow/{shard}.h5",
-            weights=plan.features.weights,
+            frames=plan.features.frames_file,
+            flow=plan.features.flow_file,
+            # What these are made of: they are deleted, and after a job of theirs that failed
+            # Snakemake takes what it has read for what they were made of.
+            shard="results/dataset/shards/{shard}.txt",
+            recipe="results/features/recipe.json",
+            weights=files.given(plan.features.weights),
             code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
@@ -87,7 +121,9 @@ else:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
-            settings=flags(plan.features.encoders),
+            settings=lambda wildcards, input: flags(
+                found_weights(plan.features.encoders, input.weights)
+            ),
         shell:
             "python -m actionspan features extract --frames {input.frames} --flow {input.flow}"
             " --source {params.source} {params.settings} --threads {threads}"
@@ -98,7 +134,7 @@ rule features_external:
     input:
         videos="results/dataset/videos.tsv",
         # functions: braces in these names are no wildcards
-        files=lambda wildcards: plan.features.external_files,
+        files=lambda wildcards: files.given(plan.features.external_files),
         code=step("features external"),
     output:
         "results/features/shards/external.h5",

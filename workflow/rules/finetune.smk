@@ -5,6 +5,10 @@ rule finetune_store:
     input:
         frames="results/video/frames/{shard}.h5",
         flow="results/video/flow/{shard}.h5",
+        # what these are made of, as in features_extract
+        shard="results/dataset/shards/{shard}.txt",
+        weights=files.given(plan.features.flow_weights),
+        images=plan.features.image_code,
         code=shard_step("finetune store"),
     output:
         "results/finetune/snippets/{shard}.h5",
@@ -19,6 +23,7 @@ rule finetune_store:
         runtime=minutes(120),
     params:
         settings=flags(config["finetune"]["store"]),
+        images=plan.features.image_settings,
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
         " {params.settings} $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
@@ -30,7 +35,7 @@ rule finetune_train:
             "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
         ),
         annotations="results/dataset/annotations.json",
-        weights=plan.finetune.weights,
+        weights=files.given(plan.finetune.weights),
         code=step("finetune train"),
     output:
         models=expand(
@@ -71,7 +76,7 @@ rule finetune_online:
             "results/finetune/snippets/{shard}.h5", shard=plan.dataset.shards
         ),
         annotations="results/dataset/annotations.json",
-        weights=plan.finetune.weights,
+        weights=files.given(plan.finetune.weights),
         code=step("finetune online"),
     output:
         temporal="results/finetune/online/{head}/temporal.pt",
@@ -103,7 +108,9 @@ rule finetune_measure:
     output:
         tsv="results/finetune/measurements.tsv",
         markdown="results/finetune/measurements.md",
-        figures=multiext("results/finetune/measurements", ".svg", ".png"),
+        figures=figure_files(
+            "results/finetune/measurements", "finetune_measurements", "Training"
+        ),
     log:
         "results/logs/finetune_measure.log",
     conda:

@@ -85,7 +85,9 @@ rule papers_mtn_loss_curves:
     output:
         tsv="results/papers/mtn/loss_curves.tsv",
         markdown="results/papers/mtn/loss_curves.md",
-        figures=multiext("results/papers/mtn/loss_curves", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/mtn/loss_curves", "mtn_loss_curves", "Paper 000: MTN"
+        ),
     log:
         "results/logs/papers_mtn_loss_curves.log",
     conda:
@@ -110,7 +112,9 @@ rule papers_aavg_curves:
     output:
         tsv="results/papers/aavg/{figure}.tsv",
         markdown="results/papers/aavg/{figure}.md",
-        figures=multiext("results/papers/aavg/{figure}", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/aavg/{figure}", "aavg_curves", "Paper 003: AAVG"
+        ),
     log:
         "results/logs/papers_aavg_curves/{figure}.log",
     wildcard_constraints:
@@ -135,7 +139,11 @@ rule papers_aavg_rates:
     output:
         tsv="results/papers/aavg/learning_rates.tsv",
         markdown="results/papers/aavg/learning_rates.md",
-        figures=multiext("results/papers/aavg/learning_rates", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/aavg/learning_rates",
+            "aavg_learning_rates",
+            "Paper 003: AAVG",
+        ),
     log:
         "results/logs/papers_aavg_rates.log",
     conda:

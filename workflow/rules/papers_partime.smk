@@ -56,7 +56,11 @@ rule papers_partime_gradients:
     output:
         tsv="results/papers/partime/gradients.tsv",
         markdown="results/papers/partime/gradients.md",
-        figures=multiext("results/papers/partime/gradients", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/gradients",
+            "partime_gradients",
+            "Paper 002: PARTIME",
+        ),
     log:
         "results/logs/papers_partime_gradients.log",
     conda:
@@ -79,7 +83,11 @@ rule papers_partime_classification:
     output:
         tsv="results/papers/partime/classification.tsv",
         markdown="results/papers/partime/classification.md",
-        figures=multiext("results/papers/partime/classification", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/classification",
+            "partime_classification",
+            "Paper 002: PARTIME",
+        ),
     log:
         "results/logs/papers_partime_classification.log",
     conda:
@@ -103,7 +111,9 @@ rule papers_partime_flow:
     output:
         tsv="results/papers/partime/flow.tsv",
         markdown="results/papers/partime/flow.md",
-        figures=multiext("results/papers/partime/flow", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/flow", "partime_flow", "Paper 002: PARTIME"
+        ),
     log:
         "results/logs/papers_partime_flow.log",
     conda:
@@ -125,7 +135,9 @@ rule papers_partime_speedup:
     output:
         tsv="results/papers/partime/speedup.tsv",
         markdown="results/papers/partime/speedup.md",
-        figures=multiext("results/papers/partime/speedup", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/speedup", "partime_speedup", "Paper 002: PARTIME"
+        ),
     log:
         "results/logs/papers_partime_speedup.log",
     conda:
@@ -166,7 +178,9 @@ rule papers_partime_balance:
     output:
         tsv="results/papers/partime/balance.tsv",
         markdown="results/papers/partime/balance.md",
-        figures=multiext("results/papers/partime/balance", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/balance", "partime_balance", "Paper 002: PARTIME"
+        ),
     log:
         "results/logs/papers_partime_balance.log",
     conda:
@@ -187,7 +201,9 @@ rule papers_partime_timeline:
     output:
         tsv="results/papers/partime/timeline.tsv",
         markdown="results/papers/partime/timeline.md",
-        figures=multiext("results/papers/partime/timeline", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/timeline", "partime_timeline", "Paper 002: PARTIME"
+        ),
     log:
         "results/logs/papers_partime_timeline.log",
     conda:
@@ -208,7 +224,9 @@ rule papers_partime_memory:
     output:
         tsv="results/papers/partime/memory.tsv",
         markdown="results/papers/partime/memory.md",
-        figures=multiext("results/papers/partime/memory", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/partime/memory", "partime_memory", "Paper 002: PARTIME"
+        ),
     log:
         "results/logs/papers_partime_memory.log",
     conda:

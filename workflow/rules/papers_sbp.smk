@@ -124,7 +124,9 @@ rule papers_sbp_figure6:
     output:
         tsv="results/papers/sbp/figure6.tsv",
         markdown="results/papers/sbp/figure6.md",
-        figures=multiext("results/papers/sbp/figure6", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/sbp/figure6", "sbp_figure6", "Paper 004: SBP"
+        ),
     log:
         "results/logs/papers_sbp_figure6.log",
     benchmark:
@@ -152,7 +154,9 @@ rule papers_sbp_gradients:
     output:
         tsv="results/papers/sbp/gradients.tsv",
         markdown="results/papers/sbp/gradients.md",
-        figures=multiext("results/papers/sbp/gradients", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/sbp/gradients", "sbp_gradients", "Paper 004: SBP"
+        ),
     log:
         "results/logs/papers_sbp_gradients.log",
     conda:
@@ -177,7 +181,9 @@ rule papers_sbp_figure1:
     output:
         tsv="results/papers/sbp/figure1.tsv",
         markdown="results/papers/sbp/figure1.md",
-        figures=multiext("results/papers/sbp/figure1", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/sbp/figure1", "sbp_figure1", "Paper 004: SBP"
+        ),
     log:
         "results/logs/papers_sbp_figure1.log",
     conda:
@@ -197,7 +203,9 @@ rule papers_sbp_figure4:
     output:
         tsv="results/papers/sbp/figure4.tsv",
         markdown="results/papers/sbp/figure4.md",
-        figures=multiext("results/papers/sbp/figure4", ".svg", ".png"),
+        figures=figure_files(
+            "results/papers/sbp/figure4", "sbp_figure4", "Paper 004: SBP"
+        ),
     log:
         "results/logs/papers_sbp_figure4.log",
     conda:

@@ -55,7 +55,12 @@ rule proposals_losses:
         log="results/proposals/{model}/pem.tsv",
         code=step("proposals losses"),
     output:
-        "results/proposals/{model}/pem.{suffix,svg|png}",
+        report(
+            "results/proposals/{model}/pem.{suffix,svg|png}",
+            caption="../report/pem.rst",
+            category="Training",
+            labels={"figure": "losses of the evaluator", "model": "{model}"},
+        ),
     log:
         "results/logs/proposals_losses/{model}.{suffix}.log",
     group:
@@ -238,9 +243,10 @@ rule proposals_chapters:
     params:
         # a flag each: an id may begin with a hyphen
         videos=[f"--videos={video}" for video in plan.dataset.videos],
+        folder=subpath(output[0], parent=True),
     shell:
         "python -m actionspan proposals chapters --proposals {input.proposals} {params.videos:q}"
-        " --out-folder results/proposals/{wildcards.model}/chapters > {log} 2>&1"
+        " --out-folder {params.folder} > {log} 2>&1"
 
 
 rule proposals_bundle:
@@ -266,5 +272,5 @@ rule proposals_bundle:
         scorer=plan.outcomes.bundle_flags,
     shell:
         "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
-        " {params.scorer} --classifier {input.classifier} --classifier-features {input.classified}"
+        " {params.scorer} {input.scorer} --classifier {input.classifier} --classifier-features {input.classified}"
         " --out {output} > {log} 2>&1"

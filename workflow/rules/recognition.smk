@@ -4,7 +4,7 @@ if plan.recognition.trimmed:
 
     rule recognition_list:
         input:
-            files=lambda wildcards: plan.recognition.clip_files,
+            files=lambda wildcards: files.given(plan.recognition.clip_files),
             code=step("recognition list"),
         output:
             "results/recognition/clips.tsv",
@@ -21,8 +21,8 @@ if plan.recognition.trimmed:
 
     rule recognition_clips:
         input:
-            files=plan.recognition.shard_files,
-            weights=plan.features.flow_weights,
+            files=lambda wildcards: files.given(plan.recognition.shard_files(wildcards)),
+            weights=files.given(plan.features.flow_weights),
             code=step("recognition clips"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
@@ -61,6 +61,10 @@ else:
         input:
             frames="results/video/frames/{clip_shard}.h5",
             flow="results/video/flow/{clip_shard}.h5",
+            # what these are made of, as in features_extract
+            shard="results/dataset/shards/{clip_shard}.txt",
+            weights=files.given(plan.features.flow_weights),
+            images=plan.features.image_code,
             annotations="results/dataset/annotations.json",
             code=step("recognition segments"),
         output:
@@ -85,6 +89,7 @@ else:
                 "background_ratio",
                 "validation_fraction",
             ),
+            images=plan.features.image_settings,
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"
@@ -99,7 +104,7 @@ rule recognition_train:
         ),
         listed="results/recognition/clips.tsv" if plan.recognition.trimmed else [],
         rgb=plan.recognition.rgb_classifier,
-        weights=plan.recognition.weights,
+        weights=files.given(plan.recognition.weights),
         code=step("recognition train"),
     output:
         model="results/recognition/{stream}/model.pt",

@@ -16,12 +16,8 @@ rule scaling_run:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:
         "../../envs/environment.yaml"
-    threads:
-        lambda wildcards: (
-            plan.ranks.threads(wildcards)
-            if workflow.non_local_exec
-            else workflow.cores or 1
-        )
+    # alone on this machine: as many as it has
+    threads: lambda wildcards: (plan.ranks.threads(wildcards) if workflow.non_local_exec else 1024)
     resources:
         mem_mb=plan.ranks.memory,
         runtime=minutes(240),
@@ -34,11 +30,12 @@ rule scaling_run:
         settings=flags(plan.ranks.scaling_training),
         model=config["scaling"]["model"],
         threads=config["temporal"]["threads"],
+        folder=subpath(output.model, parent=True),
     shell:
         "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
         " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
         " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
-        " --no-resume --out results/scaling/runs/{wildcards.run}/{wildcards.repeat} > {log} 2>&1"
+        " --no-resume --out {params.folder} > {log} 2>&1"
 
 
 rule scaling_times:
@@ -78,7 +75,12 @@ rule scaling_plot_speedup:
         times="results/scaling/times.tsv",
         code=step("scaling plot-speedup"),
     output:
-        "results/scaling/speedup.{suffix,svg|png}",
+        report(
+            "results/scaling/speedup.{suffix,svg|png}",
+            caption="../report/scaling_speedup.rst",
+            category="Training",
+            labels={"figure": "speedup"},
+        ),
     log:
         "results/logs/scaling_plot_speedup/{suffix}.log",
     conda:
@@ -93,7 +95,12 @@ rule scaling_plot_fit:
         model="results/scaling/timing_model.json",
         code=step("scaling plot-fit"),
     output:
-        "results/scaling/fit.{suffix,svg|png}",
+        report(
+            "results/scaling/fit.{suffix,svg|png}",
+            caption="../report/scaling_fit.rst",
+            category="Training",
+            labels={"figure": "fit"},
+        ),
     log:
         "results/logs/scaling_plot_fit/{suffix}.log",
     conda:

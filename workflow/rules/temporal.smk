@@ -5,6 +5,7 @@ rule temporal_train:
     input:
         features=plan.outcomes.network_features,
         annotations=of_fold("results/dataset/annotations.json"),
+        subset="results/dataset/subsets/training.tsv",
         code=step("temporal train"),
     output:
         model="results/temporal/{model}/{run}/model.pt",
@@ -30,11 +31,12 @@ rule temporal_train:
             config["temporal"]["training"], wildcards.model
         ),
         threads=config["temporal"]["threads"],
+        folder=subpath(output.model, parent=True),
     shell:
         "OMP_NUM_THREADS={params.threads} SRUN_CPUS_PER_TASK={params.threads} {resources.mpi}"
         " python -m mpi4py -m actionspan temporal train --features {input.features} --annotations {input.annotations}"
         " --model {params.model} {params.parallel} {params.settings} --threads {params.threads}"
-        " --out results/temporal/{wildcards.model}/{wildcards.run} > {log} 2>&1"
+        " --out {params.folder} > {log} 2>&1"
 
 
 rule temporal_predict:

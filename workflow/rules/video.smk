@@ -2,15 +2,20 @@
 
 
 rule video_frames:
+    # Below new/, a video whose features stand is not decoded: they are there in its place.
     input:
         shard="results/dataset/shards/{shard}.txt",
+        videos=plan.dataset.fetched_videos,
+        recipe=plan.features.recipe,
         code=shard_step("video frames"),
     output:
-        temp("results/video/frames/{shard}.h5"),
+        temp("results/video/frames/{new}{shard}.h5"),
     log:
-        "results/logs/video_frames/{shard}.log",
+        "results/logs/video_frames/{new}{shard}.log",
     benchmark:
-        "results/benchmarks/video_frames/{shard}.tsv"
+        "results/benchmarks/video_frames/{new}{shard}.tsv"
+    # A fetched video is deleted when no job needs it: one shard first, before others are probed.
+    priority: 0.5 if plan.dataset.fetched else 0
     conda:
         "../../envs/environment.yaml"
     threads: config["video"]["processes"]
@@ -19,22 +24,23 @@ rule video_frames:
         runtime=minutes(240),
     params:
         settings=flags(plan.features.frames),
+        recipe=plan.features.recipe_flag,
     shell:
-        "python -m actionspan video frames --shard {input.shard} {params.settings} --processes {threads}"
-        " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
+        "python -m actionspan video frames --shard {input.shard} --videos {input.videos:q} {params.settings} --processes {threads}"
+        " {params.recipe} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule video_flow:
     input:
-        frames="results/video/frames/{shard}.h5",
-        weights=plan.features.flow_weights,
+        frames="results/video/frames/{new}{shard}.h5",
+        weights=files.given(plan.features.flow_weights),
         code=shard_step("video flow"),
     output:
-        temp("results/video/flow/{shard}.h5"),
+        temp("results/video/flow/{new}{shard}.h5"),
     log:
-        "results/logs/video_flow/{shard}.log",
+        "results/logs/video_flow/{new}{shard}.log",
     benchmark:
-        "results/benchmarks/video_flow/{shard}.tsv"
+        "results/benchmarks/video_flow/{new}{shard}.tsv"
     # Later steps first, so that frames and flow are deleted soon after they are made.
     priority: 1
     conda:

@@ -28,6 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
     folder = "the folder of the videos, to name the files in it that were passed over"
     parser.add_argument("--folder", type=Path, help=folder)
+    parser.add_argument(
+        "--left-out",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("FILE", "REASON"),
+        help="a file that was passed over, where the videos lie in no folder",
+    )
     name = "of the data set, for captions (default: by the folder or the annotations)"
     parser.add_argument("--name", help=name)
     parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
@@ -49,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         index = matching.index_annotations(reading, settings)
     # the reasons first: they are needed most where nothing is left
     passed = left_out(arguments.folder) if arguments.folder else {}
+    passed |= dict(arguments.left_out)
     files = [Rejection(file, "", reason) for file, reason in passed.items()]
     index = replace(index, rejections=files + index.rejections)
     write_rejections(table, index.rejections)

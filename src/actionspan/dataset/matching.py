@@ -4,7 +4,6 @@ An instance must start before it ends and lie inside its video. An instance that
 video by at most `overshoot_seconds` is cut: 215 segments of ActivityNet-1.3 end up to 0.85 s late.
 """
 
-import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from actionspan.dataset.formats.registry import AnnotationFormat, read_annotatio
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.dataset.splitting import split_subsets
 from actionspan.dataset.tables import Annotation, Instance, Video
 from actionspan.settings import Checked, option
 
@@ -87,8 +87,9 @@ def read_annotations(
 def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSettings) -> Index:
     """Join probed videos, which may have an `error`, with their annotations.
 
-    Videos that no record names have no instance and are in the subset testing. A record without a
-    subset is put in training or validation by the hash of its video's id.
+    Videos that no record names have no instance and are in the subset testing, and so are those of
+    which every row is rejected. A record without a subset is put in training or validation by the
+    hash of its video's id.
     """
     videos = {video.video_id: video for video in sorted(probed, key=lambda v: v.video_id)}
     broken = [video for video in videos.values() if video.error]
@@ -165,12 +166,6 @@ def check_instance(
     return Instance(start=max(start, 0.0), end=min(end, duration), label=label), ""
 
 
-def split_subset(video_id: str, validation_fraction: float) -> str:
-    """Return training or validation by the id alone, so that other videos have no influence."""
-    value = int.from_bytes(hashlib.sha256(b"subset " + video_id.encode()).digest()[:8], "big")
-    return "validation" if value < validation_fraction * 2**64 else "training"
-
-
 class _Names:
     """Finds the id of a video by the name that an annotation gives it."""
 
@@ -194,31 +189,45 @@ def _index(
     settings: IndexSettings,
 ) -> Index:
     """Check the instances of each video; reject `files`, and `rows` and instances by place."""
-    annotations, bad = [], []
+    instances: dict[str, list[Instance]] = {}
+    subsets: dict[str, str] = {}
+    bad = []
     for video_id, video in videos.items():
         record = records.get(video_id)
-        subset = "testing"
-        instances = []
-        if record:
-            subset = record.subset or split_subset(video_id, settings.validation_fraction)
-            for raw in record.instances:
-                instance, reason = check_instance(
-                    raw, video.duration_seconds, settings.overshoot_seconds
-                )
-                if instance:
-                    instances.append(instance)
-                else:
-                    reason = f"{reason} (video {quoted(video_id, 100)})"
-                    bad.append(Rejection(record.file, raw.row, reason))
-        instances.sort(key=lambda instance: (instance.start, instance.end, instance.label))
-        annotations.append(
-            Annotation(
-                video_id=video_id,
-                subset=subset,
-                duration_seconds=video.duration_seconds,
-                instances=tuple(instances),
+        instances[video_id] = []
+        for raw in record.instances if record else []:
+            instance, reason = check_instance(
+                raw, video.duration_seconds, settings.overshoot_seconds
             )
+            if instance:
+                instances[video_id].append(instance)
+            else:
+                reason = f"{reason} (video {quoted(video_id, 100)})"
+                bad.append(Rejection(record.file if record else "", raw.row, reason))
+        if record is None:
+            subsets[video_id] = "testing"
+        elif record.instances and not instances[video_id]:
+            # it would be learned as a video in which nothing happens
+            subsets[video_id] = "testing"
+            if record.subset != "testing":
+                reason = f"no row of video {quoted(video_id, 100)} is left; nothing learns from it"
+                bad.append(Rejection(record.file, record.row, reason))
+        elif record.subset:
+            subsets[video_id] = record.subset
+    undecided = {name: bool(found) for name, found in instances.items() if name not in subsets}
+    named = {subset for name, subset in subsets.items() if instances[name]}
+    subsets |= split_subsets(undecided, settings.validation_fraction, named)
+    annotations = [
+        Annotation(
+            video_id=video_id,
+            subset=subsets[video_id],
+            duration_seconds=video.duration_seconds,
+            instances=tuple(
+                sorted(instances[video_id], key=lambda each: (each.start, each.end, each.label))
+            ),
         )
+        for video_id, video in videos.items()
+    ]
     return Index(
         videos=[replace(videos[known.video_id], subset=known.subset) for known in annotations],
         annotations=annotations,

@@ -7,7 +7,7 @@ on tens of thousands of files.
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to
 AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
 AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
+MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
 
 
@@ -35,7 +36,7 @@ def find_videos(folder: Path) -> dict[str, Path]:
     Raises:
         InputError: The folder is missing or cannot be read.
     """
-    return _scan(folder)[0]
+    return {video_id: Path(path) for video_id, path in _scan(folder)[0].items()}
 
 
 def left_out(folder: Path) -> dict[str, str]:
@@ -43,20 +44,26 @@ def left_out(folder: Path) -> dict[str, str]:
     return _scan(folder)[1]
 
 
-def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
-    videos: dict[str, Path] = {}
+def choose_videos(
+    folder: str, names: Iterable[str], what_else: Callable[[str], str] = lambda _: ""
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Choose the videos of a folder by the names of its files, as `find_videos` does.
+
+    Args:
+        folder: What stands before each name.
+        names: Of all files.
+        what_else: Returns why a name is no file; empty if it is one.
+
+    Returns:
+        The path of each video by id, sorted by id; why others are passed over, by path.
+    """
+    videos: dict[str, str] = {}
     passed: dict[str, str] = {}
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(f"{folder}: not a folder of videos: {error.strerror}") from None
-    for entry in found:
-        name = entry.name
+    for name in sorted(names):
         video_id, suffix = os.path.splitext(name)
         if suffix.lower() not in VIDEO_SUFFIXES:
             continue
-        not_file = _not_a_file(entry)
+        not_file = what_else(name)
         if not_file == _FOLDER:
             continue
         path = os.path.join(folder, printable(name))
@@ -70,10 +77,20 @@ def _scan(folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
         elif not_file:
             passed[path] = not_file
         elif video_id in videos:
-            passed[path] = f"video id '{video_id}' is taken by {videos[video_id].name}"
+            taken = os.path.basename(videos[video_id])
+            passed[path] = f"video id '{video_id}' is taken by {taken}"
         else:
-            videos[video_id] = Path(path)
+            videos[video_id] = path
     return dict(sorted(videos.items())), passed
+
+
+def _scan(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    try:
+        with os.scandir(folder) as entries:
+            found = {entry.name: entry for entry in entries}
+    except OSError as error:
+        raise InputError(f"{folder}: not a folder of videos: {error.strerror}") from None
+    return choose_videos(str(folder), found, lambda name: _not_a_file(found[name]))
 
 
 def _not_a_file(entry: "os.DirEntry[str]") -> str:
@@ -120,12 +137,30 @@ def assign_shards(
         return shards
     level = 1 << (count - 1).bit_length()  # the power of two at or above `count`
     for video_id in sorted(ids):
-        value = int.from_bytes(hash_of(video_id)[:8], "big")
+        value = _value(video_id)
         bucket = value % level
         if bucket >= count:
             bucket = value % (level // 2)
-        shards.setdefault(f"{bucket:04d}", []).append(video_id)
+        shards.setdefault(_bucket_name(bucket), []).append(video_id)
     return dict(sorted(shards.items()))
+
+
+def possible_shards(video_id: str) -> list[str]:
+    """Return every shard that `assign_shards` may give a video, whatever the others.
+
+    There are at most `MOST_SHARDS` in a set.
+    """
+    value, levels = _value(video_id), MOST_SHARDS.bit_length()
+    buckets = [_bucket_name(value % (1 << power)) for power in range(levels)]
+    return list(dict.fromkeys([*buckets, file_name(video_id)]))
+
+
+def _value(video_id: str) -> int:
+    return int.from_bytes(hash_of(video_id)[:8], "big")
+
+
+def _bucket_name(bucket: int) -> str:
+    return f"{bucket:04d}"
 
 
 def _shard_count(videos: int, videos_per_shard: int | str) -> int:

@@ -1,15 +1,18 @@
 """The canonical tables of a data set: shards, videos.tsv and annotations.json."""
 
-from dataclasses import dataclass, fields
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.formats import activitynet
 from actionspan.dataset.formats.records import RawInstance, Record
-from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.formats.registry import stream_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError
 from actionspan.files.storage import read_json, read_tsv, write_text, write_tsv
+from actionspan.files.video_tables import VideoTables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,16 @@ class Video:
     stated_frames: int = 0
     subset: str = ""
     error: str = ""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What results of the video carry of it: features of a video with others do not stand."""
+        return {
+            "fps": self.fps,
+            "stated_frames": max(self.stated_frames, self.frames),
+            "duration_seconds": self.duration_seconds,
+            "sha256": self.sha256,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +95,15 @@ def read_videos(path: Path) -> list[Video]:
     return videos
 
 
+def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
+    """Return videos with the paths of files that are named by their ids, in place of the tables'.
+
+    A video in storage is copied to where a job can read it, which may differ from job to job.
+    """
+    places = {path.stem: path for path in paths}
+    return [replace(video, path=places.get(video.video_id, video.path)) for video in videos]
+
+
 def write_annotations(path: Path, annotations: list[Annotation], name: str = "") -> None:
     """Write annotations in ActivityNet form, with the name of the data set if it has one."""
     records = [
@@ -107,26 +129,44 @@ def read_name(path: Path) -> str:
 
 
 def read_annotations(path: Path) -> list[Annotation]:
-    """Read annotations that give each video's duration, as the canonical annotations.json does.
+    """Return what `iterate_annotations` yields."""
+    return list(iterate_annotations(path))
+
+
+def iterate_annotations(path: Path) -> Iterator[Annotation]:
+    """Yield annotations that give each video's duration, as the canonical annotations.json does.
+
+    Of such a file there is a single video in memory.
 
     Raises:
         InputError: The file is missing or in no known form, a row is not an instance, or a duration
             is missing.
     """
-    annotations = []
-    for record in read_annotation_file(path, strict=True).records:
+    for record in stream_annotation_file(path)[1]:
         if not record.seconds:
             problem = f"video {record.video_id!r}: duration 0 s; a positive duration is needed"
             raise InputError(f"{path}: {problem}")
-        annotations.append(
-            Annotation(
-                video_id=record.video_id,
-                subset=record.subset,
-                duration_seconds=record.seconds,
-                instances=_instances(record),
-            )
+        yield Annotation(
+            video_id=record.video_id,
+            subset=record.subset,
+            duration_seconds=record.seconds,
+            instances=_instances(record),
         )
-    return annotations
+
+
+def read_segments(path: Path) -> VideoTables:
+    """Return (G, 2) starts and ends in seconds of each video of annotations.
+
+    Raises:
+        InputError: See `iterate_annotations`.
+    """
+    return VideoTables(
+        (
+            (video.video_id, [(each.start, each.end) for each in video.instances])
+            for video in iterate_annotations(path)
+        ),
+        2,
+    )
 
 
 def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
@@ -135,8 +175,7 @@ def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
     Raises:
         InputError: The file is missing or in no known form, or a row is not an instance.
     """
-    records = read_annotation_file(path, strict=True).records
-    return {record.video_id: _instances(record) for record in records}
+    return {record.video_id: _instances(record) for record in stream_annotation_file(path)[1]}
 
 
 def _instances(record: Record) -> tuple[Instance, ...]:
@@ -146,5 +185,5 @@ def _instances(record: Record) -> tuple[Instance, ...]:
             start, end, label = raw.parsed()
         except ValueError as error:
             raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
-        instances.append(Instance(start=start, end=end, label=label))
+        instances.append(Instance(start=start, end=end, label=sys.intern(label)))
     return tuple(instances)

@@ -21,7 +21,13 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64, Int64
 from actionspan.evaluation.recall import Recall, best_within, tiou
-from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
+from actionspan.evaluation.rows import (
+    NO_PROPOSALS,
+    check_truth,
+    match_proposals,
+    with_instances,
+)
+from actionspan.files.scratch import scratch
 
 TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
 AVERAGE_NUMBERS: Int64 = np.arange(1, 101)
@@ -72,36 +78,41 @@ def average_recall_activitynet(
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
             the proposals mean one video.
     """
-    truth = {video: rows for video, rows in check_truth(ground_truth).items() if len(rows)}
+    truth = with_instances(check_truth(ground_truth))
     matched, ignored = match_proposals(proposals, truth)
-    lists = [matched.get(video, NO_PROPOSALS) for video in truth]
-    given = np.array([len(rows) for rows in lists], dtype=np.int64)
-    best = [
-        best_within(tiou(instances, rows[:most, :2]), budgets)
-        for instances, rows, most, budgets in zip(
-            truth.values(), lists, *proposal_budgets(given), strict=True
-        )
-    ]
+    given = np.array([len(matched.get(video, NO_PROPOSALS)) for video in truth], dtype=np.int64)
+    instances = np.array([len(rows) for rows in truth.values()], dtype=np.int64)
+    kept, shares = kept_proposals(given)
+    best = scratch((int(instances.sum()), len(AVERAGE_NUMBERS)), np.float64)
+    end = 0
+    for (video, rows), most in zip(truth.items(), kept.tolist(), strict=True):
+        begin, end = end, end + len(rows)
+        ranked = matched.get(video, NO_PROPOSALS)[:most, :2]
+        best[begin:end] = best_within(tiou(rows, ranked), contributed(most, shares))
     return AverageRecall(
         video_ids=tuple(truth),
-        instances=np.array([len(instances) for instances in truth.values()], dtype=np.int64),
-        best_tiou=np.concatenate(best),
+        instances=instances,
+        best_tiou=best,
         given=given,
         ignored_proposals=ignored,
     )
 
 
-def proposal_budgets(given: Int64) -> tuple[Int64, Int64]:
-    """Return how many proposals each video keeps, and contributes at AN = 1 … 100.
+def kept_proposals(given: Int64) -> tuple[Int64, Float64]:
+    """Return how many proposals each video keeps, and which share of them counts at AN = 1 … 100.
 
     Args:
         given: (V,) how many proposals each ground-truth video has.
 
     Returns:
-        (V,) kept and (V, 100) contributed. The order of the floating-point operations is the
-        protocol's: 29 % of 100 proposals are 28.
+        (V,) kept and (100,) shares. The order of the floating-point operations is the protocol's:
+        29 % of 100 proposals are 28.
     """
     most = AVERAGE_NUMBERS[-1] * float(len(given))
     kept = np.minimum((given * (most / max(given.sum(), 1))).astype(np.int64), given)
-    percent = AVERAGE_NUMBERS / 100.0 * (most / max(kept.sum(), 1))
-    return kept, np.minimum((kept[:, None] * percent).astype(np.int64), kept[:, None])
+    return kept, AVERAGE_NUMBERS / 100.0 * (most / max(kept.sum(), 1))
+
+
+def contributed(kept: int | Int64, shares: Float64) -> Int64:
+    """Return how many of the proposals that videos keep count at each of the shares."""
+    return np.asarray(np.minimum((kept * shares).astype(np.int64), kept))

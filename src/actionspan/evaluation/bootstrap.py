@@ -3,6 +3,7 @@
 import numpy as np
 
 from actionspan.evaluation.activitynet import AVERAGE_NUMBERS, AverageRecall
+from actionspan.evaluation.recall import blocks
 
 
 def auc_interval(
@@ -15,7 +16,10 @@ def auc_interval(
     budgets a little, and this part of the variation is left out.
     """
     # AUC is a ratio of two sums over videos: the area under hits against AN, and the instances.
-    areas = 100 * np.trapezoid(result.hits, AVERAGE_NUMBERS, axis=1) / AVERAGE_NUMBERS[-1]  # (I,)
+    areas = np.empty(len(result.hits))  # (I,)
+    for rows in blocks(len(areas)):
+        under = np.trapezoid(result.hits[rows], AVERAGE_NUMBERS, axis=1)
+        areas[rows] = 100 * under / AVERAGE_NUMBERS[-1]
     video_areas = result.sums_by_video(areas)  # (V,)
     generator = np.random.default_rng(seed)
     values = np.empty(resamples)

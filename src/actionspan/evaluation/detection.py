@@ -22,10 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from actionspan.arrays import Float64
+from actionspan.arrays import Float64, Int64
 from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
 from actionspan.evaluation.recall import tiou
 from actionspan.evaluation.rows import check_truth, match_proposals
+from actionspan.files.scratch import ScratchRows
 
 THRESHOLDS: Float64 = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
 
@@ -82,18 +83,46 @@ def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float
         proposals: (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal
             score are in the order of the videos.
     """
-    count = sum(map(len, proposals.values()))
-    right = np.empty((len(THRESHOLDS), count), dtype=bool)
-    negated = np.empty(count)  # scores
+    found = ScratchRows(2 + len(THRESHOLDS))  # score, place in all lists, whether it is right
     end = 0
     for video, rows in proposals.items():
         begin, end = end, end + len(rows)
-        right[:, begin:end] = match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS).T
-        np.negative(rows[:, 2], out=negated[begin:end])
+        right = match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS)
+        some = np.flatnonzero(right.any(axis=1))
+        found.append(np.column_stack([rows[some, 2], begin + some, right[some]]))
+    table = found.array()
+    best_first = np.argsort(-table[:, 0], kind="stable")
+    ranks = _ranks(proposals, table[best_first, :2])
     instances = sum(map(len, truth.values()))
-    best_first = np.argsort(negated, kind="stable")
-    # one threshold at a time: a copy of all would take as much memory again
-    return np.array([average_precision(row[best_first], instances) for row in right])
+    columns = (column[best_first] > 0 for column in table[:, 2:].T)
+    return np.array([average_precision(ranks[right], instances) for right in columns])
+
+
+def _ranks(proposals: Mapping[str, Float64], chosen: Float64) -> Int64:
+    """Return the ranks (M,), from 1, of some proposals among all, the best score first.
+
+    Only right proposals need a rank, and they are few: all scores are counted, not sorted.
+
+    Args:
+        proposals: (P, 3) start, end and score of all videos, best first.
+        chosen: (M, 2) scores and places in the lists of all videos, best first; proposals of equal
+            score are in the order of their places.
+    """
+    negated, places = -chosen[:, 0], chosen[:, 1]
+    # how many of all stand between the chosen one before, or are it, and each chosen one
+    between = np.zeros(len(chosen) + 1, np.int64)
+    end = 0
+    for rows in proposals.values():
+        begin, end = end, end + len(rows)
+        given = -rows[:, 2]
+        first = np.searchsorted(negated, given, side="left")
+        after = np.searchsorted(negated, given, side="right")
+        for row in np.flatnonzero(first < after):  # equal scores: by their places
+            equal = slice(first[row], after[row])
+            after[row] = first[row] + np.searchsorted(places[equal], begin + row, side="right")
+        np.add.at(between, after, 1)
+    ranks: Int64 = np.cumsum(between)[:-1] + 1
+    return ranks
 
 
 def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
@@ -125,12 +154,11 @@ def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
     return right
 
 
-def average_precision(right: NDArray[np.bool_], instances: int) -> float:
+def average_precision(ranks: Int64, instances: int) -> float:
     """Return the area under precision against recall of one or more instances.
 
-    `right` is (N,): whether each proposal is right, best score first.
+    `ranks` (R,) are those of the right proposals, rising from 1 for the one of the best score.
     """
-    ranks = np.flatnonzero(right) + 1.0
     # Precision is highest where a right proposal was just added; elsewhere recall does not change.
     precision = np.arange(1, len(ranks) + 1) / ranks
     envelope = np.maximum.accumulate(precision[::-1])

@@ -1,17 +1,18 @@
 """Ground truth and proposals as people keep them in files, read into arrays by video."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.dataset.formats.records import Record, subset_name, to_number
-from actionspan.dataset.formats.registry import read_annotation_file, read_text
-from actionspan.dataset.formats.rows import read_video_info
+from actionspan.dataset.formats.records import Reading, Record, subset_name, to_number
+from actionspan.dataset.formats.registry import read_text, stream_annotation_file
+from actionspan.dataset.formats.rows import iterate_video_info, read_video_info
 from actionspan.errors import InputError
 from actionspan.files.text import read_utf8
+from actionspan.files.video_tables import VideoTables
 from actionspan.proposals import reading
 from actionspan.proposals.writing import Row
 
@@ -21,7 +22,7 @@ TABLES = (".csv", ".tsv")
 
 def read_ground_truth(
     path: Path, subset: str = "validation", video_info: Path | None = None
-) -> dict[str, Float64]:
+) -> VideoTables:
     """Read the instances of one subset: (G, 2) starts and ends in seconds for each video.
 
     Instances of zero length are kept, as in the official protocol, and so are those of THUMOS14's
@@ -37,7 +38,8 @@ def read_ground_truth(
         InputError: The file is not in one of these forms, a row of it cannot be read, or it has no
             such subset.
     """
-    return {record.video_id: _segments(record) for record in _records_of(path, subset, video_info)}
+    records = _records_of(path, subset, video_info)
+    return VideoTables(((record.video_id, _segments(record)) for record in records), 2)
 
 
 def read_labelled_truth(
@@ -54,22 +56,26 @@ def read_labelled_truth(
     return labelled
 
 
-def _records_of(path: Path, subset: str, video_info: Path | None) -> list[Record]:
-    """Return the videos of one subset."""
-    file = read_annotation_file(path, strict=True)
-    if file.form == "anet_anno_action" and subset != ALL_SUBSETS:
-        _name_subsets(file.records, path, video_info)
+def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Record]:
+    """Yield the videos of one subset, of which there must be one with an instance."""
+    form, records = stream_annotation_file(path)
+    if form == "anet_anno_action" and subset != ALL_SUBSETS:
+        records = _name_subsets(records, path, video_info)
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
-    videos: Counter[str | None] = Counter(record.subset for record in file.records)
+    videos: Counter[str | None] = Counter()
+    instances = 0
+    for record in records:
+        videos[record.subset] += 1
+        if name in (ALL_SUBSETS, record.subset):
+            instances += len(record.instances)
+            yield record
     if name != ALL_SUBSETS and not videos[name]:
         raise InputError(
             f"{path}: {without_videos(subset, videos)}"
             f"{'' if any(videos) else f'; give --subset {ALL_SUBSETS}'}"
         )
-    wanted = [record for record in file.records if name in (ALL_SUBSETS, record.subset)]
-    if not any(record.instances for record in wanted):
+    if not instances:
         raise InputError(f"{path}: subset {subset!r} has no instance to find")
-    return wanted
 
 
 def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
@@ -88,18 +94,18 @@ def read_frame_rates(path: Path) -> dict[str, float]:
     Raises:
         InputError: The file is no such table, or gives a video two rates.
     """
-    table = read_video_info(str(path), read_text(path), strict=True)
-    return {record.video_id: record.fps for record in table.records if record.fps}
+    records = iterate_video_info(str(path), read_text(path), Reading(strict=True))
+    return {record.video_id: record.fps for record in records if record.fps}
 
 
-def read_proposals(path: Path) -> dict[str, Float64]:
+def read_proposals(path: Path) -> VideoTables:
     """Read an ActivityNet result file: (P, 3) start, end and score for each video, in its order.
 
     Raises:
         InputError: The file is not in that form, or a row is reversed or not finite.
     """
     videos = reading.iterate_proposals(path, below_zero=True)
-    return {video_id: as_array(rows) for video_id, rows in videos}
+    return VideoTables(((video_id, as_array(rows)) for video_id, rows in videos), 3)
 
 
 def as_array(rows: Sequence[Row]) -> Float64:
@@ -128,8 +134,10 @@ def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str
     return detections
 
 
-def _name_subsets(records: list[Record], path: Path, video_info: Path | None) -> None:
-    """Set the subset of each video from video_info_new.csv."""
+def _name_subsets(
+    records: Iterator[Record], path: Path, video_info: Path | None
+) -> Iterator[Record]:
+    """Yield the videos with their subsets from video_info_new.csv."""
     table = video_info or path.with_name("video_info_new.csv")
     if video_info is None and not table.exists():
         raise InputError(
@@ -140,6 +148,7 @@ def _name_subsets(records: list[Record], path: Path, video_info: Path | None) ->
     subsets = {record.video_id: record.subset for record in named}
     for record in records:
         record.subset = subsets.get(record.video_id, "")
+        yield record
 
 
 def _segments(record: Record) -> Float64:

@@ -19,7 +19,8 @@ from actionspan.evaluation.activitynet import (
     TIOU_THRESHOLDS,
     AverageRecall,
     average_recall_activitynet,
-    proposal_budgets,
+    contributed,
+    kept_proposals,
 )
 from actionspan.evaluation.recall import tiou
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
@@ -139,10 +140,12 @@ def instance_outcomes(
     truth = {name: segments_of(video) for name, video in videos.items()}
     result = average_recall_activitynet(truth, proposals)
     matched, _ = match_proposals(proposals, truth)
-    _, budgets = proposal_budgets(result.given)
+    kept, shares = kept_proposals(result.given)
     best = [
         _best_proposals(segments, matched.get(video, NO_PROPOSALS)[:budget, :2])
-        for (video, segments), budget in zip(truth.items(), budgets[:, -1], strict=True)
+        for (video, segments), budget in zip(
+            truth.items(), contributed(kept, shares[-1]).tolist(), strict=True
+        )
     ]
     table = np.concatenate(best)
     return Outcomes(

@@ -1,5 +1,6 @@
 """What both protocols of average recall share: instances found within 100 growing budgets."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -7,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from actionspan.arrays import Float64, Int64
+from actionspan.files.scratch import scratch
 
 _BLOCK = 1024  # instances
 
@@ -38,9 +40,8 @@ class Recall:
     @cached_property
     def hits(self) -> Float64:
         """(I, 100) the share of the tIoU thresholds at which each instance is found."""
-        found = np.empty(self.best_tiou.shape)
-        for first in range(0, len(found), _BLOCK):  # all at once take as many bytes as thresholds
-            rows = slice(first, first + _BLOCK)
+        found = scratch(self.best_tiou.shape, np.float64)
+        for rows in blocks(len(found)):
             found[rows] = (self.best_tiou[rows, :, None] >= self.thresholds).mean(axis=2)
         return found
 
@@ -49,7 +50,10 @@ class Recall:
         """(K, 100) recall at each tIoU threshold and budget; (K, 0) without videos."""
         if not self.video_ids:
             return np.empty((len(self.thresholds), 0))
-        return np.stack([(self.best_tiou >= tiou).mean(axis=0) for tiou in self.thresholds])
+        found = np.zeros((len(self.thresholds), self.best_tiou.shape[1]), np.int64)
+        for rows in blocks(len(self.best_tiou)):
+            found += (self.best_tiou[rows] >= self.thresholds[:, None, None]).sum(axis=1)
+        return found / len(self.best_tiou)
 
     @cached_property
     def average_recall(self) -> Float64:
@@ -58,7 +62,15 @@ class Recall:
 
     def sums_by_video(self, values: Float64) -> Float64:
         """Return the (V, ...) sums over each video's instances of (I, ...) values."""
-        return np.asarray(np.add.reduceat(values, np.cumsum(self.instances) - self.instances))
+        sums = scratch((len(self.instances), *values.shape[1:]), np.float64)
+        first = np.cumsum(self.instances) - self.instances
+        return np.asarray(np.add.reduceat(values, first, out=sums))
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """Yield slices of so many rows: what is made of all at once would take too much memory."""
+    for first in range(0, count, _BLOCK):
+        yield slice(first, first + _BLOCK)
 
 
 def best_within(tious: Float64, budgets: Int64) -> Float64:

@@ -5,7 +5,7 @@ away, because ActivityNet's annotations exist in both forms. Where both `x` and 
 are two videos, and each matches only itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,35 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.names import other_names
+from actionspan.files.video_tables import VideoTables
 
 NO_PROPOSALS: Float64 = np.empty((0, 3))
 
 
-def check_truth(ground_truth: Mapping[str, ArrayLike]) -> dict[str, Float64]:
+def check_truth(ground_truth: Mapping[str, ArrayLike]) -> VideoTables:
     """Return the (G, 2) instances of every video, also of videos without any.
 
     Raises:
         ValueError: A row is reversed or not finite, or there is no instance at all.
     """
-    truth = {
-        video_id: _check_rows(given, 2, f"video {video_id!r}, instance")
+    checked = (
+        (video_id, _check_rows(given, 2, f"video {video_id!r}, instance"))
         for video_id, given in ground_truth.items()
-    }
+    )
+    truth = VideoTables(checked, 2)
     if not any(map(len, truth.values())):
         raise ValueError("the ground truth has no instance")
     return truth
 
 
+def with_instances(truth: Mapping[str, Float64]) -> VideoTables:
+    """Return the videos that have an instance."""
+    return VideoTables(((video, rows) for video, rows in truth.items() if len(rows)), 2)
+
+
 def match_proposals(
     proposals: Mapping[str, ArrayLike], truth: Mapping[str, Float64]
-) -> tuple[dict[str, Float64], int]:
+) -> tuple[Mapping[str, Float64], int]:
     """Return the (P, 3) proposals of the videos of `truth`, and how many of other videos there are.
 
     The videos have their ids of `truth` and the order of `proposals`. A video's proposals are
@@ -43,14 +50,34 @@ def match_proposals(
     Raises:
         ValueError: A row is reversed or not finite, or two ids of the proposals mean one video.
     """
-    matched = {}
-    for name, video in match_ids(proposals, truth).items():
-        rows = _check_rows(proposals[name], 3, f"video {name!r}, proposal")
-        if (rows[1:, 2] > rows[:-1, 2]).any():  # a copy only where it is needed
-            rows = rows[np.argsort(-rows[:, 2], kind="stable")]
-        matched[video] = rows
+    names = {video: name for name, video in match_ids(proposals, truth).items()}
+    count = sum(
+        len(_check_rows(proposals[name], 3, f"video {name!r}, proposal")) for name in names.values()
+    )
     total = sum(len(np.asarray(rows)) for rows in proposals.values())
-    return matched, total - sum(map(len, matched.values()))
+    return _Ranked(proposals, names), total - count
+
+
+class _Ranked(Mapping[str, Float64]):
+    """The proposals of each video, sorted when asked for: copies of all would be as many again."""
+
+    def __init__(self, proposals: Mapping[str, ArrayLike], names: Mapping[str, str]) -> None:
+        self._proposals, self._names = proposals, names
+
+    def __getitem__(self, video: str) -> Float64:
+        rows = np.asarray(self._proposals[self._names[video]], np.float64).reshape(-1, 3)
+        if (rows[1:, 2] > rows[:-1, 2]).any():
+            rows = rows[np.argsort(-rows[:, 2], kind="stable")]
+        return rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, video: object) -> bool:
+        return video in self._names
 
 
 def _check_rows(rows: ArrayLike, columns: int, what: str) -> Float64:

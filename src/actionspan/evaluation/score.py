@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
-from actionspan.arrays import Float64, Int64
+from actionspan.arrays import Int64
 from actionspan.errors import InputError
-from actionspan.evaluation.activitynet import average_recall_activitynet, proposal_budgets
+from actionspan.evaluation.activitynet import (
+    average_recall_activitynet,
+    contributed,
+    kept_proposals,
+)
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.detection_by_class import detection_precision_by_class
 from actionspan.evaluation.files import (
@@ -30,6 +34,7 @@ from actionspan.evaluation.records import (
 )
 from actionspan.evaluation.rows import match_ids
 from actionspan.evaluation.thumos14 import average_recall_thumos14
+from actionspan.files.video_tables import VideoTables
 from actionspan.settings import add_settings, from_arguments
 
 PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
@@ -124,8 +129,8 @@ def _unequal_lists(given: Int64) -> str:
     lengths = given[given > 0]
     if not len(lengths) or lengths.min() == lengths.max():
         return ""
-    _, budgets = proposal_budgets(given)
-    silent = int((budgets[given > 0, 0] == 0).sum())
+    kept, shares = kept_proposals(given)
+    silent = int((contributed(kept, shares[0])[given > 0] == 0).sum())
     return (
         f"lists of {lengths.min()} to {lengths.max()} proposals: at AN = 1 the protocol counts no "
         f"proposal of {silent:,} of {len(lengths):,} videos; give each video equally many"
@@ -154,7 +159,7 @@ def score_by_class(
 
 def read_scored(
     ground_truth: Path, proposals: Path, subset: str, video_info: Path | None = None
-) -> tuple[dict[str, Float64], dict[str, Float64]]:
+) -> tuple[VideoTables, VideoTables]:
     """Read ground truth and proposals that can be scored against each other.
 
     Raises:

@@ -1,8 +1,11 @@
 """One method's evaluation by all protocols: its record, and the table of its videos."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
@@ -43,7 +46,7 @@ def evaluate_files(
     method: str,
     settings: EvaluationSettings,
     videos: Path | None = None,
-) -> tuple[dict[str, Any], list[VideoRow]]:
+) -> tuple[dict[str, Any], Iterator[VideoRow]]:
     """Score one method's proposals by all protocols.
 
     Args:
@@ -84,36 +87,38 @@ def evaluate_files(
     return record, video_rows(result, in_frames)
 
 
-def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> list[VideoRow]:
-    """Return a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
+def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> Iterator[VideoRow]:
+    """Yield a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
 
     A video's value is the mean over its instances and the thresholds, at the budgets that the
     full set gives it. So the mean over videos, weighted by their instances, is the value of the
     record (in THUMOS14's protocol over the videos that take part).
     """
     curves = _video_means(result)  # (V, 100)
-    frames = {}
+    frames: list[Float64 | None] = [None] * len(VIDEO_NUMBERS)  # (V',) each
+    places: dict[str, int] = {}
     if in_frames is not None and in_frames.video_ids:
         means = _video_means(in_frames)
-        columns = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
-        frames = {
-            video: [None if column is None else float(column[row]) for column in columns]
-            for row, video in enumerate(in_frames.video_ids)
-        }
-    numbers = zip(result.video_ids, result.instances.tolist(), result.given.tolist(), strict=True)
-    rows: list[VideoRow] = [
-        [
-            *(video, instances, given),
+        frames = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
+        places = {video: place for place, video in enumerate(in_frames.video_ids)}
+    by_id = np.array(sorted(range(len(curves)), key=result.video_ids.__getitem__), np.int64)
+    worst_first = by_id[np.argsort(curves[by_id, AR_NUMBERS[-1] - 1], kind="stable")]
+    for row in worst_first.tolist():
+        video, curve = result.video_ids[row], curves[row]
+        place = places.get(video)
+        yield [
+            *(video, int(result.instances[row]), int(result.given[row])),
             *(float(curve[number - 1]) for number in AR_NUMBERS),
             area_under_curve(curve),
-            *frames.get(video, [None] * len(VIDEO_NUMBERS)),
+            *(
+                None if place is None or column is None else float(column[place])
+                for column in frames
+            ),
         ]
-        for (video, instances, given), curve in zip(numbers, curves, strict=True)
-    ]
-    worst = VIDEO_COLUMNS.index(f"AR@{AR_NUMBERS[-1]}")
-    return sorted(rows, key=lambda row: (row[worst], row[0]))
 
 
 def _video_means(result: Recall) -> Float64:
     """Return the (V, 100) mean hits of each video's instances."""
-    return result.sums_by_video(result.hits) / result.instances[:, None]
+    means = result.sums_by_video(result.hits)
+    means /= result.instances[:, None]
+    return means

@@ -36,7 +36,8 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.recall import Recall, best_within, tiou
-from actionspan.evaluation.rows import check_truth, match_ids, match_proposals
+from actionspan.evaluation.rows import check_truth, match_ids, match_proposals, with_instances
+from actionspan.files.scratch import scratch
 
 TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
 SHARES: Float64 = np.arange(1, 101) / 100.0
@@ -106,12 +107,14 @@ def average_recall_thumos14(
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids mean
             one video.
     """
-    truth = {video: rows for video, rows in check_truth(ground_truth).items() if len(rows)}
+    truth = with_instances(check_truth(ground_truth))
     matched, ignored = match_proposals(proposals, truth)
     rates = {video: fps[name] for name, video in match_ids(fps, truth).items()}
     videos = [video for video in truth if len(matched.get(video, ()))]
-    best = [np.empty((0, len(SHARES)))]
-    for video in videos:
+    instances = np.array([len(truth[video]) for video in videos], dtype=np.int64)
+    best = scratch((int(instances.sum()), len(SHARES)), np.float64)
+    end = 0
+    for video, count in zip(videos, instances.tolist(), strict=True):
         rate = rates.get(video)
         if rate is None or not 0 < rate < np.inf:
             problem = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
@@ -119,12 +122,13 @@ def average_recall_thumos14(
         rows = matched[video]
         frames = to_frames(truth[video], rate), to_frames(rows[:, :2], rate)
         budgets = (len(rows) * SHARES).astype(np.int64)  # (100,) cut to complete proposals
-        best.append(best_within(tiou(*frames, unit=1.0), budgets))
+        begin, end = end, end + count
+        best[begin:end] = best_within(tiou(*frames, unit=1.0), budgets)
     return Thumos14Recall(
         video_ids=tuple(videos),
-        instances=np.array([len(truth[video]) for video in videos], dtype=np.int64),
+        instances=instances,
         given=np.array([len(matched[video]) for video in videos], dtype=np.int64),
-        best_tiou=np.concatenate(best),
+        best_tiou=best,
         ignored_proposals=ignored,
         missing_videos=len(truth) - len(videos),
     )

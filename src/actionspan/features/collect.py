@@ -280,7 +280,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         for key, curve in curves.items():
             values = raw.motion[key]
             if transform.past is None:
-                values = rescale(values, raw.times, duration, len(sequence), transform.method)
+                length, method = len(sequence), transform.method
+                values = rescale(values, raw.times, duration, length, method, motion=True)
             curve[rows] = cut_windows(values, firsts, transform.steps)
     write_checked(file, content.hexdigest())
 

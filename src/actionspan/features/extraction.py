@@ -29,6 +29,7 @@ from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
+from actionspan.video.earlier import FEATURES, RECIPE, recipe_attribute
 from actionspan.video.jpeg_reading import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
@@ -170,6 +171,7 @@ class _Shard(NamedTuple):
     digests: list[str]  # of its files
     settings: str  # of earlier stages
     before: dict[str, str]  # videos that they rejected
+    recipe: dict[str, str]  # the attribute that names it
 
 
 def extract(
@@ -181,6 +183,8 @@ def extract(
     faults: FaultSettings | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard of frames and flow.
+
+    Features that stand there in place of a video's frames and flow are copied.
 
     Args:
         frames: The file of `video frames`.
@@ -202,10 +206,11 @@ def extract(
             raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")
         shard = _Shard(
             {name: str(group.attrs["sha256"]) for name, group in flow_file.items()},
-            next((group["flow"].shape[1] for group in flow_file.values()), 0),
+            next((group["flow"].shape[1] for group in flow_file.values() if "flow" in group), 0),
             [str(file.attrs["digest"]) for file in (frame_file, flow_file)],
             str(flow_file.attrs.get("settings", "{}")),
             rejected_videos(flow_file),
+            recipe_attribute(flow_file.attrs.get(RECIPE, "")),
         )
     return _encode(frames, flow, shard, out, settings, threads, faults)
 
@@ -234,6 +239,7 @@ def extract_stored(
             [str(file.attrs["digest"])],
             str(file.attrs.get("settings", "{}")),
             rejected_videos(file),
+            {},
         )
     return _encode(None, snippets, shard, out, settings, threads, faults)
 
@@ -263,12 +269,14 @@ def _encode(
         [digest(both, sha256) for sha256 in shard.hashes.values()],
         _work,
         title="encoding",
-        prepare=partial(_prepare, settings, shard.channels, threads),
+        # without a video to encode, no network is needed
+        prepare=partial(_prepare, settings, shard.channels, threads) if shard.channels else None,
         faults=faults,
         settings_digest=both,
         attributes={
             "description": settings.described(algorithm),
             "settings": to_json(shard.settings, encoders=settings),
+            **shard.recipe,
         },
         before=shard.before,
     )
@@ -288,13 +296,18 @@ def _prepare(settings: EncoderSettings, channels: int, threads: int) -> None:
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
-    encode = _encoders(source.settings, source.channels)
     with ExitStack() as opened:
         flow: Any = opened.enter_context(open_h5(source.flow))[source.name]
+        if FEATURES in flow:
+            for features in flow[FEATURES].values():
+                flow.copy(features, group)
+            group.attrs.update(flow.attrs)
+            return
         if source.frames is None:
             frames, flow = stored_streams(_stored(source.flow)[source.name], flow)
         else:
             frames = opened.enter_context(open_h5(source.frames))[source.name]
+        encode = _encoders(source.settings, source.channels)
         streams = encode(frames, flow)
         check_finite(streams)
         write_streams(group, streams, encode)

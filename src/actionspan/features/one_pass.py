@@ -5,8 +5,7 @@ grow with the video, unless its colours have more than 8 bits, and no file is ma
 to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,26 +27,18 @@ from actionspan.features.extraction import (
     joined,
     write_streams,
 )
-from actionspan.features.settings import EncoderSettings
+from actionspan.features.video_settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.faults import FaultSettings
-from actionspan.running.parts import map_videos
+from actionspan.running.parts import map_videos, take_over
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches
 from actionspan.video.clips import ClipSampler
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
+from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow, weights_digest
-from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
-
-
-@dataclass(frozen=True, kw_only=True)
-class VideoSettings:
-    """All that features of a video depend on."""
-
-    frames: FrameSettings = field(default_factory=FrameSettings)
-    flow: FlowSettings = field(default_factory=FlowSettings)
-    encoders: EncoderSettings = field(default_factory=EncoderSettings)
+from actionspan.video.settings import LimitSettings
 
 
 class EncodedVideo(NamedTuple):
@@ -75,8 +66,18 @@ class VideoEncoder:
         self.settings = settings
         self.streams = TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
-    def __call__(self, path: Path, limits: LimitSettings | None = None) -> EncodedVideo:
+    def __call__(
+        self,
+        path: Path,
+        limits: LimitSettings | None = None,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> EncodedVideo:
         """Encode a video file.
+
+        Args:
+            path: The file.
+            limits: The largest picture and the most frames that are decoded.
+            on_progress: Is told after each batch how many seconds of the video are done.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
@@ -100,6 +101,8 @@ class VideoEncoder:
         for batch in snippet_batches(counted(), frames, flow, self.settings.encoders.batch_size):
             encoded.append(self.streams.batch(batch.pictures, batch.flow, flow.bound))
             facts.append({key: getattr(batch, key) for key in COPIED})
+            if on_progress:
+                on_progress(float(batch.time[-1]))
         if count == 0:
             raise InputError(f"{path}: no frame can be decoded")
         streams, known = joined(encoded), joined(facts)
@@ -143,6 +146,7 @@ def encode_shard(
     *,
     limits: LimitSettings | None = None,
     faults: FaultSettings | None = None,
+    recipe: Path | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos, except those whose row has an error.
 
@@ -154,6 +158,7 @@ def encode_shard(
         threads: Cores of each.
         limits: The largest picture and the most frames that are decoded.
         faults: What happens where the work on a video fails.
+        recipe: What features are made by; a video's that stand by the same recipe are taken over.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -162,13 +167,14 @@ def encode_shard(
         InputError: The flow or the encoders cannot be made here, or `faults` says to stop.
     """
     good = [video for video in videos if not video.error]
-    made_by = digest(settings.frames, settings.flow, weights_digest(settings.flow))
-    common = encoders_digest(settings.encoders, "features encode", made_by)
+    made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
+    pictures = digest(settings.frames, settings.flow, weights_digest(settings.flow))
+    common = encoders_digest(settings.encoders, "features encode", pictures, made_by)
     digests = [digest(common, video.sha256) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [(video, settings, limits) for video in good],
+        [_Source(video, settings, limits, earlier.get(video.video_id)) for video in good],
         digests,
         _work,
         title="encoding",
@@ -178,11 +184,19 @@ def encode_shard(
         settings_digest=digest(common, digests),
         attributes={
             "description": settings.encoders.described(settings.flow.algorithm),
-            "settings": to_json(
-                frames=settings.frames, flow=settings.flow, encoders=settings.encoders
-            ),
+            "settings": to_json(**vars(settings)),
+            **recipe_attribute(made_by),
         },
     )
+
+
+class _Source(NamedTuple):
+    """What a process needs to encode a video."""
+
+    video: Video
+    settings: VideoSettings
+    limits: LimitSettings | None
+    earlier: Path | None  # a file that has its features
 
 
 @lru_cache(maxsize=1)
@@ -198,16 +212,14 @@ def _prepare(settings: VideoSettings, threads: int) -> None:
     _encoder(settings)
 
 
-def _work(source: tuple[Video, VideoSettings, LimitSettings | None], group: h5py.Group) -> None:
-    video, settings, limits = source
+def _work(source: _Source, group: h5py.Group) -> None:
+    video, settings, limits, earlier = source
+    if earlier and take_over(earlier, video.video_id, group.parent, video.video_id):
+        return
     encode = _encoder(settings)
     streams, facts, frames = encode(video.path, limits)
     write_streams(group, streams, encode.streams)
     for name, values in facts.items():
         group[name] = values
-    group.attrs["fps"] = video.fps
-    group.attrs["frame_count"] = frames
-    group.attrs["stated_frames"] = max(video.stated_frames, video.frames)
-    group.attrs["duration_seconds"] = video.duration_seconds
-    group.attrs["snippet_frames"] = settings.frames.snippet_frames
-    group.attrs["sha256"] = video.sha256
+    group.attrs.update(video.attributes)
+    group.attrs.update(frame_count=frames, snippet_frames=settings.frames.snippet_frames)

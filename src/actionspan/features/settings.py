@@ -13,6 +13,9 @@ ClipNetwork = Literal["i3d"]
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 
 
+Device = Literal["auto", "cpu", "cuda"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncoderSettings(Checked):
     """How a feature vector of each stream is computed for each snippet."""
@@ -65,9 +68,7 @@ class EncoderSettings(Checked):
     input_size: int = option(224, "side of the square that a network sees", unit="pixels", least=32)
     batch_size: int = option(16, "snippets of one video in a batch", least=1)
     precision: Precision = option("float32", "arithmetic of the networks")
-    device: Literal["auto", "cpu", "cuda"] = option(
-        "auto", "auto, cpu or cuda; auto takes cuda if it is available"
-    )
+    device: Device = option("auto", "auto, cpu or cuda; auto takes cuda if it is available")
     runtime: Literal["auto", "eager", "openvino"] = option(
         "auto",
         "what computes the networks: eager (PyTorch), or openvino, faster on CPUs and in float32 "

@@ -4,15 +4,26 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64
 
+_GAP = 3.0  # times the distance of the snippets beside it
 
-def rescale(features: Float32, times: Float64, duration: float, steps: int, method: str) -> Float32:
+
+def rescale(
+    features: Float32,
+    times: Float64,
+    duration: float,
+    steps: int,
+    method: str,
+    *,
+    motion: bool = False,
+) -> Float32:
     """Rescale a sequence to `steps` bins of equal length over the video.
 
     Features are interpolated linearly between snippet centres, and constant before the first and
-    after the last. With `"mean"` a bin is the mean over its length; with `"bins"` the mean of three
-    points, its start, middle and end (as in BSN's reference); with `"linear"` the point at its
-    middle; with `"nearest"` the snippet nearest to the middle. A sequence that already has a row at
-    the middle of each bin is returned as it is.
+    after the last. Where a video of variable frame rate shows a picture for long, its snippets lie
+    far apart; features are held there. With `"mean"` a bin is the mean over its length; with
+    `"bins"` the mean of three points, its start, middle and end (as in BSN's reference); with
+    `"linear"` the point at its middle; with `"nearest"` the snippet nearest to the middle. A
+    sequence that already has a row at the middle of each bin is returned as it is.
 
     Args:
         features: (T, C) or (T,), a row for each snippet.
@@ -20,6 +31,7 @@ def rescale(features: Float32, times: Float64, duration: float, steps: int, meth
         duration: Length of the video in seconds.
         steps: How many bins.
         method: `"mean"`, `"bins"`, `"linear"` or `"nearest"`.
+        motion: The features measure motion: a picture that is held is at rest, 0.
 
     Returns:
         (steps, C) or (steps,).
@@ -42,6 +54,7 @@ def rescale(features: Float32, times: Float64, duration: float, steps: int, meth
     middles = halves[1::2]
     if len(times) == steps and np.allclose(times, middles, rtol=0, atol=1e-6 * duration):
         return features.copy()
+    features, times = _hold(features, times, motion)
     if method == "nearest":
         between = (times[1:] + times[:-1]) / 2
         return features[np.searchsorted(between, middles)]
@@ -51,6 +64,29 @@ def rescale(features: Float32, times: Float64, duration: float, steps: int, meth
         return _means(features, times, halves[::2])
     points = interpolate(features, times, halves)
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
+
+
+def _hold(features: Float32, times: Float64, motion: bool) -> tuple[Float32, Float64]:
+    """Add a row at both ends of each gap, so that what is interpolated in between is constant.
+
+    A gap is several times as long as the distances before and behind it; half of the larger still
+    belongs to the snippet at each of its ends. Snippets of a part that is slow altogether are not
+    gaps.
+    """
+    distances = np.diff(times)
+    if len(distances) < 2:
+        return features, times
+    beside = np.maximum(np.append(0.0, distances[:-1]), np.append(distances[1:], 0.0))
+    (gaps,) = np.nonzero(distances > _GAP * beside)
+    if not len(gaps):
+        return features, times
+    ends = np.stack([times[gaps], times[gaps + 1]]) + np.array([[0.5], [-0.5]]) * beside[gaps]
+    held = np.zeros_like(features[gaps]) if motion else features[gaps]
+    places = np.repeat(gaps + 1, 2)
+    return (
+        np.insert(features, places, np.repeat(held, 2, axis=0), axis=0),
+        np.insert(times, places, ends.T.reshape(-1)),
+    )
 
 
 def _means(features: Float32, times: Float64, edges: Float64) -> Float32:

@@ -1,6 +1,7 @@
 """Read features.h5 by memory map: opening it costs the same for any number of videos."""
 
 import json
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
@@ -95,7 +96,7 @@ def open_features(path: Path) -> Features:
             footage=_map_dataset(path, file["footage"], "<i4") if "footage" in file else None,
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
-            subset=[str(name) for name in file["subset"].asstr()[:]],
+            subset=[sys.intern(str(name)) for name in file["subset"].asstr()[:]],
             frame_difference=_read_optional(path, file, "frame_difference"),
             flow_magnitude=_read_optional(path, file, "flow_magnitude"),
         )

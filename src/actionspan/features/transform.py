@@ -172,13 +172,13 @@ def transform_features(
         parts = {name: stream.apply(raw[name]) for name, stream in transform.streams.items()}
         return past_rows(parts, motion or {}, transform.past)
 
-    def even(values: Float32) -> Float32:
-        return rescale(values, times, duration, length, transform.method)
+    def even(values: Float32, *, motion: bool = False) -> Float32:
+        return rescale(values, times, duration, length, transform.method, motion=motion)
 
     parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
     if not transform.cues:
         return np.concatenate(list(parts.values()), axis=1)
-    curves = cues(parts, {key: even(values) for key, values in (motion or {}).items()})
+    curves = cues(parts, {key: even(curve, motion=True) for key, curve in (motion or {}).items()})
     return np.concatenate([np.ones((length, 1), np.float32), *parts.values(), curves], axis=1)
 
 

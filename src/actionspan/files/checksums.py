@@ -10,6 +10,7 @@ HDF5 passes over them, and cuts them off where it changes a file: a file without
 unchecked.
 """
 
+import math
 import os
 import struct
 import zlib
@@ -114,6 +115,21 @@ class CheckedFile:
                     raise self._damaged("its checksums differ")
                 self._right[block] = 1
 
+    def check_each(self, begins: NDArray[np.int64], size: int) -> None:
+        """Compare the blocks of pieces of `size` bytes with their checksums, each only once.
+
+        Raises:
+            JobError: One differs.
+        """
+        if self._sums is None or not len(begins) or not size:
+            return
+        first, last = begins // _BLOCK, (begins + size - 1) // _BLOCK
+        right = np.frombuffer(self._right, np.uint8)
+        for step in range(int((last - first).max()) + 1):
+            blocks = np.minimum(first + step, last)
+            for block in np.unique(blocks[right[blocks] == 0]).tolist():
+                self.check(block * _BLOCK, block * _BLOCK + 1)
+
     def close(self) -> None:
         """Close the file."""
         if self.descriptor >= 0:
@@ -151,7 +167,6 @@ class CheckedMap(np.memmap[Any, Any]):
     """
 
     file: CheckedFile
-    _unread: NDArray[np.bool_]  # (rows,)
 
     def __getitem__(self, index: Any) -> Any:
         """Return rows, or parts of them, as an array.
@@ -159,20 +174,23 @@ class CheckedMap(np.memmap[Any, Any]):
         Raises:
             JobError: The file is damaged there.
         """
-        if hasattr(self, "_unread"):  # else a view on its way to the caller
+        if hasattr(self, "file"):  # else a view on its way to the caller
             self._check(index[0] if isinstance(index, tuple) else index)
         found = super().__getitem__(index)
         return found.view(np.ndarray) if isinstance(found, CheckedMap) else found
 
     def _check(self, index: Any) -> None:
-        if isinstance(index, np.ndarray) and index.dtype == np.bool_:
-            index = index.nonzero()[0]
-        rows = np.atleast_1d(np.arange(len(self))[index])
-        each = self.itemsize * int(np.prod(self.shape[1:]))
-        for row in np.unique(rows[self._unread[rows]]).tolist():
-            begin = self.offset + row * each
-            self.file.check(begin, begin + each)
-            self._unread[row] = False
+        if isinstance(index, slice):
+            rows = np.arange(*index.indices(len(self)))
+        elif isinstance(index, int | np.integer | np.ndarray):
+            found = np.atleast_1d(index)
+            rows = found.nonzero()[0] if found.dtype == np.bool_ else found.astype(np.int64).ravel()
+            rows = np.where(rows < 0, rows + len(self), rows)
+        else:
+            rows = np.atleast_1d(np.arange(len(self))[index])
+        inside = rows[(rows >= 0) & (rows < len(self))]  # numpy raises for the others
+        each = self.itemsize * math.prod(self.shape[1:])
+        self.file.check_each(self.offset + inside * each, each)
 
 
 def map_checked(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> CheckedMap:
@@ -181,5 +199,5 @@ def map_checked(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> 
     # by the same descriptor: another file may have taken the name
     with os.fdopen(os.dup(file.descriptor), "rb") as same:
         array = CheckedMap(same, dtype, "r", offset, shape)
-    array.file, array._unread = file, np.ones(len(array), bool)
+    array.file = file
     return array

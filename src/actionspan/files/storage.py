@@ -68,9 +68,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
         sweep(path)
         try:
             yield partial
-            _sync(partial)
+            _sync(partial, os.O_RDWR)
             partial.replace(path)
-            _sync(path.parent)
+            if hasattr(os, "O_DIRECTORY"):  # Windows opens no folder
+                _sync(path.parent, os.O_RDONLY)
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
@@ -80,9 +81,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
 
 
-def _sync(path: Path) -> None:
+def _sync(path: Path, access: int) -> None:
     """Wait until a file or a folder is on the disk, where the file system can tell."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, access)
     try:
         os.fsync(descriptor)
     except OSError as error:

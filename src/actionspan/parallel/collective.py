@@ -1,13 +1,19 @@
 """All-reduce by libraries, as alternatives to the ring: MPI_Allreduce and torch.distributed."""
 
+import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
 from torch import Tensor
 
+from actionspan.errors import JobError
 from actionspan.parallel.communicator import Communicator, settle
 from actionspan.parallel.transfer import check, workspace
+
+_LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch tells it
 
 
 class MpiAllreduce:
@@ -38,6 +44,7 @@ class TorchAllreduce:
 
         self._distributed = distributed
         rank, size = comm.Get_rank(), comm.Get_size()
+        self._rank = rank
         # longer than the watchdog, which ends the job first because it can name the missing rank
         wait = timedelta(seconds=2 * stall_seconds + 60)
         if rank == 0:
@@ -62,15 +69,28 @@ class TorchAllreduce:
 
         Raises:
             ValueError: The tensor is not contiguous or not of a floating type.
+            JobError: Another rank is gone.
         """
         check(tensor)
         half = tensor.dtype in (torch.float16, torch.bfloat16)
         flat = tensor.detach().float() if half else tensor.detach()
         if flat.numel():
-            self._distributed.all_reduce(flat)
-            settle(flat)  # nccl only queues it
+            with self.exchanging():
+                self._distributed.all_reduce(flat)
+                settle(flat)  # nccl only queues it
         if half:
             tensor.detach().copy_(flat)
+
+    @contextmanager
+    def exchanging(self) -> Iterator[None]:
+        """Say in one line that another rank is gone; that rank's own line tells why."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not _LOST.search(str(error)):
+                raise
+            line = f"rank {self._rank}: another rank is gone: it was killed, or has failed"
+            raise JobError(line) from None
 
     def close(self) -> None:
         """Tear the process group down."""

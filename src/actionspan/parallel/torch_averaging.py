@@ -41,6 +41,7 @@ class PeriodicAveraging(AveragingReplica):
         without = [parameter for parameter in parameters if parameter.grad is None]
         for parameter in without:
             parameter.grad = torch.zeros_like(parameter)
-        self._averager.average_parameters(parameters)
+        with self._group.exchanging():
+            self._averager.average_parameters(parameters)
         for parameter in without:
             parameter.grad = None

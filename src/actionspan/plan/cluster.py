@@ -26,10 +26,28 @@ _CURES = {
 
 
 class ClusterPlan:
-    """What jobs ask a cluster for; local runs do not look at it."""
+    """What jobs ask a cluster for."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._most: int | None = config["cluster"]["max_runtime"]
+        self._cluster = config["cluster"]
+
+    def container(self, *, wanted: bool) -> str | None:
+        """Return the image that jobs run in.
+
+        Args:
+            wanted: Whether Snakemake shall use containers (`--sdm apptainer`).
+
+        Raises:
+            InputError: It shall, but there is no image: jobs would run without one.
+        """
+        image: str | None = self._cluster["container"]
+        if wanted and image is None:
+            raise InputError(
+                "cluster.container: null, but --sdm apptainer runs jobs in an image; name one "
+                "(docs/cluster.md says how to build it)"
+            )
+        return image
 
     def minutes(self, minutes: int, group: str | None = None) -> int:
         """Return the `runtime` of a rule: its minutes, within `cluster.max_runtime`.

@@ -1,14 +1,21 @@
 """The data set before anything runs: its videos, their shards, its annotation files."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.sharding import assign_shards, find_videos, left_out
+from actionspan.dataset.sharding import (
+    MOST_SHARDS,
+    assign_shards,
+    choose_videos,
+    find_videos,
+    left_out,
+)
 from actionspan.demo.names import demo_video_names
 from actionspan.errors import InputError
-
-MOST_SHARDS = 16384  # more take Snakemake long to plan
+from actionspan.plan.flags import flags
+from actionspan.plan.storage import Storage, is_uri
 
 
 class DatasetPlan:
@@ -19,15 +26,21 @@ class DatasetPlan:
         paths: The file of each video; empty where only external features are given.
         videos: The ids of all videos.
         shards: The video ids of each shard.
-        annotations: The annotation file or folder as it is given to `dataset index`.
-        annotation_files: That file, or the text files of a folder (THUMOS14's).
+        annotation_files: The annotation file, or the text files of a folder (THUMOS14's).
+        annotation_folder: That folder, if they lie in one.
+        video_info: The table that completes annotations, if there is one.
         passed_over: The files of the video folder that are left out, and why.
+        fetched: Whether videos lie in storage, from which each job needs its own fetched.
+        origin_flags: The flags of `dataset index` that say where the videos come from.
     """
 
-    def __init__(self, config: Mapping[str, Any], name: str) -> None:
+    def __init__(self, config: Mapping[str, Any], name: str, storage: Storage) -> None:
         dataset = config["dataset"]
+        self._storage = storage
         self.is_demo = dataset["videos"] == "demo"
         self.passed_over: dict[str, str] = {}
+        self.annotation_folder: str | None = None
+        self.video_info = [dataset["video_info"]] if dataset["video_info"] else []
         if self.is_demo and dataset["annotations"] is not None:
             raise InputError(
                 f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
@@ -36,14 +49,14 @@ class DatasetPlan:
         if self.is_demo:
             files = demo_video_names(config["demo"]["videos"])
             self.paths = {Path(file).stem: f"results/dataset/demo/{file}" for file in files}
-            self.annotations = "results/dataset/demo/annotations.json"
-            self.annotation_files = [self.annotations]
+            self.annotation_files = ["results/dataset/demo/annotations.json"]
         else:
-            self.paths = _video_files(dataset["videos"], name)
-            self.annotations = str(dataset["annotations"])
+            self.paths, self.passed_over = _video_files(dataset["videos"], name, storage)
             self.annotation_files = _annotation_files(dataset["annotations"], name)
-            if dataset["videos"] is not None:
-                self.passed_over = left_out(Path(dataset["videos"]))
+            if Path(dataset["annotations"]).is_dir():
+                self.annotation_folder = dataset["annotations"]
+        self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
+        self.origin_flags = self._origin_flags(dataset["videos"])
         _check_external(config, name)
         self.videos = list(self.paths)
         per_shard = dataset["videos_per_shard"]
@@ -55,22 +68,44 @@ class DatasetPlan:
                 "or more, or auto"
             )
 
-    def shard_videos(self, wildcards: Any) -> list[str]:
+    def _origin_flags(self, folder: str | None) -> str:
+        if self.is_demo:
+            return flags({"name": "the rendered demo set"})
+        if not is_uri(folder):
+            return flags({"folder": folder})
+        words = [word for item in self.passed_over.items() for word in ("--left-out", *item)]
+        return f"{flags({'name': f'the videos of {folder}'})} {shlex.join(words)}"
+
+    def shard_videos(self, wildcards: Any) -> list[Any]:
         """Return the files of the videos of a shard."""
-        return [self.paths[video] for video in self.shards[wildcards.shard]]
+        return self._storage.given(self.paths[video] for video in self.shards[wildcards.shard])
+
+    def fetched_videos(self, wildcards: Any) -> list[Any]:
+        """Return those files where a job that reads the shard's table needs them fetched."""
+        return self.shard_videos(wildcards) if self.fetched else []
 
 
-def _video_files(folder: str | None, name: str) -> dict[str, str]:
-    """Return {video id: path}."""
+def _video_files(
+    folder: str | None, name: str, storage: Storage
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return {video id: path}, and {path: why it is passed over}."""
     if folder is None:
-        return {}
-    videos = find_videos(Path(folder))
+        return {}, {}
+    if is_uri(folder):
+        folder = folder.rstrip("/")
+        names = storage.names(folder, f"{name}: dataset.videos")
+        videos, passed = choose_videos(folder, names)
+    else:
+        videos = {video: str(path) for video, path in find_videos(Path(folder)).items()}
+        passed = left_out(Path(folder))
     if not videos:
         raise InputError(f"{name}: dataset.videos: no video in {folder}")
-    return {video: str(path) for video, path in videos.items()}
+    return videos, passed
 
 
 def _annotation_files(annotations: str | None, name: str) -> list[str]:
+    if annotations and is_uri(annotations):
+        return [annotations]  # whether it exists Snakemake asks
     if not (annotations and Path(annotations).exists()):
         raise InputError(
             f"{name}: dataset.annotations: {annotations}: no such file; training needs "

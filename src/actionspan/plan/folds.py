@@ -66,6 +66,12 @@ class FoldsPlan:
         subsets: dict[str, str] = {"": self._subset, POOLED: "training"}
         return subsets.get(fold, "testing")
 
+    def scored(self, wildcards: Any) -> str:
+        """Return the list of the scored subset's videos; a fold's are training videos."""
+        subset = self.subset(wildcards)
+        _, fold = split_fold(method_of(wildcards))
+        return f"results/dataset/subsets/{'training' if fold else subset}.tsv"
+
     def pooled_flag(self, wildcards: Any) -> str:
         """Return the flag that says of how many folds proposals are."""
         _, fold = split_fold(method_of(wildcards))

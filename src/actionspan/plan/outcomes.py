@@ -63,14 +63,14 @@ class OutcomesPlan:
         return f"{kept} --ahead {ahead}" if _streams(wildcards) else kept
 
     def bundle_flags(self, wildcards: Any) -> str:
-        """Return what scores proposals, and the settings that `actionspan propose` needs of it."""
+        """Return the settings that `actionspan propose` needs, and the flag of what scores."""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
         if _streams(wildcards):
             names = [*names, "online"]
         kept = " ".join(flags(self._config["proposals"][name]) for name in names)
-        return f"--{flag} {self.scorer(wildcards)} {kept}"
+        return f"{kept} --{flag}"
 
     def listed(self, wildcards: Any) -> str:
         """Return the list for a reader: distinct events, where a model has them."""

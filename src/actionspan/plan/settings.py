@@ -186,6 +186,11 @@ class ClusterKnobs(Checked):
         unit="minutes",
         least=SHORTEST,
     )
+    container: str | None = option(
+        None,
+        "the image that jobs run in with --sdm apptainer (docs/cluster.md): a file, a folder, or a "
+        "URI such as docker://…",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,18 @@ SHORT = {
     "propose": "actionspan.propose.command",
     "stream": "actionspan.live.command",
     "score": "actionspan.evaluation.score",
-    "fit-timing": "actionspan.scaling.fit_timing",
+    "init": "actionspan.plan.init",
     "run": "actionspan.plan.run",
     "config": "actionspan.plan.config",
     "schema": "actionspan.plan.schema",
+    "fit-timing": "actionspan.scaling.fit_timing",
+}
+# As the help lists them.
+GROUPS = {
+    "Use": ("propose", "stream", "score"),
+    "Train": ("init", "run", "config"),
+    "Stages of a run": STAGES,
+    "Tools": ("schema", "fit-timing"),
 }
 
 

@@ -14,6 +14,7 @@ from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
 from actionspan.plan.ranks import RanksPlan
 from actionspan.plan.recognition import RecognitionPlan
+from actionspan.plan.storage import Storage
 
 
 class Plan:
@@ -23,16 +24,19 @@ class Plan:
         config: The merged configuration.
         schema: config.schema.yaml.
         name: How messages call the configuration, e.g. `"config.yaml"`.
+        storage: What lies in S3; by default nothing does.
 
     Raises:
         InputError: Something in it is wrong; the line names the key.
     """
 
-    def __init__(self, config: Mapping[str, Any], schema: Path, name: str) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], schema: Path, name: str, storage: Storage | None = None
+    ) -> None:
         check_config(config, schema, name)
         check_settings(config, name)
         self.cluster = ClusterPlan(config)
-        self.dataset = DatasetPlan(config, name)
+        self.dataset = DatasetPlan(config, name, storage or Storage())
         self.recognition = RecognitionPlan(config, self.dataset.shards)
         self.features = FeaturesPlan(config, self.dataset.shards)
         self.finetune = FinetunePlan(config)

@@ -24,13 +24,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a WebVTT file for each video."""
-    from actionspan.proposals.reading import read_proposals
+    from actionspan.proposals.reading import iterate_proposals
     from actionspan.proposals.webvtt import write_chapters
 
     settings = from_arguments(ChapterSettings, arguments)
-    results = read_proposals(arguments.proposals)
-    for video_id in list(results) if arguments.videos is None else arguments.videos:
-        if not video_id or Path(video_id).name != video_id:
-            raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
-        path = arguments.out_folder / f"{video_id}.vtt"
-        write_chapters(path, results.get(video_id, []), settings)
+    chosen = dict.fromkeys(arguments.videos or ())
+    for video_id, rows in iterate_proposals(arguments.proposals):
+        if arguments.videos is None or video_id in chosen:
+            write_chapters(_path(arguments, video_id), rows, settings)
+            chosen.pop(video_id, None)
+    for video_id in chosen:
+        write_chapters(_path(arguments, video_id), [], settings)
+
+
+def _path(arguments: argparse.Namespace, video_id: str) -> Path:
+    """Return the file of a video's chapters.
+
+    Raises:
+        InputError: The id is not a file name.
+    """
+    if not video_id or Path(video_id).name != video_id:
+        raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
+    folder: Path = arguments.out_folder
+    return folder / f"{video_id}.vtt"

@@ -22,13 +22,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the detections of all videos."""
     from actionspan.proposals.labeller import Labeller
     from actionspan.proposals.labels import detection_rows
-    from actionspan.proposals.reading import read_proposals
+    from actionspan.proposals.reading import iterate_proposals
     from actionspan.proposals.writing import write_proposals
 
     classes = from_arguments(DetectionSettings, arguments).classes
     labeller = Labeller(arguments.features, arguments.classifier)
     results = (
         (video, detection_rows(rows, labeller.labels, labeller.scores(video, rows), classes))
-        for video, rows in read_proposals(arguments.proposals).items()
+        for video, rows in iterate_proposals(arguments.proposals)
     )
     write_proposals(results, arguments.out)

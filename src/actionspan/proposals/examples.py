@@ -1,14 +1,14 @@
 """What the evaluator learns from: candidates and how well each fits the annotated truth."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import Annotation
+from actionspan.files.scratch import scratch
 from actionspan.proposals.evaluator import BOUNDARY_INPUTS, boundary_inputs
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.ranking import to_seconds
@@ -52,37 +52,36 @@ def best_overlap(segments: ArrayLike, truth: ArrayLike) -> Float64:
 
 def examples_of(
     table: CandidateTable,
-    annotations: Sequence[Annotation],
+    truth: Mapping[str, ArrayLike],
     subset: str,
     limit: int,
     boundary_scores: bool = False,
 ) -> Examples:
     """Return the best candidates, at most `limit`, of each video of a subset with their targets.
 
-    A video without annotations is left out. With `boundary_scores`, p_start, p_end and the length
-    are further inputs.
+    `truth` has the (G, 2) segments of each annotated video in seconds; a video without annotations
+    is left out. With `boundary_scores`, p_start, p_end and the length are further inputs.
     """
-    truth = {annotation.video_id: annotation.instances for annotation in annotations}
     used = [
         index
         for index, video_id in enumerate(table.video_id)
         if table.subset[index] == subset and video_id in truth
     ]
     counts = np.minimum(np.diff(table.offsets)[used], limit)
-    # filled in place: lists of arrays that are joined take twice the memory
-    rows, targets = np.empty(counts.sum(), np.int64), np.empty(counts.sum())
-    more = np.empty((len(rows) if boundary_scores else 0, BOUNDARY_INPUTS), np.float32)
+    total = int(counts.sum())
+    rows, targets = scratch((total,), np.int64), scratch((total,), np.float64)
+    more = scratch((total if boundary_scores else 0, BOUNDARY_INPUTS), np.float32)
     end = 0
     for index, count in zip(used, counts.tolist(), strict=True):
         first, video_id = int(table.offsets[index]), table.video_id[index]
         place = slice(end, end + count)
         end = place.stop
-        rows[place] = chosen = np.arange(first, first + count)
-        instances = [[instance.start, instance.end] for instance in truth[video_id]]
-        seconds = to_seconds(table.segments[chosen], table.duration_seconds[index])
-        targets[place] = best_overlap(seconds, np.array(instances).reshape(-1, 2))
+        rows[place] = np.arange(first, first + count)
+        segments, scores = (each[:count] for each in table.boundaries(index))
+        seconds = to_seconds(segments, table.duration_seconds[index])
+        targets[place] = best_overlap(seconds, truth[video_id])
         if boundary_scores:
-            more[place] = boundary_inputs(table.scores[chosen], table.segments[chosen])
+            more[place] = boundary_inputs(scores, segments)
     return Examples(
         features=table.features,
         rows=rows,

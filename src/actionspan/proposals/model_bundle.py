@@ -18,6 +18,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
 from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.proposals.bundle_path import bundle_path
 from actionspan.proposals.density_training import FORMAT as DENSITY
 from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
@@ -160,12 +161,7 @@ def load_bundle(path: Path) -> Bundle:
     Raises:
         InputError: There is no such file or it is not one of these.
     """
-    if path.is_dir():
-        if not (path / "model.pt").is_file():
-            raise InputError(
-                f"{path}: no model.pt in this folder; a run makes results/proposals/span/model.pt"
-            )
-        path = path / "model.pt"
+    path = bundle_path(path)
     content = read_torch(path)
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise InputError(

@@ -1,15 +1,19 @@
 """Balanced samples of candidates: high, middle and low ones in the ratios of the settings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.arrays import Float64, Int64
+from actionspan.arrays import Float64
+from actionspan.files.scratch import scratch
 from actionspan.proposals.settings import EvaluatorSettings
 
 _CLASSES = 3
+_CHUNK = 1 << 16  # candidates
+
+Sample = NDArray[np.uint32] | NDArray[np.int64]
 
 
 def sampling_rates(
@@ -34,26 +38,44 @@ def sampling_rates(
 
 def class_counts(targets: Float64, settings: EvaluatorSettings) -> list[int]:
     """Return how many candidates are high, middle and low."""
-    return [int(_is_class(number, targets, settings).sum()) for number in range(_CLASSES)]
+    counts = np.zeros(_CLASSES, np.int64)
+    for rows in chunks(len(targets)):
+        counts += [_is_class(number, targets[rows], settings).sum() for number in range(_CLASSES)]
+    return counts.tolist()
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """Yield slices of so many candidates: what is made of all at once would fill the memory."""
+    for first in range(0, count, _CHUNK):
+        yield slice(first, min(first + _CHUNK, count))
 
 
 def balanced_sample(
     targets: Float64, settings: EvaluatorSettings, generator: np.random.Generator
-) -> Int64:
+) -> Sample:
     """Draw high, middle and low candidates at their rates, as many of each every time.
 
     The result is their indexes in random order, none twice.
     """
     counts = class_counts(targets, settings)
-    # what is permuted is most of the memory that training takes
     small = np.uint32 if len(targets) <= np.iinfo(np.uint32).max else np.int64
-    drawn = []
-    for number, rate in enumerate(_rates(counts, settings)):
-        if counts[number]:
-            members = _is_class(number, targets, settings).nonzero()[0].astype(small)
-            generator.shuffle(members)
-            drawn.append(members[: max(round(rate * len(members)), 1)].astype(np.int64))
-    return generator.permutation(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
+    taken = [
+        max(round(rate * count), 1) if count else 0
+        for rate, count in zip(_rates(counts, settings), counts, strict=True)
+    ]
+    sample = scratch((sum(taken),), small)
+    end = 0
+    for number, (count, share) in enumerate(zip(counts, taken, strict=True)):
+        members, filled = scratch((count,), small), 0
+        for rows in chunks(len(targets)):
+            found = rows.start + _is_class(number, targets[rows], settings).nonzero()[0]
+            members[filled : filled + len(found)] = found
+            filled += len(found)
+        generator.shuffle(members)
+        sample[end : end + share] = members[:share]
+        end += share
+    generator.shuffle(sample)
+    return sample
 
 
 def _rates(counts: Sequence[int], settings: EvaluatorSettings) -> list[float]:
@@ -80,7 +102,7 @@ class Sampler:
         self.targets, self.settings = targets, settings
         self._generator = np.random.default_rng(settings.seed)
 
-    def draw(self) -> Int64:
+    def draw(self) -> Sample:
         """Return the next `balanced_sample`."""
         return balanced_sample(self.targets, self.settings, self._generator)
 

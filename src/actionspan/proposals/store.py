@@ -1,5 +1,6 @@
 """`candidates.h5`: the candidates of all videos in flat arrays, written and read by blocks."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,16 @@ class CandidateTable:
 
     def video(self, index: int) -> Candidates:
         """Return the candidates of one video."""
+        segments, scores = self.boundaries(index)
+        return Candidates(segments=segments, scores=scores, features=self._read("features", index))
+
+    def boundaries(self, index: int) -> tuple[Float32, Float32]:
+        """Return the segments (M, 2) and the scores (M, 2) of one video."""
+        return self._read("segments", index), self._read("scores", index)
+
+    def _read(self, name: str, index: int) -> Float32:
         first, after = self.offsets[index : index + 2].tolist()
-        return Candidates(
-            **{name: _read_rows(getattr(self, name), first, after) for name in _WIDTHS}
-        )
+        return _read_rows(getattr(self, name), first, after)
 
 
 def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSettings) -> None:
@@ -92,7 +99,7 @@ def open_candidates(path: Path) -> CandidateTable:
                 digest=str(file.attrs.get("digest", "")),
                 video_id=list(file["video_id"].asstr()[:]),
                 duration_seconds=file["duration_seconds"][:],
-                subset=list(file["subset"].asstr()[:]),
+                subset=list(map(sys.intern, file["subset"].asstr()[:])),
                 offsets=file["offsets"][:],
                 **{name: _memory_map(path, file[name]) for name in _WIDTHS},
             )

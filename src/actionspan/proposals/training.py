@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
 from actionspan.arrays import Int64
-from actionspan.dataset.tables import read_annotations
+from actionspan.dataset.tables import read_segments
 from actionspan.files.storage import digest, write_tsv
 from actionspan.parallel.member import Replica
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.examples import Examples, examples_of
-from actionspan.proposals.sampling import Sampler, class_counts, sampling_rates
+from actionspan.proposals.sampling import Sample, Sampler, chunks, class_counts, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.store import open_candidates
 from actionspan.running.determinism import deterministic
@@ -22,7 +22,6 @@ from actionspan.training.fit import fit
 from actionspan.training.run import Row, Run
 from actionspan.training.schedule import rate_every
 
-_VALIDATION_ROWS = 65536  # rows evaluated at once
 _FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
 _LOSSES = ("training_loss", "validation_loss")
 LOG_COLUMNS = ("epoch", "learning_rate", "sampled", *_LOSSES, "seconds")
@@ -51,11 +50,10 @@ def train_pem(
     """
     # read the examples
     table = open_candidates(candidates_path)
-    annotations = read_annotations(annotations_path)
+    truth = read_segments(annotations_path)
     limit, scores = settings.training_candidates, settings.boundary_scores
     training, validation = (
-        examples_of(table, annotations, subset, limit, scores)
-        for subset in ("training", "validation")
+        examples_of(table, truth, subset, limit, scores) for subset in ("training", "validation")
     )
     if not len(training.rows):
         print(
@@ -165,7 +163,7 @@ def _train_epoch(
     evaluator: ProposalEvaluator,
     optimiser: torch.optim.Optimizer,
     examples: Examples,
-    sample: Int64,
+    sample: Sample,
     batch_size: int,
 ) -> Row:
     """Make one pass over the sample; return its size and its mean loss."""
@@ -190,8 +188,8 @@ def _validation_loss(
     counts = class_counts(examples.targets, settings)
     total = weights = 0.0
     with torch.inference_mode():
-        for first in range(0, len(examples.rows), _VALIDATION_ROWS):
-            chosen = np.arange(first, min(first + _VALIDATION_ROWS, len(examples.rows)))
+        for rows in chunks(len(examples.rows)):
+            chosen = np.arange(rows.start, rows.stop)
             features, target = _batch(examples, chosen)
             rates = sampling_rates(examples.targets[chosen], settings, counts)
             weight = torch.from_numpy(rates.astype(np.float32))
@@ -201,7 +199,7 @@ def _validation_loss(
     return total / weights
 
 
-def _batch(examples: Examples, chosen: Int64) -> tuple[Tensor, Tensor]:
+def _batch(examples: Examples, chosen: Int64 | Sample) -> tuple[Tensor, Tensor]:
     """Return the inputs and targets of the chosen examples."""
     inputs = np.asarray(examples.features[examples.rows[chosen]])
     if examples.more is not None:

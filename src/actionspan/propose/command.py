@@ -1,19 +1,23 @@
 """Proposals for videos, without the workflow."""
 
 import argparse
+import json
+import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.running.progress import progress
+from actionspan.running.progress import video_progress
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
+    from actionspan.features.settings import Device
     from actionspan.propose.motion import MotionProposer
     from actionspan.propose.proposer import Proposer
 
+_UNTRAINED = "none"
 _NO_MODEL = (
     "--model is needed: a trained model such as results/proposals/span (`make demo` makes one, and "
     "docs/tutorial.md says how to train on your videos), or none for untrained motion grouping"
@@ -22,82 +26,126 @@ _NO_MODEL = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument("videos", type=Path, nargs="+", metavar="VIDEO", help="video files")
+    parser.add_argument(
+        "videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them"
+    )
     parser.add_argument(
         "--model", help="model.pt or the folder that holds it; none: untrained motion grouping"
     )
     results = (
         "proposals and events (.json and .csv) and each video's .vtt and .svg (default: proposals)"
     )
-    parser.add_argument("--out", type=Path, default=Path("proposals"), help=f"folder for {results}")
+    parser.add_argument(
+        "-o", "--out", type=Path, default=Path("proposals"), help=f"folder for {results}"
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="do videos again that are done; without, a second call goes on after the last one",
+    )
     parser.add_argument(
         "--top",
         type=int,
         metavar="N",
         help="at most N distinct events of each video in events.json, events.csv and its chapters",
     )
+    parser.add_argument(
+        "--min-score",
+        type=float,
+        metavar="SCORE",
+        help="leave out proposals and events with a lower score",
+    )
     shown = "annotations in any form; the figures then show them"
     parser.add_argument("--annotations", type=Path, help=shown)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print a line of JSON with its events for each video, as soon as it is done",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        help="where the encoders run (default: as when they were trained)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.dataset.tables import read_instances
-    from actionspan.evaluation.timeline_figure import draw_timeline
-    from actionspan.proposals.settings import ChapterSettings
-    from actionspan.proposals.webvtt import write_chapters
-    from actionspan.proposals.writing import Row, write_proposals
+    from actionspan.proposals.bundle_path import bundle_path
+    from actionspan.propose.files import named_videos
 
     if arguments.model is None:
         raise InputError(_NO_MODEL)
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
-    proposer = _proposer(arguments.model, arguments.threads)
+    at_least_one("--threads", arguments.threads)
+    signal.signal(signal.SIGTERM, _end)
+    model = None if arguments.model == _UNTRAINED else bundle_path(Path(arguments.model))
+    videos, passed = named_videos(arguments.videos)
+    for left_out, reason in passed.items():
+        _say(f"{left_out}: {reason}")
+    if not videos:
+        raise InputError(_nothing(len(passed)))
+    from actionspan.dataset.tables import read_instances
+    from actionspan.propose.results import ResultFolder, Shown, result_of, source_of
+
     truth = dict(read_instances(arguments.annotations)) if arguments.annotations else {}
-    results: dict[str, Sequence[Row]] = {}
-    events: dict[str, Sequence[Row]] = {}
-    broken, labelled = 0, False
-    for path in progress(arguments.videos, "proposing", len(arguments.videos)):
-        try:
-            if path.stem in results:
-                raise InputError("another video has the same name; rename one")
-            proposed = proposer.propose(path)
-        except InputError as error:
-            broken += 1
-            message = str(error)
-            print(message if str(path) in message else f"{path}: {message}", file=sys.stderr)
-            continue
-        results[path.stem] = proposed.rows()
-        labelled = bool(proposed.classes)
-        listed = proposed.event_rows()[: arguments.top]
-        events[path.stem] = listed
-        chapters = (
-            ChapterSettings() if arguments.top is None else ChapterSettings(chapters=arguments.top)
-        )
-        write_chapters(arguments.out / f"{path.stem}.vtt", listed, chapters)
-        draw_timeline(
-            arguments.out / f"{path.stem}.svg",
-            path.stem,
-            proposed.duration_seconds,
-            proposed.probabilities,
-            truth.get(path.stem, ()),
-            proposed.segments,
-            proposed.scores,
-            proposed.motion,
-        )
-    if not results:
-        raise InputError(f"no proposals: not one of the {broken} videos could be read")
-    tables = [arguments.out / f"proposals.{suffix}" for suffix in ("json", "csv")]
-    write_proposals(results.items(), *tables, labelled=labelled)
-    shown = [arguments.out / f"events.{suffix}" for suffix in ("json", "csv")]
-    write_proposals(events.items(), *shown, labelled=labelled)
-    print(f"{arguments.out}: proposals of {len(results)} videos, {broken} could not be read")
+    shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
+    folder = ResultFolder(arguments.out, _digest(model), overwrite=arguments.overwrite)
+    done, before, broken = 0, 0, len(passed)
+    try:
+        waiting = not all(map(folder.finished, videos.values()))
+        proposer = _proposer(model, arguments.threads, arguments.device) if waiting else None
+        for number, (video_id, path) in enumerate(videos.items(), start=1):
+            result = folder.finished(path)
+            before += result is not None
+            if result is None:
+                assert proposer is not None
+                title = f"{path.name} ({number} of {len(videos)})"
+                try:
+                    source = source_of(path)
+                    with video_progress(title, quiet=arguments.quiet) as on_progress:
+                        proposed = proposer.propose(path, on_progress)
+                except InputError as error:
+                    broken += 1
+                    message = str(error)
+                    _say(message if str(path) in message else f"{path}: {message}")
+                    continue
+                result = result_of(proposed, path, folder.model, source)
+            folder.add(result, truth.get(video_id, ()), shown)
+            done += 1
+            if arguments.json:
+                print(json.dumps(shown.summary(result)), flush=True)
+    finally:
+        in_folder = folder.write_tables(shown) if done else 0
+        if not done:
+            folder.remove_if_empty()
+    if not done:
+        raise InputError(_nothing(broken))
+    if not arguments.quiet:
+        said = [f"proposals of {done} video{'s' * (done != 1)}"]
+        said += [f"{before} done before"] * (before > 0)
+        said += [f"{broken} could not be read"] * (broken > 0)
+        said += [f"{in_folder} in the folder"] * (in_folder > done)
+        line = f"{arguments.out}: {', '.join(said)}"
+        print(line, file=sys.stderr if arguments.json else sys.stdout)
     return 1 if broken else 0
 
 
-def _proposer(model: str, threads: int) -> "Proposer | MotionProposer":
-    if model == "none":
+def _digest(model: Path | None) -> str:
+    """Return what differs where another model, or version of the package, is used."""
+    from actionspan.dataset.video_facts import file_sha256
+    from actionspan.files.storage import digest
+
+    return digest(__version__, file_sha256(model) if model else _UNTRAINED)
+
+
+def _proposer(
+    model: Path | None, threads: int, device: "Device | None"
+) -> "Proposer | MotionProposer":
+    if model is None:
         from actionspan.propose.motion import MotionProposer
 
         return MotionProposer()
@@ -107,5 +155,17 @@ def _proposer(model: str, threads: int) -> "Proposer | MotionProposer":
     from actionspan.running.allocator import keep_freed_memory
 
     keep_freed_memory()
-    torch.set_num_threads(at_least_one("--threads", threads))
-    return Proposer(model)
+    torch.set_num_threads(threads)
+    return Proposer(model, device=device)
+
+
+def _end(*_: object) -> NoReturn:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _nothing(broken: int) -> str:
+    return f"no proposals: not one of {broken} video{'s' * (broken != 1)} could be read"

@@ -1,5 +1,6 @@
 """Proposals without a model: motion grouped by watershed."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,14 @@ _BATCH = 16  # snippets
 class MotionProposer:
     """Groups the magnitude of optical flow by watershed (TAG), without training."""
 
-    def propose(self, video: Path | str) -> Proposed:
+    def propose(
+        self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
+    ) -> Proposed:
         """Return the proposals of one video file.
+
+        Args:
+            video: The file.
+            on_progress: Is told now and then how much of the video is done, and its length [s].
 
         Raises:
             InputError: The file is missing or cannot be decoded.
@@ -28,11 +35,12 @@ class MotionProposer:
         settings = RescaleSettings()
         duration = read_duration(Path(video))
         frames = read_frames(Path(video))
-        batches = [
-            (batch.flow_magnitude, batch.time)
-            for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH)
-        ]
+        batches = []
+        for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH):
+            batches.append((batch.flow_magnitude, batch.time))
+            if on_progress:
+                on_progress(float(batch.time[-1]), duration)
         magnitude, times = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        motion = rescale(magnitude, times, duration, settings.steps, settings.method)
+        motion = rescale(magnitude, times, duration, settings.steps, settings.method, motion=True)
         segments, scores = group_proposals(motion, duration)
         return Proposed(duration_seconds=duration, segments=segments, scores=scores, motion=motion)

@@ -1,7 +1,7 @@
 """The proposals of one video."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -9,6 +9,9 @@ from actionspan.proposals.labels import label_rows
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.webvtt import choose_chapters
 from actionspan.proposals.writing import Row, result_rows
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,25 @@ class Proposed:
             chosen = choose_chapters(self.rows(), ChapterSettings())
             return [row for _, row in sorted(chosen, key=lambda ranked: ranked[0])]
         return self._labelled(self.events, self.chances, self.event_classes)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return the proposals as a table, best first.
+
+        Its columns are `start_seconds`, `end_seconds` and `score`, and `label` and `label_score`
+        where there are classes.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_frame() needs pandas: pip install pandas") from None
+        rows = self.rows()
+        columns = ["start_seconds", "end_seconds", "score"]
+        columns += ["label", "label_score"] if self.classes else []
+        cells = [[*row["segment"], *(row[name] for name in columns[2:])] for row in rows]
+        return pandas.DataFrame(cells, columns=columns)
 
     def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:
         rows = result_rows(segments, scores)

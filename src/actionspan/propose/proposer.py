@@ -1,11 +1,15 @@
 """A trained model that takes a video file and returns its proposals, for scripts and notebooks."""
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.collect import MOTION
-from actionspan.features.one_pass import VideoEncoder, VideoSettings
+from actionspan.features.one_pass import VideoEncoder
+from actionspan.features.settings import Device
 from actionspan.features.transform import Transform, transform_features
+from actionspan.features.video_settings import VideoSettings
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.choosing import choose
 from actionspan.proposals.model_bundle import load_bundle
@@ -28,20 +32,30 @@ class Proposer:
 
     Args:
         model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
+        device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
 
     Raises:
-        InputError: There is no such file, or it is not a complete model.
+        InputError: There is no such file, it is not a complete model, or there is no such device.
     """
 
-    def __init__(self, model: Path | str) -> None:
+    def __init__(self, model: Path | str, *, device: Device | None = None) -> None:
         self.bundle = load_bundle(Path(model))
+        encoders = self.bundle.encoders
+        if device is not None:
+            encoders = dataclasses.replace(encoders, device=device)
         settings = VideoSettings(
-            frames=self.bundle.frames, flow=self.bundle.flow, encoders=self.bundle.encoders
+            frames=self.bundle.frames, flow=self.bundle.flow, encoders=encoders
         )
         self._encode = VideoEncoder(settings, self.bundle.weights)
 
-    def propose(self, video: Path | str) -> Proposed:
+    def propose(
+        self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
+    ) -> Proposed:
         """Return the proposals of one video file.
+
+        Args:
+            video: The file.
+            on_progress: Is told now and then how much of the video is done, and its length [s].
 
         Raises:
             InputError: The file is missing or cannot be decoded.
@@ -49,7 +63,12 @@ class Proposer:
         bundle = self.bundle
         # pixels to the features of each snippet
         duration = read_duration(Path(video))
-        raw, facts, _ = self._encode(Path(video))
+
+        def told(done: float) -> None:
+            if on_progress:
+                on_progress(done, duration)
+
+        raw, facts, _ = self._encode(Path(video), on_progress=told)
         times, motion = facts["time"], {key: facts[key] for key in MOTION}
 
         def sequence_of(transform: Transform) -> Float32:
@@ -97,6 +116,6 @@ class Proposer:
         )
 
 
-def load_model(path: Path | str) -> Proposer:
+def load_model(path: Path | str, *, device: Device | None = None) -> Proposer:
     """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`."""
-    return Proposer(path)
+    return Proposer(path, device=device)

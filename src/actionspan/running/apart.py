@@ -23,7 +23,7 @@ _TICK = 1.0  # seconds: how often silence is counted
 _START = 60.0  # seconds that a process may take to start, whatever the limit of its work
 _PATIENCE = 10.0  # seconds for a killed process to be gone: one that waits for a disk may not be
 # Signals by which people and schedulers end a job: they say nothing about the item.
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_ENDING = tuple(getattr(signal, f"SIG{name}", 0) for name in ("TERM", "INT", "HUP", "QUIT"))
 
 
 class Outcome(NamedTuple):

@@ -10,6 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import h5py
 
 from actionspan.errors import InputError, JobError, printable
+from actionspan.files.checksums import CheckedFile
 from actionspan.files.storage import create_h5, open_h5
 from actionspan.running.apart import Prepare, work_apart
 from actionspan.running.faults import FaultSettings, described, no_room
@@ -28,8 +30,8 @@ Work = Callable[[Any, h5py.Group], None]
 _REJECTED = "rejected"  # attributes of a file: JSON objects of reasons by video id
 _LONGEST = 30_000  # bytes of such an attribute: HDF5 takes no longer one than 64 KiB
 _ROWS = 64  # of a part, read at once to see whether it is whole
-# What h5py raises at a damaged file, wherever the damage is.
-_DAMAGED = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError)
+DAMAGED = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError)
+"""What h5py raises at a damaged file, wherever the damage is."""
 
 
 class _Task(NamedTuple):
@@ -132,6 +134,29 @@ def rejected_videos(file: h5py.File) -> dict[str, str]:
     return reasons
 
 
+def take_over(path: Path, name: str, target: h5py.Group, key: str) -> bool:
+    """Copy a video's group of another result to `target[key]`, in place of what is there.
+
+    Returns:
+        Whether it was whole by its checksums; if not, nothing is copied.
+
+    Raises:
+        JobError: The file was damaged between its check and the copy.
+    """
+    with ExitStack() as opened:
+        try:
+            if not opened.enter_context(closing(CheckedFile(path))).has_checksums:
+                return False  # somebody changed it
+            file = opened.enter_context(open_h5(path))
+            _read_all(file[name])
+        except (*DAMAGED, InputError):
+            return False
+        if key in target:
+            del target[key]
+        file.copy(name, target, key)
+    return True
+
+
 def _packed(reasons: Mapping[str, str]) -> dict[str, str]:
     """Return attributes that hold the reasons, more than one where one would be too long."""
     packs: list[dict[str, str]] = [{}]
@@ -183,7 +208,7 @@ def _kept(task: _Task) -> str | None:
             else:
                 reason = ""
                 _read_all(file[task.name])
-    except (*_DAMAGED, InputError):
+    except (*DAMAGED, InputError):
         return None
     looked_at.replace(task.part)
     return reason

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -28,3 +29,42 @@ def progress(items: Iterable[Item], title: str, total: int, unit: str = "video")
             shown = count * 10 // max(total, 1)
             seconds = time.monotonic() - started
             print(f"{title}: {count}/{total} {unit}s in {seconds:.1f} s", file=sys.stderr)
+
+
+@contextmanager
+def video_progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
+    """Yield a function of how much of a video is done, and of its length, that shows them.
+
+    Both are in seconds. On a terminal it moves a bar, elsewhere it prints the first call and a line
+    for each tenth; nothing if `quiet`. `title` stands before the figures.
+    """
+    doing(title)
+    started, shown = time.monotonic(), -1
+    on_terminal = sys.stderr.isatty()
+    look = "{desc}: {percentage:3.0f}%|{bar}| {postfix}"
+    hidden = quiet or not on_terminal
+    with tqdm(desc=title, leave=False, bar_format=look, disable=hidden) as bar:
+
+        def show(done: float, length: float) -> None:
+            nonlocal shown
+            done = min(done, length)
+            speed = done / max(time.monotonic() - started, 1e-9)
+            left = f", {clock((length - done) / speed)} left" if speed > 0 else ""
+            state = f"{clock(done)} of {clock(length)}, {speed:.1f} x real time{left}"
+            tenth = int(10 * done / length) if length > 0 else 10
+            if not hidden:
+                bar.total = length
+                bar.set_postfix_str(state, refresh=False)
+                bar.update(done - bar.n)
+            elif not quiet and tenth > shown:
+                shown = tenth
+                print(f"{title}: {state}", file=sys.stderr, flush=True)
+
+        yield show
+
+
+def clock(seconds: float) -> str:
+    """Return a time as m:ss or h:mm:ss."""
+    minutes, second = divmod(round(max(seconds, 0.0)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -10,6 +10,7 @@ Of a network that finds segments itself there are also `segments` (ΣM, 2) in 0�
 `segment_scores` (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
+from actionspan.files.scratch import scratch
 from actionspan.files.storage import create_h5, open_h5
 from actionspan.temporal.labels import KINDS
 
@@ -114,16 +116,18 @@ def write_probabilities(
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
         segments = [0]  # where each video's begin
-        parts = np.full(int(offsets[-1]), _NO_PART, np.int64)
+        parts = None
         for index, video in enumerate(values):
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
             if video.parts is not None:
-                parts[offsets[index] : offsets[index + 1]] = video.parts
+                parts = scratch((int(offsets[-1]),), np.int64) if parts is None else parts
+                parts[offsets[index] : offsets[index + 1]] = video.parts - _NO_PART
             if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
                 _append(file, "segments", video.segments, segments[-1])
                 _append(file, "segment_scores", video.scores, segments[-1])
-        if (parts != _NO_PART).any():
+        if parts is not None:
+            parts += _NO_PART  # scratch space begins with 0
             file["parts"] = parts
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
@@ -184,7 +188,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         digest=str(file.attrs.get("digest", "")),
         video_id=list(file["video_id"].asstr()[:]),
         duration_seconds=file["duration_seconds"][:].astype(np.float64),
-        subset=list(file["subset"].asstr()[:]),
+        subset=list(map(sys.intern, file["subset"].asstr()[:])),
         steps=steps,
         dataset=dataset,
         segments=segments,

@@ -3,7 +3,7 @@
 import hashlib
 import mmap
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.dataset.tables import Annotation, iterate_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import Features, open_features
 from actionspan.features.windows import cut_windows
+from actionspan.files.scratch import scratch
 from actionspan.temporal.labels import KINDS, boundary_labels, boundary_overlaps
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.targets import NO_PART, divide_steps, video_targets
@@ -48,13 +49,15 @@ class Samples:
 
 def _make_labels(
     path: Path,
-    annotations: list[Annotation],
+    annotations: Iterable[Annotation],
     features: Features,
     settings: TemporalSettings,
     columns: int,
     parts: dict[str, Int64],
-) -> tuple[Labels, NDArray[np.bool_]]:
+) -> tuple[Labels, NDArray[np.bool_], list[str]]:
     """Return labels (N, T, columns), and a mask (N,) of the rows for training and validation.
+
+    The third is the ids of annotated videos of these subsets that have no features.
 
     A video's labels are made at its own steps; a window has its part of them, and background
     beyond the end of the video. A row is used if it holds more than `window_coverage` of some
@@ -63,21 +66,25 @@ def _make_labels(
     Raises:
         InputError: A video has no entry in the annotations of `path`, or a wrong segment.
     """
-    annotated = {annotation.video_id: annotation for annotation in annotations}
+    rows = {features.video_id[video.start]: video for video in features.videos()}
+    unlabelled = {
+        name: None for name, video in rows.items() if features.subset[video.start] in _USED
+    }
+    missing = []
     steps = features.array.shape[1]
     kind = np.float32 if settings.smooth_labels or columns > KINDS else np.bool_
-    labels: Labels = np.zeros((len(features.video_id), steps, columns), dtype=kind)
+    labels: Labels = scratch((len(features.video_id), steps, columns), kind)
     used = np.zeros(len(labels), dtype=bool)
-    for video in features.videos():
-        if features.subset[video.start] not in _USED:
+    for annotation in annotations:
+        name = annotation.video_id
+        if name not in rows and annotation.subset in _USED:
+            missing.append(name)
+        if name not in unlabelled:
             continue
-        name, duration = features.video_id[video.start], float(features.duration_seconds[video][0])
-        if name not in annotated:
-            raise InputError(
-                f"{path}: video {name} has features but no entry in the annotations; "
-                "add one, with an empty list if nothing happens in it"
-            )
-        segments = np.array([(each.start, each.end) for each in annotated[name].instances])
+        del unlabelled[name]
+        video = rows[name]
+        duration = float(features.duration_seconds[video.start])
+        segments = np.array([(each.start, each.end) for each in annotation.instances])
         length, starts = int(features.length[video.start]), features.first_step[video]
         try:
             full = boundary_labels(
@@ -104,7 +111,12 @@ def _make_labels(
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
         used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)
-    return labels, used
+    for name in unlabelled:
+        raise InputError(
+            f"{path}: video {name} has features but no entry in the annotations; "
+            "add one, with an empty list if nothing happens in it"
+        )
+    return labels, used, missing
 
 
 def _footage(features: Features) -> dict[str, Int64]:
@@ -184,7 +196,6 @@ def read_samples(
     """
     # choose the rows
     features = open_features(features_path)
-    annotations = read_annotations(annotations_path)
     training, validation = (features.rows(subset) for subset in _USED)
     if parts and not features.inside:
         raise InputError(
@@ -202,21 +213,22 @@ def read_samples(
             f"{features_path}: no video of subset 'training' among {len(features.video_id)}; "
             "the temporal network needs at least one"
         )
-    present = set(features.video_id)
-    missing = [
-        each.video_id
-        for each in annotations
-        if each.subset in _USED and each.video_id not in present
-    ]
+    # label them
+    divided = divide_steps(_footage(features), parts) if parts else {}
+    labels, used, missing = _make_labels(
+        annotations_path,
+        iterate_annotations(annotations_path),
+        features,
+        settings,
+        columns,
+        divided,
+    )
     if missing and check:
         print(
             f"{annotations_path}: {len(missing)} annotated videos have no features and are left "
             f"out, the first {missing[0]}",
             file=sys.stderr,
         )
-    # label them
-    divided = divide_steps(_footage(features), parts) if parts else {}
-    labels, used = _make_labels(annotations_path, annotations, features, settings, columns, divided)
     if not used[training].any():
         raise InputError(
             f"{features_path}: no training row holds more than window_coverage "

@@ -11,8 +11,16 @@ from actionspan.video.settings import FrameSettings, LimitSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
+    places = "where its videos are now, by their names (default: where the table says)"
+    parser.add_argument("--videos", type=Path, nargs="*", default=[], metavar="FILE", help=places)
     parser.add_argument(
         "--processes", type=int, default=1, help="videos at once, one core each (default: 1)"
+    )
+    parser.add_argument(
+        "--recipe",
+        type=Path,
+        help="features/recipe.json: a video whose features by it stand is not decoded; these are "
+        "written in place of its frames (default: decode every video)",
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     for settings in (FrameSettings, LimitSettings, FaultSettings):
@@ -25,8 +33,15 @@ def run(arguments: argparse.Namespace) -> None:
     limits = from_arguments(LimitSettings, arguments)
     faults = from_arguments(FaultSettings, arguments)
     processes = at_least_one("--processes", arguments.processes)
-    from actionspan.dataset.tables import read_videos
+    from actionspan.dataset.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
 
-    videos = read_videos(arguments.shard)
-    frames_of_shard(videos, arguments.out, settings, processes, limits=limits, faults=faults)
+    frames_of_shard(
+        at_files(read_videos(arguments.shard), arguments.videos),
+        arguments.out,
+        settings,
+        processes,
+        limits=limits,
+        faults=faults,
+        recipe=arguments.recipe,
+    )

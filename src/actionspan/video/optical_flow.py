@@ -23,6 +23,7 @@ from actionspan.running.apart import still_working
 from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
+from actionspan.video.earlier import FEATURES, RECIPE, recipe_attribute
 from actionspan.video.settings import FlowSettings
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
@@ -133,6 +134,8 @@ def flow_of_shard(
 ) -> dict[str, str]:
     """Compute the flow of every video of a shard from the HDF5 file of its frames.
 
+    A video whose features stand there in place of its frames has them in `out` too.
+
     Returns:
         The reasons of the rejected videos by video id.
 
@@ -143,7 +146,7 @@ def flow_of_shard(
         names = list(file)
         made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
         hashes = [file[name].attrs["sha256"] for name in names]
-        before = rejected_videos(file)
+        before, recipe = rejected_videos(file), recipe_attribute(file.attrs.get(RECIPE, ""))
     weights = weights_digest(settings)
     digests = [digest("video flow", settings, weights, sha256) for sha256 in hashes]
     return map_videos(
@@ -158,7 +161,7 @@ def flow_of_shard(
         faults=faults,
         before=before,
         settings_digest=digest(made_of, digests),
-        attributes={"settings": to_json(earlier, flow=settings)},
+        attributes={"settings": to_json(earlier, flow=settings), **recipe},
     )
 
 
@@ -186,4 +189,8 @@ def weights_digest(settings: FlowSettings) -> str:
 def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:
     frames, name, settings = source
     with open_h5(frames) as file:
-        write_flow(file[name], group, settings)
+        if FEATURES in file[name]:
+            file[name].copy(FEATURES, group)
+            group.attrs.update(file[name].attrs)
+        else:
+            write_flow(file[name], group, settings)

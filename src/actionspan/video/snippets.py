@@ -24,6 +24,12 @@ from actionspan.running.parts import map_videos
 from actionspan.settings import to_json
 from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import Frame, read_frames
+from actionspan.video.earlier import (
+    earlier_features,
+    recipe_attribute,
+    recipe_digest,
+    take_features,
+)
 from actionspan.video.pictures import fitted_size, resized
 from actionspan.video.settings import FrameSettings, LimitSettings
 
@@ -134,12 +140,8 @@ def write_frames(
         raise InputError(f"{video.path}: no frame can be decoded")
     if clips:
         clips.close()
-    group.attrs["fps"] = video.fps
-    group.attrs["frame_count"] = count
-    group.attrs["stated_frames"] = max(video.stated_frames, video.frames)
-    group.attrs["duration_seconds"] = video.duration_seconds
-    group.attrs["snippet_frames"] = settings.snippet_frames
-    group.attrs["sha256"] = video.sha256
+    group.attrs.update(video.attributes)
+    group.attrs.update(frame_count=count, snippet_frames=settings.snippet_frames)
 
 
 def frames_of_shard(
@@ -150,29 +152,53 @@ def frames_of_shard(
     *,
     limits: LimitSettings | None = None,
     faults: FaultSettings | None = None,
+    recipe: Path | None = None,
 ) -> dict[str, str]:
     """Write the snippets of a shard's videos, except those whose row has an error.
+
+    Args:
+        videos: The shard's rows, as they were probed.
+        out: The file to write.
+        settings: What is kept.
+        processes: Videos at once.
+        limits: The largest picture and the most frames that are decoded.
+        faults: What happens where the work on a video fails.
+        recipe: What features are made by; of a video whose features by the same recipe stand, these
+            are written in place of its snippets.
 
     Returns:
         The reasons of the rejected videos by video id.
     """
     good = [video for video in videos if not video.error]
-    digests = [digest("video frames", settings, video.sha256) for video in good]
+    made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
+    digests = [digest("video frames", settings, made_by, video.sha256) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [(video, settings, limits or LimitSettings()) for video in good],
+        [
+            _Source(video, settings, limits or LimitSettings(), earlier.get(video.video_id))
+            for video in good
+        ],
         digests,
         _work,
         title="decoding",
         processes=processes,
         faults=faults,
         settings_digest=digest(digests),
-        attributes={"settings": to_json(frames=settings)},
+        attributes={"settings": to_json(frames=settings), **recipe_attribute(made_by)},
     )
 
 
-def _work(source: tuple[Video, FrameSettings, LimitSettings], group: h5py.Group) -> None:
+class _Source(NamedTuple):
+    """What a process needs to decode a video."""
+
+    video: Video
+    settings: FrameSettings
+    limits: LimitSettings
+    earlier: Path | None  # a file that has its features
+
+
+def _work(source: _Source, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
-    video, settings, limits = source
-    write_frames(video, group, settings, limits)
+    if not take_features(source.earlier, source.video, group):
+        write_frames(source.video, group, source.settings, source.limits)

@@ -2,11 +2,14 @@ import json
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.dataset.formats.records import RawInstance
-from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.formats.registry import read_annotation_file, stream_annotation_file
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.errors import InputError
+from actionspan.files import json_stream
 
 
 def write(tmp_path, content, name="annotations"):
@@ -289,3 +292,77 @@ def test_a_duration_too_short_to_divide_by_is_none(tmp_path):
     entry = {**ENTRY, "duration": 1e-320, "annotations": []}
     (record,) = read_annotation_file(write(tmp_path, activitynet(a=entry))).records
     assert record.seconds == 0.0
+
+
+def outcome(read, path):
+    """Return what a reading has of each video, or its error."""
+    try:
+        return [vars(record) for record in read(path)]
+    except InputError as error:
+        return str(error)
+
+
+def streamed(path):
+    return list(stream_annotation_file(path)[1])
+
+
+def at_once(path):
+    return read_annotation_file(path, strict=True).records
+
+
+SUBSETS = st.sampled_from(["training", "val", "", "mine"])
+TIMES = st.sampled_from([0, 1.5, "2", None, [1]])
+SEGMENTS = st.lists(TIMES, min_size=1, max_size=3)
+INSTANCES = st.fixed_dictionaries({"segment": SEGMENTS}, optional={"label": st.text(max_size=2)})
+FOUND = st.fixed_dictionaries(
+    {"subset": SUBSETS},
+    optional={"annotations": st.lists(INSTANCES, max_size=2), "duration": TIMES},
+)
+DATABASES = st.dictionaries(st.text(max_size=2), FOUND | st.integers(), max_size=4)
+
+
+@given(DATABASES, st.integers(1, 60), st.data())
+def test_a_stream_is_what_is_read_at_once(tmp_path_factory, database, characters, data):
+    path = tmp_path_factory.getbasetemp() / "streamed.json"
+    text = json.dumps({"version": 1, "database": database, "taxonomy": []}, ensure_ascii=False)
+    cut = data.draw(st.integers(0, len(text)) | st.just(len(text)))
+    path.write_text(text[:cut], encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_stream, "_CHARACTERS", characters)
+        found, wanted = outcome(streamed, path), outcome(at_once, path)
+    if cut < len(text) and isinstance(wanted, str):
+        assert isinstance(found, str)  # a stream may find a wrong entry before the cut
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"database": {"a": ENTRY, "a": ENTRY}}',
+        '{"database": {"a": ENTRY, "b": {"subset": "training", "subset": "testing"}}}',
+        '{"database": {"a": ENTRY}, "database": {"b": ENTRY}}',
+        '{"database": {"a": ENTRY}} more',
+        '{"database": {"a": ENTRY}, "b": "\x00"}',
+        '{"database": {}}',
+        '{"database": []}',
+        '{"v_a": ENTRY}',
+        "{}",
+        "[]",
+        "",
+        "video,start,end,label\na,1,2,run\n",
+        b"\xef\xbb\xbf" + activitynet(a=ENTRY).encode(),
+        activitynet(a=ENTRY).encode("utf-16"),
+        activitynet(café=ENTRY).encode("latin-1"),
+    ],
+)
+def test_a_stream_of_any_file_is_what_is_read_at_once(tmp_path, content):
+    if isinstance(content, str):
+        content = content.replace("ENTRY", json.dumps(ENTRY))
+    path = write(tmp_path, content)
+    assert outcome(streamed, path) == outcome(at_once, path)
+
+
+def test_a_stream_of_a_folder_or_of_nothing_is_what_is_read_at_once(tmp_path):
+    assert outcome(streamed, tmp_path) == outcome(at_once, tmp_path)
+    assert "cannot be read" in outcome(streamed, tmp_path / "missing")

@@ -6,8 +6,8 @@ rate. Our own annotations.json has this form.
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
 
 from actionspan.dataset.formats.records import (
     RawInstance,
@@ -20,7 +20,9 @@ from actionspan.dataset.formats.records import (
     subset_problem,
     text_problem,
 )
+from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError, printable
+from actionspan.files.json_stream import members
 
 
 class _Repeated(dict[str, Any]):
@@ -47,6 +49,26 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     if not isinstance(content.get("database"), dict):
         raise InputError(f'{file}: no object "database" as in ActivityNet annotations')
     return read_entries(file, content["database"], "database.", strict)
+
+
+def stream(file: str, text: TextIO) -> Iterator[Record]:
+    """Yield what a strict `read` has, one video after another.
+
+    Raises:
+        InputError: An entry is not usable, or an id is there twice.
+        KeyError: There is no object "database".
+        ValueError: It is there twice, or the file is not JSON.
+    """
+    seen: set[str] = set()
+
+    def entries() -> Iterator[tuple[str, Any]]:
+        for video_id, entry in members(text, "database", _to_object):
+            if video_id in seen:
+                raise InputError(Rejection(file, *_twice(video_id, "database.")).line())
+            seen.add(video_id)
+            yield video_id, entry
+
+    yield from _records(file, entries(), "database.", Reading(strict=True))
 
 
 def write(records: Sequence[Record], name: str = "") -> str:
@@ -78,13 +100,8 @@ def parse_object(file: str, text: str) -> dict[str, Any]:
     Raises:
         InputError: The text is not JSON, or not an object.
     """
-
-    def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        plain = dict(pairs)
-        return plain if len(plain) == len(pairs) else _Repeated(pairs)
-
     try:
-        content = json.loads(text, object_pairs_hook=to_object)
+        content = json.loads(text, object_pairs_hook=_to_object)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}: line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
@@ -99,7 +116,29 @@ def parse_object(file: str, text: str) -> dict[str, Any]:
 def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) -> Reading:
     """Read the entries of all videos; key paths are `prefix` and the id of a video."""
     reading = Reading(strict=strict)
-    for video_id, entry in entries.items():
+    reading.records.extend(_records(file, entries.items(), prefix, reading))
+    for video_id in getattr(entries, "again", ()):
+        reading.reject(file, *_twice(video_id, prefix))
+    return reading
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of a JSON file, noting repeated keys."""
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else _Repeated(pairs)
+
+
+def _twice(video_id: str, prefix: str) -> tuple[str, str]:
+    """Return the row of an id that is there again, and what is wrong with it."""
+    return prefix + printable(video_id), "this id is there twice; its first entry counts"
+
+
+def _records(
+    file: str, entries: Iterable[tuple[str, Any]], prefix: str, reading: Reading
+) -> Iterator[Record]:
+    """Yield the records of usable entries and note the others."""
+    strict = reading.strict
+    for video_id, entry in entries:
         # a strict message is for people, who count from 1; a rejection has a key path
         row = f"video {video_id!r}" if strict else prefix + printable(video_id)
         problem = text_problem(video_id) if strict else id_problem(video_id)
@@ -124,11 +163,7 @@ def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) 
             record.instances.append(
                 RawInstance(row=where, start=segment[0], end=segment[1], label=item.get("label"))
             )
-        reading.records.append(record)
-    for video_id in getattr(entries, "again", ()):
-        row = prefix + printable(video_id)
-        reading.reject(file, row, "this id is there twice; its first entry counts")
-    return reading
+        yield record
 
 
 def _entry_problem(entry: Any, strict: bool, prefix: str) -> str:

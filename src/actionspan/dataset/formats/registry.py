@@ -1,6 +1,7 @@
 """The forms by name, and the function that reads every annotation file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -29,6 +30,7 @@ FORMATS: dict[str, Form] = {  # in the order in which they are tried
     "table": table,
 }
 FORMAT_NAMES = ("auto", *FORMATS)
+_UNSTREAMED = (KeyError, ValueError, OSError, RecursionError)
 
 if TYPE_CHECKING:
     AnnotationFormat = str
@@ -73,6 +75,38 @@ def read_annotation_file(
         thumos14.drop_ambiguous(reading)
     reading.form = form
     return reading
+
+
+def stream_annotation_file(path: Path) -> tuple[str, Iterator[Record]]:
+    """Return the form of an annotation file and its videos, read strictly, one by one.
+
+    Of ActivityNet's form there is one in memory at a time; of other forms all are read here.
+
+    Raises:
+        InputError: See `read_annotation_file`; also when a video is asked for.
+    """
+    records = _streamed(path)
+    try:
+        first = list(islice(records, 1))
+    except _UNSTREAMED:
+        reading = read_annotation_file(path, strict=True)
+        return reading.form, iter(reading.records)
+    return "activitynet", chain(first, records)
+
+
+def _streamed(path: Path) -> Iterator[Record]:
+    """Yield the videos of a file of ActivityNet's form; raise one of `_UNSTREAMED` for others."""
+    count = 0
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+            for record in activitynet.stream(str(path), file):
+                count += 1
+                yield record
+    except _UNSTREAMED:
+        if not count:
+            raise
+        # names the line; or it is another key that is there twice, of which the first counts
+        yield from read_annotation_file(path, strict=True).records[count:]
 
 
 def read_text(path: Path) -> str:

@@ -53,21 +53,28 @@ def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
         InputError: The header line names no column of videos.
     """
     reading = Reading(strict=strict)
-    records: dict[str, Record] = {}
-    first: dict[str, dict[str, str]] = {}
+    reading.records.extend(iterate_video_info(file, text, reading))
+    return reading
+
+
+def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
+    """Yield the records of `read_video_info`; `reading` takes what is not usable."""
+    first: dict[str, tuple[str, int]] = {}  # the row of a video, and a hash of its values
     no_instance = {"start": "", "end": "", "label": ""}
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
         facts = ("video", "subset", "seconds", "frames", "fps")
         values = {key: line.values.get(key, "") for key in facts}
-        if video_id not in records:
-            first[video_id] = values
-            _add(file, Line(row=line.row, values=values | no_instance), records, reading)
-        elif first[video_id] != values:
-            reason = f"values for {quoted(video_id, 100)} differ from row {records[video_id].row}"
+        known = hash(tuple(values.values()))
+        if video_id not in first:
+            record: dict[str, Record] = {}
+            _add(file, Line(row=line.row, values=values | no_instance), record, reading)
+            if record:
+                first[video_id] = line.row, known
+                yield record[video_id]
+        elif first[video_id][1] != known:
+            reason = f"values for {quoted(video_id, 100)} differ from row {first[video_id][0]}"
             reading.reject(file, line.row, f"{reason}, which counts")
-    reading.records = list(records.values())
-    return reading
 
 
 def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
@@ -80,13 +87,12 @@ def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
 
 def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[Line]:
     """Yield the lines of a table; reject lines that cannot be split into its columns."""
-    lines = text.splitlines() if "\n" not in text else text.split("\n")
-    first = next((line for line in lines if line.strip()), "")
-    separator = next((mark for mark in "\t;" if mark in first), ",")
+    separator = ""
     columns: list[str | None] = []
-    for number, content in enumerate(lines, start=1):
+    for number, content in enumerate(_lines(text), start=1):
         if not content.strip():
             continue
+        separator = separator or next((mark for mark in "\t;" if mark in content), ",")
         try:
             cells = next(csv.reader([content.rstrip("\r")], delimiter=separator, strict=True))
         except csv.Error as error:
@@ -106,6 +112,18 @@ def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) 
         values = dict.fromkeys(needed, "")
         values |= {name: cell for name, cell in zip(columns, cells, strict=False) if name}
         yield Line(row=str(number), values=values)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text; a list of all would take as much memory again."""
+    if "\n" not in text:
+        yield from text.splitlines()
+        return
+    begin = 0
+    while (end := text.find("\n", begin)) >= 0:
+        yield text[begin:end]
+        begin = end + 1
+    yield text[begin:]
 
 
 def _columns(

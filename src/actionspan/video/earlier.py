@@ -1,0 +1,90 @@
+"""Features that earlier runs made and that still stand: a grown data set encodes its new videos.
+
+A recipe names all that features are made by: settings, weights, code and libraries. A video's
+features stand if a shard has them by the same recipe and the video is the same file. Shards are
+looked for beside the recipe: in `shards/`, and in the folders of `earlier/`, where the workflow
+keeps those that it makes again.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from actionspan.dataset.sharding import possible_shards
+from actionspan.dataset.tables import Video
+from actionspan.errors import InputError
+from actionspan.files.storage import digest, open_h5, read_json
+from actionspan.running.parts import DAMAGED, take_over
+
+RECIPE = "recipe"
+"""The attribute of a file that holds the digest of the recipe its features are made by."""
+FEATURES = "features"
+"""What a video's group of frames or flow holds in place of pictures where its features stand."""
+
+
+def recipe_digest(recipe: Path | None) -> str:
+    """Return what tells a recipe from others; an empty text if there is none.
+
+    Raises:
+        InputError: The file is missing or is not JSON.
+    """
+    return digest(read_json(recipe)) if recipe else ""
+
+
+def recipe_attribute(made_by: str) -> dict[str, str]:
+    """Return the attribute of a file whose features are made by a recipe of this digest."""
+    return {RECIPE: made_by} if made_by else {}
+
+
+def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, Path]:
+    """Return the files that have features of these videos by the same recipe, by video id.
+
+    Files of another recipe that are kept for this purpose are removed, to make room.
+
+    Args:
+        videos: Rows as they were probed.
+        recipe: What `features recipe` wrote; without it, no features stand.
+    """
+    if recipe is None:
+        return {}
+    made_by, folder = recipe_digest(recipe), recipe.parent
+    kept = sorted((folder / "earlier").glob("*"))
+    known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
+    found = {}
+    for video in videos:
+        shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
+        # those in shards/ last: another job may be about to make them again
+        for path in (place / shard for place in (*kept, folder / "shards") for shard in shards):
+            if path not in known:
+                known[path] = _held(path, made_by, path.parent in kept)
+            if video.attributes.items() <= known[path].get(video.video_id, {}).items():
+                found[video.video_id] = path
+                break
+    return found
+
+
+def take_features(path: Path | None, video: Video, group: h5py.Group) -> bool:
+    """Fill a video's group of frames with its features of a file, if they are whole there.
+
+    Returns:
+        Whether they were.
+    """
+    if path is None or not take_over(path, video.video_id, group, FEATURES):
+        return False
+    group.attrs.update(group[FEATURES].attrs)
+    return True
+
+
+def _held(path: Path, made_by: str, kept: bool) -> dict[str, dict[str, Any]]:
+    """Return the attributes of a file's videos, none if it is damaged or of another recipe."""
+    try:
+        with open_h5(path) as file:
+            if file.attrs.get(RECIPE) == made_by:
+                return {name: dict(group.attrs) for name, group in file.items()}
+    except (*DAMAGED, InputError):
+        return {}
+    if kept:
+        path.unlink(missing_ok=True)
+    return {}

@@ -1,0 +1,63 @@
+"""Files in S3 as the plan sees them, without Snakemake."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.plan.features import found_weights
+from actionspan.plan.storage import Storage, is_uri
+
+
+class Registry:
+    """Snakemake's `storage`, with nothing behind it."""
+
+    default_storage_provider = None
+
+    def s3(self, uri: str) -> SimpleNamespace:
+        return SimpleNamespace(uri=uri)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [("s3://b/v", True), ("gs://b/v", True), ("videos", False), ("/s3:/b", False), (None, False)],
+)
+def test_a_uri_begins_with_its_scheme(path, is_one):
+    assert is_uri(path) == is_one
+
+
+def test_only_what_a_person_gives_is_kept_out_of_the_storage_of_results():
+    storage = Storage(Registry(), lambda path: f"local {path}")
+    given = storage.given(["mine.csv", "results/features/features.h5", "s3://b/mine.csv"])
+    assert given[:2] == ["local mine.csv", "results/features/features.h5"]
+    assert given[2].uri == "s3://b/mine.csv"
+
+
+@pytest.mark.parametrize("value", [None, object()])
+def test_results_are_in_storage_where_snakemake_says_so(value):
+    registry = Registry()
+    registry.default_storage_provider = value
+    assert Storage(registry).holds_results == (value is not None)
+    assert not Storage().holds_results
+
+
+@pytest.mark.parametrize("folder", ["gs://b/v", "http://b/v"])
+def test_another_kind_of_storage_says_what_is_understood(folder):
+    with pytest.raises(InputError, match="my.yaml: dataset.videos: .*://b/v: a folder, or s3://"):
+        Storage(Registry()).names(folder, "my.yaml: dataset.videos")
+
+
+def test_a_missing_plugin_says_how_to_get_it(planned):
+    with pytest.raises(InputError, match=r"s3://b/v: needs pip install 'actionspan\[s3\]'"):
+        planned({"dataset": {"videos": "s3://b/v/", "annotations": "s3://b/truth.csv"}})
+
+
+def test_weights_are_where_their_job_finds_them():
+    encoders = {"rgb_weights": "results/finetune/rgb/model.pt", "flow_weights": "s3://b/flow.pt"}
+    encoders |= {"clip_weights": "mine.pt", "rgb_encoder": "resnet18", "input_size": 224}
+    files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.pt"]
+    files += [".snakemake/storage/s3/b/flow.pt", "mine.pt"]
+    found = found_weights(encoders, files)
+    assert [found[f"{stream}_weights"] for stream in ("rgb", "flow", "clip")] == files
+    assert (found["rgb_encoder"], found["input_size"]) == ("resnet18", 224)
+    assert found_weights(encoders, ["results/finetune/rgb/model.pt"]) == encoders

@@ -1,0 +1,46 @@
+"""`propose` needs neither MPI nor Snakemake, nor what Windows lacks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from video.numbered import encode
+
+PREPARED = """
+import os, signal, sys
+for name in "mpi4py snakemake yaml jsonschema argcomplete fcntl resource pwd".split():
+    sys.modules[name] = None
+for name in ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL", "SIGSTOP"):
+    delattr(signal, name)
+for name in ("fork", "killpg", "setsid", "getuid", "sched_getaffinity", "O_DIRECTORY"):
+    if hasattr(os, name):
+        delattr(os, name)
+"""
+
+
+def lean(code: str, *words: object) -> subprocess.CompletedProcess:
+    """Run code in a Python that has only what a plain installation on Windows has."""
+    command = [sys.executable, "-c", PREPARED + code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+
+
+def test_videos_are_proposed_for(tmp_path):
+    video = encode(tmp_path / "video.mp4", 100)
+    command = "from actionspan.cli import main\nsys.exit(main())"
+    done = lean(command, "propose", video, "--model", "none", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "video.vtt").is_file()
+
+
+@pytest.mark.parametrize("module", ["propose.proposer", "propose.motion", "live.run"])
+def test_what_a_model_needs_is_imported(module):
+    done = lean(f"import actionspan.{module}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_package_is_imported_without_anything_heavy():
+    heavy = "numpy torch cv2 matplotlib h5py".split()
+    code = f"import actionspan; print([name for name in {heavy} if name in sys.modules])"
+    assert lean(code).stdout.strip() == "[]"

@@ -1,0 +1,114 @@
+"""The wheel brings the workflow: a project runs without a checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The wheel, unpacked as pip does it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"  # building writes beside the sources
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, source)
+    for name in ("src", "workflow", "envs", "examples"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.egg-info"))
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if uv is None:
+        pytest.skip("uv is not installed")
+    words = [uv, "build", "--quiet", "--wheel", "--out-dir", folder, source]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if "Failed to fetch" in done.stderr or "dns error" in done.stderr:
+        pytest.skip("building needs setuptools from the package index, which cannot be reached")
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def actionspan(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProcess:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", "actionspan", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(installed), "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
+    done = actionspan(installed, tmp_path, "init", "mine")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "mine/config.yaml: written; now: cd mine && actionspan run\n"
+    folder = tmp_path / "mine"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config == {"dataset": {"videos": "demo", "annotations": None}}
+    (folder / "small.yaml").write_text(
+        "demo: {videos: 4, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
+    )
+    small = ["--configfile", "small.yaml"]
+    planned = actionspan(installed, folder, "run", "--dry-run", *small)
+    assert planned.returncode == 0, planned.stderr
+    assert "evaluation_curves" in planned.stdout
+    made = actionspan(installed, folder, "run", "results/dataset/videos.tsv", *small)
+    assert made.returncode == 0, made.stderr
+    assert len((folder / "results/dataset/videos.tsv").read_text().splitlines()) == 1 + 4
+    # it ran the package, not this checkout
+    lists = list((folder / "results/code").glob("*.txt"))
+    assert all(str(ROOT) not in path.read_text() for path in lists)
+
+
+def test_a_project_of_your_own_videos(installed, tmp_path):
+    (tmp_path / "my videos").mkdir()
+    (tmp_path / "actions.csv").write_text("video,start,end,label\n")
+    words = ["init", "mine", "--videos", "my videos", "--annotations", "actions.csv"]
+    assert actionspan(installed, tmp_path, *words).returncode == 0
+    named = yaml.safe_load((tmp_path / "mine/config.yaml").read_text())["dataset"]
+    assert named == {
+        "videos": str(tmp_path / "my videos"),
+        "annotations": str(tmp_path / "actions.csv"),
+    }
+    again = actionspan(installed, tmp_path, *words)
+    assert again.returncode == 2
+    assert again.stderr.endswith("mine/config.yaml: is there already; choose another folder\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--videos", "none"], "--videos and --annotations go together"),
+        (["--videos", "none", "--annotations", "a.csv"], "--videos none: no such folder"),
+        (["--videos", ".", "--annotations", "a.csv"], "--annotations a.csv: no such file"),
+    ],
+)
+def test_what_is_missing_is_one_line(installed, tmp_path, words, line):
+    done = actionspan(installed, tmp_path, "init", "mine", *words)
+    assert done.returncode == 2
+    assert done.stderr == f"actionspan init: {line}\n"
+    assert not (tmp_path / "mine").exists()
+
+
+def test_the_page_of_the_package_says_what_it_is(installed):
+    (metadata,) = installed.glob("*.dist-info/METADATA")
+    text = metadata.read_text()
+    assert "\nRequires-Dist: torch" in text
+    assert "Requires-Dist: torch==" not in text, "a user's own torch stays"
+    for extra in ("workflow", "mpi"):
+        assert f"Provides-Extra: {extra}" in text
+    assert "\nClassifier: Topic :: " in text
+    assert "\nKeywords: " in text

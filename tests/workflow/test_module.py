@@ -1,0 +1,77 @@
+"""Another workflow takes ours by Snakemake's `module`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workflow.conftest import ROOT
+
+pytestmark = pytest.mark.workflow
+
+SNAKEFILE = f"""
+configfile: "mine.yaml"
+
+module actionspan:
+    snakefile: "{ROOT}/workflow/Snakefile"
+    config: config["actionspan"]
+
+use rule * from actionspan as actionspan_*
+
+rule count:
+    input: "results/dataset/subsets/training.tsv"
+    output: "count.txt"
+    shell: "wc -l < {{input}} > {{output}}"
+"""
+
+
+def snakemake(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *words],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    demo = "demo: {videos: 4, shortest_seconds: 5.0, longest_seconds: 5.5}"
+    (tmp_path / "mine.yaml").write_text(f"actionspan:\n  {demo}\n")
+    return tmp_path
+
+
+def test_its_files_are_inputs_of_other_rules(folder):
+    done = snakemake(folder, "count.txt")
+    assert done.returncode == 0, done.stderr
+    assert int((folder / "count.txt").read_text()) >= 2
+    assert len((folder / "results/dataset/videos.tsv").read_text().splitlines()) == 1 + 4
+
+
+def test_all_of_it_is_planned(folder):
+    done = snakemake(folder, "--dry-run", "actionspan_all")
+    assert done.returncode == 0, done.stderr
+    assert "actionspan_evaluation_curves" in done.stdout
+    assert "actionspan_video_frames" in done.stdout
+
+
+def test_a_wrong_key_is_one_line(folder):
+    (folder / "mine.yaml").write_text("actionspan: {video: {stall: 3}}\n")
+    done = snakemake(folder, "--dry-run", "actionspan_all")
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("mine.yaml: video.stall: unknown key; ")
+
+
+def test_configurations_that_come_with_it_are_right(tmp_path):
+    """The one that snakedeploy copies, and that of the catalogue's test."""
+    for name in ("config/config.yaml", ".test/config/config.yaml"):
+        words = ["--snakefile", str(ROOT / "workflow/Snakefile"), "--dry-run", "--quiet"]
+        done = snakemake(tmp_path, *words, "--configfile", str(ROOT / name))
+        assert done.returncode == 0, done.stderr

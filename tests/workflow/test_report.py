@@ -1,0 +1,43 @@
+"""`snakemake --report` shows the figures of a run, each with a caption."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from workflow.conftest import ROOT
+
+pytestmark = pytest.mark.workflow
+
+
+def test_the_report_has_every_figure_with_a_caption(project, tmp_path):
+    report = tmp_path / "report.html"
+    words = ["--report", str(report), "--configfile", "tiny.yaml"]  # and no --cores
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *words],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    page = report.read_text()
+    (text,) = re.findall(r"var results = (\{.*?\});?\n", page)
+    results = json.loads(text)
+    shown = {path.removeprefix("results/evaluation/"): entry for path, entry in results.items()}
+    assert "recall_curves.svg" in shown
+    assert any(path.startswith("timelines/mtn/") for path in shown)
+    for path, entry in results.items():
+        assert path.endswith(".svg")
+        assert len(entry["caption"]) > 60, path
+    assert "Top: probabilities of start" in page
+
+
+def test_every_caption_belongs_to_a_figure():
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    captions = {path.stem for path in (ROOT / "workflow/report").glob("*.rst")} - {"workflow"}
+    named = set(re.findall(r'report/(\w+)\.rst"', rules))
+    named |= {name for _, name in re.findall(r'figure_files\(\s*"([^"]+)",\s*"(\w+)"', rules)}
+    assert captions == named
