@@ -104,7 +104,7 @@ def test_span_gives_sequences_and_a_list_for_a_reader(project):
 def test_temporary_files_are_gone_and_each_job_has_a_log(project):
     results = project.folder / "results"
     assert not list(results.glob("video/**/*.h5"))
-    assert len(list(results.glob("logs/video_frames/*.log"))) == 3
+    assert len(list(results.glob("logs/video_frames/new/*.log"))) == 3
     with (results / "benchmarks/temporal_train/mtn/none-1.tsv").open() as file:
         assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
 
@@ -144,6 +144,7 @@ def test_a_touched_source_file_re_runs_nothing(project):
             | AFTER_TRAIN
             | {
                 "dataset_losses",
+                "features_recipe",
                 "features_rescale",
                 "features_sequences",
                 "temporal_train",
