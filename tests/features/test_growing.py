@@ -17,7 +17,7 @@ SMALL = "--input-size 32 --device cpu"
 def separately(table: Path, folder: Path) -> Path:
     """Make a shard's features by three steps, those of the workflow."""
     frames, flow, out = (
-        folder / name for name in ("work/frames.h5", "work/flow.h5", "features/shards/0000.h5")
+        folder / name for name in ("made/frames.h5", "made/flow.h5", "features/shards/0000.h5")
     )
     recipe = f"--recipe {folder}/features/recipe.json"
     assert main(f"video frames --shard {table} {recipe} --out {frames}".split()) == 0
@@ -44,9 +44,9 @@ def videos(tmp_path_factory) -> dict[str, Path]:
 
 
 def begin(folder: Path) -> Path:
-    (folder / "work").mkdir(parents=True)
-    (folder / "work/code.txt").write_text("a checksum")
-    words = f"features recipe --code {folder}/work/code.txt --out {folder}/features/recipe.json"
+    (folder / "made").mkdir(parents=True)
+    (folder / "made/code.txt").write_text("a checksum")
+    words = f"features recipe --code {folder}/made/code.txt --out {folder}/features/recipe.json"
     assert main(f"{words} {SMALL}".split()) == 0
     return folder
 
