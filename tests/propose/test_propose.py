@@ -701,6 +701,18 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
     assert results(tmp_path / "out") == {path.stem: trained.proposals()[path.stem]}
 
 
+def test_a_model_trained_with_openvino_proposes_without_it(trained, tmp_path, monkeypatch):
+    content = torch.load(trained.model / "model.pt", weights_only=True)
+    settings = json.loads(content["settings"])
+    settings["encoders"]["runtime"] = "openvino"
+    torch.save(content | {"settings": json.dumps(settings)}, tmp_path / "model.pt")
+    video = trained.validation()[0]
+    expected = load_model(trained.model).propose(video)
+    monkeypatch.setattr("actionspan.features.encoders.find_openvino", lambda: None)
+    found = load_model(tmp_path / "model.pt").propose(video)
+    np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=0, atol=1e-4)
+
+
 def test_a_picture_that_stands_still_is_at_rest(tmp_path):
     """A screen recording or a web-cam sends no frame while nothing changes."""
     path = tmp_path / "held.mp4"
