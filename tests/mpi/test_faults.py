@@ -194,7 +194,7 @@ def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case, line):
 def test_a_wrong_flag_is_told_by_one_rank(ended, case):
     job = ended(case)
     assert job.status == 2, job.errors
-    assert job.lines() == ["actionspan: error: unrecognized arguments: --nonsense 1"]
+    assert job.lines() == ["actionspan temporal train: error: unrecognized arguments: --nonsense 1"]
     assert job.errors.count("usage:") == 1
 
 

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,6 +13,7 @@ from torch import Tensor
 from actionspan.errors import JobError
 from actionspan.parallel.communicator import Communicator, settle
 from actionspan.parallel.transfer import check, workspace
+from actionspan.parallel.watchdog import GRACE_SECONDS
 
 _LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch tells it
 
@@ -83,12 +85,14 @@ class TorchAllreduce:
 
     @contextmanager
     def exchanging(self) -> Iterator[None]:
-        """Say in one line that another rank is gone; that rank's own line tells why."""
+        """Say in one line that another rank is gone, where nobody else has said it."""
         try:
             yield
         except RuntimeError as error:
             if not _LOST.search(str(error)):
                 raise
+            # its own line tells why, and then the launcher ends this one
+            time.sleep(GRACE_SECONDS)
             line = f"rank {self._rank}: another rank is gone: it was killed, or has failed"
             raise JobError(line) from None
 
