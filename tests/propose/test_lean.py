@@ -44,3 +44,20 @@ def test_the_package_is_imported_without_anything_heavy():
     heavy = "numpy torch cv2 matplotlib h5py".split()
     code = f"import actionspan; print([name for name in {heavy} if name in sys.modules])"
     assert lean(code).stdout.strip() == "[]"
+
+
+def test_memory_does_not_grow_with_the_video(tmp_path):
+    """All frames of the longer one would take 370 MB."""
+    code = (
+        "import resource\n"
+        "from actionspan.propose import MotionProposer\n"
+        "MotionProposer().propose(sys.argv[1])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for frames in (100, 1700):
+        video = encode(tmp_path / f"{frames}.mp4", frames, size=(240, 320), key_every=25)
+        words = [sys.executable, "-c", "import sys\n" + code, str(video)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout) / 1024)
+    assert peaks[1] - peaks[0] < 120

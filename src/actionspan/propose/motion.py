@@ -11,7 +11,7 @@ from actionspan.proposals.grouping import group_proposals
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.reading import read_duration
 from actionspan.video.batches import snippet_batches
-from actionspan.video.decode import read_frames
+from actionspan.video.decode import has_eight_bits, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 _BATCH = 16  # snippets
@@ -34,7 +34,8 @@ class MotionProposer:
         """
         settings = RescaleSettings()
         duration = read_duration(Path(video))
-        frames = read_frames(Path(video))
+        # decord would decode far ahead of the flow and fill the memory
+        frames = read_frames(Path(video), steady=has_eight_bits(Path(video)))
         batches = []
         for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH):
             batches.append((batch.flow_magnitude, batch.time))
