@@ -1,6 +1,7 @@
 # make demo   set everything up and run the complete pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
+# make model  train the model that comes with the package: docs/demo_model.md
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml and workflow/schemas/config.schema.yaml from the settings
 # make lock   compile envs/requirements.txt from pyproject.toml
@@ -14,7 +15,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check campaign docs lock config clean
+.PHONY: demo test check campaign model docs lock config clean
 
 demo: $(VENV)/ready
 	$(BIN)/actionspan run --cores $(CORES) --quiet rules --show-failed-logs
@@ -44,6 +45,16 @@ SEED ?= 1
 SCALE ?= 1
 campaign: $(VENV)/ready
 	$(BIN)/python benchmarks/campaign.py all --seed $(SEED) --scale $(SCALE) --jobs $(CORES)
+
+# Without a classifier: the classes of rendered videos are nobody's.
+MODEL = build/model/results
+model: $(VENV)/ready
+	mkdir -p build/model
+	$(BIN)/actionspan run results/proposals/span/density.pt --cores $(CORES) --quiet rules \
+	    --configfile examples/demo_model.yaml --directory build/model
+	$(BIN)/actionspan proposals bundle --features $(MODEL)/features/sequences.h5 \
+	    --temporal $(MODEL)/temporal/span/none-1/model.pt \
+	    --density $(MODEL)/proposals/span/density.pt --out src/actionspan/propose/demo.pt
 
 # Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready

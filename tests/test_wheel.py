@@ -73,6 +73,11 @@ def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
     assert all(str(ROOT) not in path.read_text() for path in lists)
 
 
+def test_the_wheel_brings_a_model(installed):
+    brought = installed / "actionspan/propose/demo.pt"
+    assert brought.read_bytes() == (ROOT / "src/actionspan/propose/demo.pt").read_bytes()
+
+
 def test_a_project_of_your_own_videos(installed, tmp_path):
     (tmp_path / "my videos").mkdir()
     (tmp_path / "actions.csv").write_text("video,start,end,label\n")

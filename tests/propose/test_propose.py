@@ -26,6 +26,7 @@ from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags as flag_line
+from actionspan.proposals.bundle_path import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
 from video.numbered import encode
@@ -565,12 +566,31 @@ def test_two_videos_of_one_name_are_reported(trained, tmp_path, capsys):
     assert results(tmp_path / "out") == {first.stem: trained.proposals()[first.stem]}
 
 
-def test_without_a_model_the_message_says_how_to_get_one(tmp_path, capsys):
-    assert propose(tmp_path / "out", "video.mp4") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("actionspan propose: --model is needed")
-    assert "make demo" in line
-    assert "none for untrained motion grouping" in line
+def test_without_a_model_it_is_the_one_that_comes_with_the_package(trained, tmp_path, capsys):
+    path = trained.videos[0]
+    assert propose(tmp_path / "out", path) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("without --model: the one that comes with actionspan, which has seen")
+    (rows,) = results(tmp_path / "out").values()
+    assert rows
+    assert all(row.keys() == {"score", "segment"} for row in rows), "classes of rendered videos"
+    # named, it is the same model: the video is done
+    assert propose(tmp_path / "out", path, "--model", "demo") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "1 done before" in printed.out
+    in_python = load_model("demo").propose(path)
+    assert [row["segment"] for row in rows] == np.round(in_python.segments, 3).tolist()
+
+
+def test_the_model_of_the_package_is_small():
+    assert bundle_path(Path("demo")).stat().st_size < 5_000_000
+
+
+def test_a_folder_called_demo_is_that_folder(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained.model, "demo")
+    assert bundle_path(Path("demo")) == Path("demo/model.pt")
 
 
 def test_motion_grouping_needs_no_model(trained, tmp_path):

@@ -58,18 +58,19 @@ def test_two_nodes_give_the_bits_of_one_machine(local, remote):
 
 def test_short_rules_share_a_job(remote):
     _, printed = remote
-    submitted = re.findall(r"has been submitted with SLURM jobid \d+ \(log: \S+/(\w+)/", printed)
+    submitted = re.findall(r"has been submitted with SLURM jobid \d+ \(log: \S+/slurm_logs/([^/]+)/", printed)
     groups = [name for name in submitted if name.startswith("group_")]
     total = int(re.search(r"^total +(\d+)$", printed, re.MULTILINE)[1])
-    # demo, index, 2 × (frames, flow, features), rescale, classifier, training; and the groups:
-    # both shards probed, mtn from probabilities to scores, the baseline
-    assert len(submitted) == 14
+    # demo, 2 × (frames, flow, features), rescale, losses, classifier, training; and the groups:
+    # both shards probed, index and subsets, mtn from probabilities to scores, the baseline
+    assert len(submitted) == 15
     assert sum("scoring" in name for name in groups) == 2
     assert sum("probing" in name for name in groups) == 1
+    assert sum("indexing" in name for name in groups) == 1
     assert total > 20
 
 
-LONG = {"temporal": {"training": {"epochs": 400, "hidden": 64}}}
+LONG = {"temporal": {"training": {"epochs": 1500, "hidden": 64}}}
 
 
 def with_features(of: Path, folder: Path) -> Path:

@@ -65,10 +65,12 @@ rule dataset_index:
     log:
         "results/logs/dataset_index.log",
     priority: 10
+    group:
+        "indexing"
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(60),
+        runtime=minutes(60, "indexing"),
     params:
         # a folder is given by its name: without it its files have no classes
         annotations=lambda wildcards, input: plan.dataset.annotation_folder
@@ -103,10 +105,12 @@ rule dataset_subset:
     wildcard_constraints:
         subset="training|validation|testing",
     priority: 10
+    group:
+        "indexing"
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(5),
+        runtime=minutes(5, "indexing"),
     shell:
         "python -m actionspan dataset subset --annotations {input.annotations}"
         " --subset {wildcards.subset} --out {output} > {log} 2>&1"

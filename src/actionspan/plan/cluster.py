@@ -10,7 +10,7 @@ from typing import Any
 from actionspan.errors import InputError
 
 # A group of short rules is one job, whose minutes add up to at most these (tests/plan).
-GROUPS = {"probing": 60, "scoring": 600, "timelines": 60}
+GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
 # what a partition limits: how a message puts the limit, and how to stay within it

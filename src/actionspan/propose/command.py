@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from actionspan.propose.proposer import Proposer
 
 _UNTRAINED = "none"
-_NO_MODEL = (
-    "--model is needed: a trained model such as results/proposals/span (`make demo` makes one, and "
-    "docs/tutorial.md says how to train on your videos), or none for untrained motion grouping"
+_DEMO_NOTE = (
+    "without --model: the one that comes with actionspan, which has seen rendered videos alone "
+    "(docs/demo_model.md); docs/tutorial.md says how to train on yours"
 )
 
 
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them"
     )
     parser.add_argument(
-        "--model", help="model.pt or the folder that holds it; none: untrained motion grouping"
+        "--model",
+        help="model.pt or the folder that holds it; demo (default): the model that comes with "
+        "actionspan; none: untrained motion grouping",
     )
     results = (
         "proposals and events (.json and .csv) and each video's .vtt and .svg (default: proposals)"
@@ -73,21 +75,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle_path import bundle_path
+    from actionspan.proposals.bundle_path import DEMO, bundle_path
     from actionspan.propose.files import named_videos
 
-    if arguments.model is None:
-        raise InputError(_NO_MODEL)
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
     signal.signal(signal.SIGTERM, _end)
-    model = None if arguments.model == _UNTRAINED else bundle_path(Path(arguments.model))
+    untrained = arguments.model == _UNTRAINED
+    model = None if untrained else bundle_path(Path(arguments.model or DEMO))
     videos, passed = named_videos(arguments.videos)
     for left_out, reason in passed.items():
         _say(f"{left_out}: {reason}")
     if not videos:
         raise InputError(_nothing(len(passed)))
+    if arguments.model is None and not arguments.quiet:
+        _say(_DEMO_NOTE)
     from actionspan.dataset.tables import read_instances
     from actionspan.propose.results import ResultFolder, Shown, result_of, source_of
 
