@@ -237,6 +237,17 @@ def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
     assert "| fall | 3 | " in page
 
 
+def test_of_too_many_instances_every_so_many_videos_are_learned(folder):
+    assert train(folder, "--most-instances", "12") == 0
+    found = load_classifier(folder / "classifier.pt")
+    features = open_features(folder / "features.h5")
+    subset = [features.subset[rows.start] for rows in features.videos()]
+    training = [each for each, name in zip(videos(11), subset, strict=True) if name == "training"]
+    assert sum(len(each.instances) for each in training) == 24
+    expected, _ = train_classifier(training[::2], features.array.shape[2])
+    np.testing.assert_array_equal(found.coefficients, expected.coefficients)
+
+
 def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys):
     bare = [
         Annotation(video_id=f"v{number:02}", subset="training", duration_seconds=20.0)

@@ -1,6 +1,7 @@
 """Train the classifier that labels proposals."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train on the instances of the training videos; without any, nothing will be labelled."""
-    from actionspan.dataset.tables import read_annotations
+    from actionspan.dataset.tables import iterate_annotations
     from actionspan.features.store import open_features
     from actionspan.files.storage import digest, write_tsv
     from actionspan.proposals.classifier_training import (
@@ -31,16 +32,22 @@ def run(arguments: argparse.Namespace) -> None:
 
     settings = from_arguments(ClassifierSettings, arguments)
     features = open_features(arguments.features)
-    videos = read_annotations(arguments.annotations)
-    instances = {video.video_id: video.instances for video in videos}
+    videos = iterate_annotations(arguments.annotations)
+    instances = {video.video_id: video.instances for video in videos if video.instances}
+    annotated = [
+        rows
+        for rows in features.videos()
+        if features.subset[rows.start] == "training" and features.video_id[rows.start] in instances
+    ]
+    total = sum(len(instances[features.video_id[rows.start]]) for rows in annotated)
+    every = max(1, math.ceil(total / settings.most_instances))
     training = (
         LabelledVideo(
             sequence=features.sequence(rows),
             duration_seconds=float(features.duration_seconds[rows.start]),
-            instances=instances.get(features.video_id[rows.start], ()),
+            instances=instances[features.video_id[rows.start]],
         )
-        for rows in features.videos()
-        if features.subset[rows.start] == "training"
+        for rows in annotated[::every]
     )
     classifier, log = train_classifier(training, features.array.shape[2], settings)
     if not classifier.labels:

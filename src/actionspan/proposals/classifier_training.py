@@ -64,10 +64,11 @@ def train_classifier(
         _Rows(features, np.array([places[label] for label in names], np.int64))
         for names, features in described
     ]
+    del described  # its features are those of the rows
     log = _cross_validate(rows, len(labels), settings)
     strongest_first = settings.penalties[::-1]
     last = next((place for place, row in enumerate(log) if row["kept"]), 0)
-    coefficients = _fit_path(rows, len(labels), strongest_first[: last + 1])[-1]
+    coefficients = _fit_path(*_joined(rows), len(labels), strongest_first[: last + 1])[-1]
     return SegmentClassifier(labels=labels, coefficients=coefficients), log
 
 
@@ -86,14 +87,26 @@ def _describe(video: LabelledVideo, shift: float) -> Float64:
     return features.reshape(*segments.shape[:2], -1)
 
 
-def _fit_path(rows: Sequence[_Rows], classes: int, penalties: Sequence[float]) -> list[Float64]:
+def _joined(rows: list[_Rows]) -> tuple[Float64, Int64]:
+    """Empty the list into (N, D) features and (N,) classes, so that memory holds them once."""
+    targets = np.concatenate([np.tile(each.classes, len(each.features)) for each in rows])
+    features = np.empty((len(targets), rows[0].features.shape[2]))
+    end = len(features)
+    while rows:
+        each = rows.pop().features.reshape(-1, features.shape[1])
+        features[end - len(each) : end] = each
+        end -= len(each)
+    return features, targets
+
+
+def _fit_path(
+    features: Float64, targets: Int64, classes: int, penalties: Sequence[float]
+) -> list[Float64]:
     """Return the coefficients for falling penalties, each fit started from the one before.
 
     Each block of features has one scale, and so has the length: scaling each dimension would lift
-    the least principal components to the first.
+    the least principal components to the first. The scaling is in place.
     """
-    features = np.concatenate([each.features.reshape(-1, each.features.shape[2]) for each in rows])
-    targets = np.concatenate([np.tile(each.classes, len(each.features)) for each in rows])
     mean, variance = features.mean(axis=0), features.var(axis=0)
     blocks = variance[:-1].reshape(BLOCKS, -1)
     common = np.repeat(blocks.mean(axis=1), blocks.shape[1])
@@ -128,7 +141,7 @@ def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSet
     for fold in range(folds):
         learned = [each for place, each in enumerate(chosen) if place % folds != fold]
         known = np.unique(np.concatenate([each.classes for each in learned]))
-        for place, coefficients in enumerate(_fit_path(learned, classes, penalties)):
+        for place, coefficients in enumerate(_fit_path(*_joined(learned), classes, penalties)):
             for held in chosen[fold::folds]:
                 flat = held.features.reshape(-1, held.features.shape[2])
                 scores = softmax_scores(flat, coefficients).reshape(*held.features.shape[:2], -1)

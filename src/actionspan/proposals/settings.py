@@ -201,6 +201,9 @@ class ClassifierSettings(Checked):
         least=0,
         below=0.5,
     )
+    most_instances: int = option(
+        16_000, "most instances that are learned from; of more, every so many videos", least=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
