@@ -58,7 +58,7 @@ def test_two_nodes_give_the_bits_of_one_machine(local, remote):
 
 def test_short_rules_share_a_job(remote):
     _, printed = remote
-    submitted = re.findall(r"has been submitted with SLURM jobid \d+ \(log: \S+/slurm_logs/([^/]+)/", printed)
+    submitted = re.findall(r"with SLURM jobid \d+ \(log: \S+/slurm_logs/([^/]+)/", printed)
     groups = [name for name in submitted if name.startswith("group_")]
     total = int(re.search(r"^total +(\d+)$", printed, re.MULTILINE)[1])
     # demo, 2 × (frames, flow, features), rescale, losses, classifier, training; and the groups:
