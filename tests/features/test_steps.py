@@ -161,3 +161,15 @@ def test_many_gaps_are_each_held():
         inside = (middles > before + 0.6) & (middles < after - 0.6)
         assert inside.sum() > 50
         assert (still[inside] == 0).all()
+
+
+@pytest.mark.parametrize("channels", [127, 129, 300])
+def test_a_feature_is_rescaled_alike_alone_and_among_many(channels, rng):
+    features = rng.normal(size=(50, channels)).astype(np.float32)
+    times = np.sort(rng.uniform(0, 30, 50))
+    together = rescale(features, times, 31.0, 20, "mean")
+    for channel in (0, channels - 1):
+        pair = features[:, [channel, channel]]
+        np.testing.assert_array_equal(
+            together[:, channel], rescale(pair, times, 31.0, 20, "mean")[:, 0]
+        )

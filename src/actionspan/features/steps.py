@@ -5,6 +5,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 
 _GAP = 3.0  # times the distance of the snippets beside it
+_TOGETHER = 128  # features that are rescaled at once, so that a long video needs little memory
 
 
 def rescale(
@@ -61,7 +62,10 @@ def rescale(
     if method == "linear":
         return interpolate(features, times, middles)
     if method == "mean":
-        return _means(features, times, halves[::2])
+        if features.ndim == 1:
+            return _means(features, times, halves[::2])
+        blocks = np.array_split(features, -(-features.shape[1] // _TOGETHER) or 1, axis=1)
+        return np.concatenate([_means(block, times, halves[::2]) for block in blocks], axis=1)
     points = interpolate(features, times, halves)
     return (points[:-1:2] + points[1::2] + points[2::2]) / np.float32(3)
 

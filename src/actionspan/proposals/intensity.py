@@ -79,12 +79,19 @@ def cells_of(
     ahead: float | None = None,
 ) -> tuple[Float64, Float32]:
     """Return the cells (N, 2) of a video in steps and their features (N, F): lattice and pairs."""
+    cells, paired = _lattice_and_pairs(probabilities, seconds, lengths, settings)
+    return cells, paired_features(probabilities, cells, paired, seconds, ahead)
+
+
+def _lattice_and_pairs(
+    probabilities: Float32, seconds: float, lengths: Lengths, settings: LatticeSettings
+) -> tuple[Float64, NDArray[np.bool_]]:
+    """Return the cells (N, 2) of a video in steps, and which are pairs of peaks."""
     shortest, longest = (length / seconds for length in lengths)
     regular = lattice(len(probabilities), shortest, longest, settings)
     pairs = peak_pairs(probabilities, shortest, longest, settings.pairs)
     cells = np.concatenate([regular, pairs])
-    paired = np.arange(len(cells)) >= len(regular)
-    return cells, paired_features(probabilities, cells, paired, seconds, ahead)
+    return cells, np.arange(len(cells)) >= len(regular)
 
 
 def paired_features(
@@ -125,8 +132,16 @@ class DensityModel:
             part: That of a training video.
         """
         seconds = duration / len(probabilities)
-        cells, features = cells_of(probabilities, seconds, self.lengths, self.lattice, self.ahead)
-        return cells * seconds, self.expected(features, part)
+        cells, paired = _lattice_and_pairs(probabilities, seconds, self.lengths, self.lattice)
+        # the features of all cells of a long video would take much memory
+        density = np.concatenate(
+            [
+                self.expected(paired_features(probabilities, *block, seconds, self.ahead), part)
+                for first in range(0, len(cells), _BLOCK)
+                for block in [(each[first : first + _BLOCK] for each in (cells, paired))]
+            ]
+        )
+        return cells * seconds, density
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells of these features (N, F); `part` is that above."""
