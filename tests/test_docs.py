@@ -1,5 +1,6 @@
 """The docs name what exists: public names where they are defined, and steps of the command line."""
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -35,3 +36,30 @@ def test_the_steps_that_write_the_outputs_exist():
     steps = [words for words in steps if not words.startswith("papers")]
     for words in steps:
         assert step_module(words).startswith("actionspan.")
+
+
+def said(source: str) -> list[str]:
+    """Return the strings of a module, `…` where a value is filled in."""
+
+    def text(node: ast.expr) -> str:
+        if isinstance(node, ast.JoinedStr):
+            return "".join(map(text, node.values))
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "…"
+
+    nodes = ast.walk(ast.parse(source))
+    return [text(node) for node in nodes if isinstance(node, ast.JoinedStr | ast.Constant)]
+
+
+def test_the_messages_that_are_explained_are_those_of_the_program():
+    root = PAGES.parents[1]
+    known = [(root / "Makefile").read_text()]
+    for path in (root / "src").rglob("*.py"):
+        known += said(path.read_text())
+    page = (root / "docs" / "troubleshooting.md").read_text()
+    messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    assert len(messages) > 20
+    for message in messages:
+        # a value may be longer than `…` says
+        parts = [part for part in re.split(r"…", message) if part.strip(" ()`;,:?")]
+        pattern = re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
+        assert any(pattern.search(text.replace("`", "")) for text in known), message
