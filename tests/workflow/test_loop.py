@@ -1,0 +1,122 @@
+"""docs/loop.md, command by command: videos to a page, corrections to a model, and round again."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import DemoSettings
+from dataset.conftest import encode_video
+from workflow.conftest import ROOT
+
+pytestmark = pytest.mark.workflow
+
+SMALL = {
+    "features": {"rescale": {"components": 8}, "sequences": {"components": 8}},
+    "temporal": {"models": ["span"], "training": {"epochs": 2, "hidden": 16, "members": 2}},
+    "proposals": {"density": {"epochs": 2}},
+    "evaluation": {"timelines": 1, "baselines": ["random"]},
+}
+
+
+def commands() -> list[str]:
+    """Return the blocks of the page that are typed, in their order."""
+    return re.findall(r"^```bash\n(.*?)^```", (ROOT / "docs/loop.md").read_text(), re.M | re.S)
+
+
+def type_in(folder: Path, block: str) -> str:
+    """Run a block as a person types it; return what is printed."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", block],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    assert done.returncode == 0, (block, done.stdout[-2000:], done.stderr[-4000:])
+    return done.stdout
+
+
+def write_corrections(path: Path, rows: list[tuple]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("video", "start", "end", "label", "status"), *rows])
+
+
+def videos_of_page(page: Path) -> set[str]:
+    """Return the ids of a page's list."""
+    return set(re.findall(r'"video_id": ?"([^"]+)"', page.read_text()))
+
+
+def test_the_loop_of_the_docs_works_command_by_command(tmp_path):
+    settings = DemoSettings(videos=6, shortest_seconds=5.0, longest_seconds=6.0)
+    render_demo(tmp_path / "rendered", settings)
+    names = demo_video_names(settings.videos)
+    truth = json.loads((tmp_path / "rendered/annotations.json").read_text())["database"]
+    (tmp_path / "clips").mkdir()
+    for name in names[:-1]:
+        shutil.copy(tmp_path / "rendered" / f"{name}.mp4", tmp_path / "clips")
+    # held upright, at a rate that fell in the dark, in a codec that no browser plays
+    dark = [time for time in range(0, 5000, 33) if not 2000 < time < 3000 or time % 2]
+    tick = Fraction(1, 1000)
+    phone = {"times": dark, "tick": tick, "size": (160, 120), "rotation": 90, "codec": "mpeg4"}
+    encode_video(tmp_path / "clips/phone.mp4", **phone)
+    propose, copy, following, train, again, merge = commands()
+
+    type_in(tmp_path, propose)
+    assert videos_of_page(tmp_path / "found/index.html") == {*names[:-1], "phone"}
+    type_in(tmp_path, copy)
+    assert (tmp_path / "found/phone.mp4").stat().st_size > 1000
+    asked = type_in(tmp_path, following)
+    assert sum(name in asked for name in (*names[:-1], "phone")) == 3
+
+    corrected = names[:4]
+    rows = [
+        (name, *map("{:.3f}".format, each["segment"]), each["label"], "moved")
+        for name in corrected
+        for each in truth[name]["annotations"]
+    ]
+    assert rows
+    rows.append((corrected[0], "0.100", "0.300", "", "rejected"))
+    write_corrections(tmp_path / "corrections.csv", rows)
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    small = "cat ../small.yaml >> config.yaml\nactionspan run"
+    type_in(tmp_path, train.replace("actionspan run", small))
+    assert videos_of_page(tmp_path / "mine/results/report/index.html") >= set(corrected)
+
+    asked = type_in(tmp_path, again)
+    assert (tmp_path / "found2/index.html").is_file()
+    assert not any(name in asked for name in corrected)
+    assert names[4] in asked
+
+    write_corrections(tmp_path / "more.csv", [(names[4], "1.000", "2.500", "fall", "added")])
+    said = type_in(tmp_path, merge)
+    assert names[4] in (tmp_path / "actions.csv").read_text()
+    assert "1" in said
+
+    # the corrections change the next training, and no video is decoded again
+    config = yaml.safe_load((tmp_path / "mine/config.yaml").read_text())
+    config["dataset"]["annotations"] = str(tmp_path / "actions.csv")
+    (tmp_path / "mine/config.yaml").write_text(yaml.safe_dump(config))
+    planned = type_in(tmp_path / "mine", "actionspan run --cores 2 --dry-run --quiet rules")
+    assert "temporal_train" in planned
+    assert "video_frames" not in planned
+    type_in(tmp_path / "mine", "actionspan run --cores 2")
+    learned = (tmp_path / "mine/results/dataset/subsets/training.tsv").read_text()
+    scored = (tmp_path / "mine/results/dataset/subsets/validation.tsv").read_text()
+    assert names[4] in learned + scored
