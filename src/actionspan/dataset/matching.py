@@ -146,7 +146,7 @@ def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
 
 
 def check_instance(
-    raw: RawInstance, duration: float, overshoot: float
+    raw: RawInstance, duration: float, overshoot: float, fps: float = 0.0
 ) -> tuple[Instance | None, str]:
     """Check an annotated segment against its video; return the instance, or None and the reason.
 
@@ -154,9 +154,10 @@ def check_instance(
         raw: The segment as the file has it.
         duration: The video's duration in seconds.
         overshoot: Seconds by which it may pass the video's ends; what passes them is cut off.
+        fps: The video's frames a second, for times that count frames; 0: not known.
     """
     try:
-        start, end, label = raw.parsed()
+        start, end, label = raw.parsed(duration, fps)
     except ValueError as error:
         return None, str(error)
     if start >= end:
@@ -197,7 +198,7 @@ def _index(
         instances[video_id] = []
         for raw in record.instances if record else []:
             instance, reason = check_instance(
-                raw, video.duration_seconds, settings.overshoot_seconds
+                raw, video.duration_seconds, settings.overshoot_seconds, video.fps
             )
             if instance:
                 instances[video_id].append(instance)

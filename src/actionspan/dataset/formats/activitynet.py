@@ -88,8 +88,9 @@ def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dic
     entries = {}
     for record in records:
         facts = {key: value for key, name in keys.items() if (value := getattr(record, name))}
-        parsed = [raw.parsed() for raw in record.instances]
-        listed = [{"segment": [start, end], "label": label} for start, end, label in parsed]
+        listed = [
+            {"segment": [start, end], "label": label} for start, end, label in record.parsed()
+        ]
         entries[record.video_id] = {**facts, "annotations": listed}
     return entries
 

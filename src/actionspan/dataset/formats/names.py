@@ -1,8 +1,10 @@
-"""ActivityNet's `v_`, the start of a video's id in some files and not in others."""
+"""Names by which annotations are found: those of a video, and those of the files themselves."""
+
+ANNOTATION_SUFFIXES = (".csv", ".eaf", ".json", ".tsv", ".txt", ".xml")  # in a folder of files
 
 
 def other_names(video_id: str) -> list[str]:
-    """Return other names of a video: its id with `v_` before it, and without.
+    """Return other names of a video: its id with ActivityNet's `v_` before it, and without.
 
     A look-up tries the id itself first: `x` and `v_x` may be two videos.
     """

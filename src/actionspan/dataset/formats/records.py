@@ -2,15 +2,17 @@
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from actionspan.dataset.formats.names import other_names
 from actionspan.dataset.formats.rejections import Rejection
+from actionspan.dataset.formats.times import to_number, to_seconds, unknown_time
 from actionspan.dataset.sharding import LONGEST_ID
 from actionspan.errors import InputError, printable
 
 LONGEST_LABEL = 1000  # characters
+UNLABELLED = "action"  # the label of what a tool or a list of ours leaves without one
 _LEAST = 1e-9  # seconds, frames, frames a second
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
@@ -27,16 +29,26 @@ class RawInstance:
     end: Any
     label: Any
 
-    def parsed(self) -> tuple[float, float, str]:
-        """Return start, end and label.
+    def times(self, seconds: float = 0.0, fps: float = 0.0) -> tuple[float | None, float | None]:
+        """Return start and end in seconds, None for one that is not a time.
+
+        Args:
+            seconds: The duration of the video, for an instance that lasts to its end; 0: not known.
+            fps: Frames a second, for times that count frames; 0: not known.
+        """
+        return to_seconds(self.start, seconds, fps), to_seconds(self.end, seconds, fps)
+
+    def parsed(self, seconds: float = 0.0, fps: float = 0.0) -> tuple[float, float, str]:
+        """Return start, end and label; the arguments are those of `times`.
 
         Raises:
             ValueError: A value is not what it should be; the text says why.
         """
-        start, end = to_number(self.start), to_number(self.end)
+        start, end = self.times(seconds, fps)
         if start is None or end is None:
             name, value = ("start", self.start) if start is None else ("end", self.end)
-            raise ValueError(f"{name} {quoted(value)} is not a number of seconds")
+            clear = f"{quoted(value)} is not a time: seconds, m:ss or h:mm:ss"
+            raise ValueError(f"{name} {unknown_time(value) or clear}")
         label = str(self.label).strip() if isinstance(self.label, str | int) else ""
         if not label:
             raise ValueError("no label")
@@ -63,6 +75,23 @@ class Record:
     frames: int = 0
     fps: float = 0.0
     instances: list[RawInstance] = field(default_factory=list)
+
+    def parsed(self) -> list[tuple[float, float, str]]:
+        """Return start, end and label of each instance.
+
+        Raises:
+            ValueError: A value is not what it should be.
+        """
+        return [raw.parsed(self.seconds, self.fps) for raw in self.instances]
+
+    def in_seconds(self) -> "Record":
+        """Return the record with each time in seconds that its duration and frame rate give."""
+        instances = []
+        for raw in self.instances:
+            start, end = raw.times(self.seconds, self.fps)
+            start, end = (raw.start if start is None else start), (raw.end if end is None else end)
+            instances.append(replace(raw, start=start, end=end))
+        return replace(self, instances=instances)
 
 
 @dataclass(kw_only=True)
@@ -127,19 +156,6 @@ def subset_problem(text: object) -> str:
     return f"unknown subset {quoted(text)}; known are {', '.join(SUBSETS)} (train, val, test)"
 
 
-def to_number(value: object) -> float | None:
-    """Return a finite number given as a number or as text, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if isinstance(value, str) and "_" in value:  # float() takes 1_000
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if abs(number) < 1e12 else None  # NaN compares false
-
-
 def positive(value: object) -> float:
     """Return a positive number, 0 for any other value and one too small to divide by."""
     number = to_number(value)
@@ -148,7 +164,7 @@ def positive(value: object) -> float:
 
 def quoted(value: object, longest: int = 60) -> str:
     """Return a value for a message: printable, in quotes, not too long."""
-    text = printable(str(value))
+    text = printable(str(value)[: longest + 1])
     return f"'{text if len(text) <= longest else text[:longest] + '…'}'"
 
 

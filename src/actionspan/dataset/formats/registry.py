@@ -3,9 +3,26 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from actionspan.dataset.formats import activitynet, anet_anno_action, table, thumos14
+from actionspan.dataset.formats import (
+    activitynet,
+    anet_anno_action,
+    audacity,
+    boris,
+    chapters,
+    corrections,
+    cvat,
+    elan,
+    elan_table,
+    label_studio,
+    proposals,
+    table,
+    thumos14,
+    via2,
+    via3,
+)
+from actionspan.dataset.formats.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.errors import InputError
 
@@ -19,15 +36,33 @@ class Form(Protocol):
     def read(self, file: str, text: str, strict: bool = False) -> Reading:
         """Read the content of a file; see `read_annotation_file` for `strict` and errors."""
 
+
+class WritableForm(Form, Protocol):
+    """What it holds if we write the form, too."""
+
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these records, whose instances are sound."""
 
 
 FORMATS: dict[str, Form] = {  # in the order in which they are tried
     "activitynet": activitynet,
+    "via3": via3,
+    "via2": via2,
+    "label_studio": label_studio,
     "anet_anno_action": anet_anno_action,
+    "elan": elan,
+    "cvat": cvat,
     "thumos14": thumos14,
+    "boris": boris,
+    "elan_table": elan_table,
+    "proposals": proposals,
+    "corrections": corrections,
+    "audacity": audacity,
+    "chapters": chapters,
     "table": table,
+}
+WRITABLE: dict[str, WritableForm] = {
+    name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }
 FORMAT_NAMES = ("auto", *FORMATS)
 _UNSTREAMED = (KeyError, ValueError, OSError, RecursionError)
@@ -44,10 +79,11 @@ def read_annotation_file(
     keep_ambiguous: bool = True,
     strict: bool = False,
 ) -> Reading:
-    """Read an annotation file (for THUMOS14 also a folder of `<Class>_val.txt` files).
+    """Read an annotation file, or a folder of them.
 
     Args:
-        path: The file.
+        path: The file; or a folder, of THUMOS14's `<Class>_val.txt` or of files of other forms,
+            such as an .eaf for each video.
         form: Its form, by name; `auto` takes the first form that its content looks like.
         keep_ambiguous: Whether instances of THUMOS14's class "Ambiguous" count.
         strict: Whether a bad row is an error, as scoring wants, or a rejection. A strict reading
@@ -58,23 +94,52 @@ def read_annotation_file(
             `strict`, a row is bad.
     """
     if path.is_dir():
-        if form not in ("auto", "thumos14"):
-            raise InputError(f"{path}: a folder, not a file of form {form}")
-        files = {file: read_text(file) for file in sorted(path.glob("*.txt"))}
-        if not files:
-            raise InputError(f"{path}: no .txt files of THUMOS14 in this folder")
-        form, reading = "thumos14", thumos14.read_folder(files, strict)
-    else:
-        text = read_text(path)
-        if not text.strip():
-            raise InputError(f"{path}: the file is empty")
-        if form == "auto":
-            form = next(name for name, module in FORMATS.items() if module.sniff(text))
-        reading = FORMATS[form].read(str(path), text, strict)
+        return _read_folder(path, form, keep_ambiguous, strict)
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(f"{path}: the file is empty")
+    if form == "auto":
+        form = sniffed(text)
+    reading = FORMATS[form].read(str(path), text, strict)
     if form == "thumos14" and not keep_ambiguous:
         thumos14.drop_ambiguous(reading)
     reading.form = form
     return reading
+
+
+def sniffed(text: str) -> str:
+    """Return the name of the first form that a text looks like; any text looks like one."""
+    return next(name for name, module in FORMATS.items() if module.sniff(text))
+
+
+def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> Reading:
+    files = {
+        file: read_text(file)
+        for file in sorted(path.iterdir())
+        if file.suffix.lower() in ANNOTATION_SUFFIXES and not file.name.startswith(".")
+    }
+    if not files:
+        known = ", ".join(ANNOTATION_SUFFIXES)
+        raise InputError(f"{path}: no annotation files in this folder ({known})")
+    # a line `video start end` is of no form that has a header or a file for each video
+    texts = {file: text for file, text in files.items() if file.suffix.lower() == ".txt"}
+    if form == "thumos14" or (form == "auto" and any(map(_is_plain, texts.values()))):
+        reading = thumos14.read_folder(texts, strict)
+        if not keep_ambiguous:
+            thumos14.drop_ambiguous(reading)
+        reading.form = "thumos14"
+        return reading
+    reading = Reading(strict=strict)
+    for file in files:
+        part = read_annotation_file(file, form, keep_ambiguous, strict)
+        reading.records += part.records
+        reading.rejections += part.rejections
+        reading.form = part.form
+    return reading
+
+
+def _is_plain(text: str) -> bool:
+    return not text.strip() or sniffed(text) == "table"
 
 
 def stream_annotation_file(path: Path) -> tuple[str, Iterator[Record]]:

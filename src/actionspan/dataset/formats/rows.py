@@ -1,14 +1,16 @@
 """Rows of tables: the separator, the names of the columns, and the records of the rows' videos.
 
 A header line names the columns in any order; without a header they are video, start, end, label
-and optionally subset. The separator is a tab, a comma or a semicolon. A row that names only a video
-(and a subset) says that the video holds no instance.
+and optionally subset. The separator is a tab, a comma or a semicolon; between the latter two a
+number may have a decimal comma. A row that names only a video (and a subset) says that the video
+holds no instance.
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from actionspan.dataset.formats.media import video_id_of
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
@@ -18,21 +20,34 @@ from actionspan.dataset.formats.records import (
     quoted,
     subset_name,
     subset_problem,
-    to_number,
 )
+from actionspan.dataset.formats.times import to_seconds, with_decimal_point
 from actionspan.errors import InputError, printable
 from actionspan.files.cells import read_cell
 
-COLUMNS = {
-    "video": ("video", "video_id", "video-id", "video-name", "video_name", "id", "name", "file"),
-    "start": ("start", "start_seconds", "t-init", "t-start", "t_start"),
-    "end": ("end", "end_seconds", "t-end", "t_end"),
-    "label": ("label", "class", "action", "type", "label-idx"),
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "video": (
+        *("video", "video_id", "video-id", "video-name", "video_name", "id", "name", "file"),
+        *("filename", "file name", "media file name", "media file path", "media file", "media"),
+    ),
+    "start": (
+        *("start", "start_seconds", "t-init", "t-start", "t_start", "start (s)", "start_time"),
+        *("start time", "begin", "begin_seconds", "begin time", "onset"),
+    ),
+    "end": (
+        *("end", "end_seconds", "t-end", "t_end", "end (s)", "end_time", "end time"),
+        *("stop", "stop_seconds", "stop (s)", "stop_time", "stop time"),
+    ),
+    "label": (
+        *("label", "class", "action", "type", "label-idx", "behavior", "behaviour", "category"),
+        *("annotation", "event", "tier"),
+    ),
     "subset": ("subset", "split"),
     "seconds": ("duration", "duration_seconds", "duration_second", "seconds", "video-duration"),
     "frames": ("frames", "numframe", "video-frames", "duration_frame"),
     "fps": ("rfps", "fps", "frame-rate"),
 }
+NUMBERS = ("start", "end", "seconds", "frames", "fps")  # columns that may have a decimal comma
 
 
 @dataclass(kw_only=True)
@@ -85,14 +100,33 @@ def add_lines(file: str, lines: Iterable[Line], reading: Reading) -> None:
     reading.records = list(records.values())
 
 
-def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a table; reject lines that cannot be split into its columns."""
-    separator = ""
+def read_lines(
+    file: str,
+    text: str,
+    needed: tuple[str, ...],
+    reading: Reading,
+    names: Mapping[str, tuple[str, ...]] = COLUMNS,
+    before: int = 0,
+) -> Iterator[Line]:
+    """Yield the lines of a table; reject lines that cannot be split into its columns.
+
+    Args:
+        file: Its name, for messages.
+        text: Its content.
+        needed: The columns that it must have, by our names.
+        reading: Takes the rejections.
+        names: The names that each column may have, in lower case, by ours.
+        before: Lines before the table, which are passed over.
+
+    Raises:
+        InputError: A column is missing.
+    """
+    separator, paths = "", False
     columns: list[str | None] = []
-    for number, content in enumerate(_lines(text), start=1):
-        if not content.strip():
+    for number, content in enumerate(split_lines(text), start=1):
+        if number <= before or not content.strip():
             continue
-        separator = separator or next((mark for mark in "\t;" if mark in content), ",")
+        separator = separator or separator_of(content)
         try:
             cells = next(csv.reader([content.rstrip("\r")], delimiter=separator, strict=True))
         except csv.Error as error:
@@ -100,8 +134,9 @@ def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) 
             continue
         cells = [read_cell(cell.strip()) for cell in cells]
         if not columns:
-            columns, is_header = _columns(file, number, cells, needed)
-            if is_header:
+            columns, named = _columns(file, number, cells, needed, names)
+            if named:
+                paths = "video" in columns and cells[columns.index("video")].lower()[:5] == "media"
                 continue
         while len(cells) > len(columns) and cells[-1] == "":
             cells.pop()
@@ -111,10 +146,31 @@ def read_lines(file: str, text: str, needed: tuple[str, ...], reading: Reading) 
             continue
         values = dict.fromkeys(needed, "")
         values |= {name: cell for name, cell in zip(columns, cells, strict=False) if name}
+        if paths:
+            values["video"] = video_id_of(values["video"])
+        if separator != ",":
+            for name in values.keys() & set(NUMBERS):
+                values[name] = with_decimal_point(values[name])
         yield Line(row=str(number), values=values)
 
 
-def _lines(text: str) -> Iterator[str]:
+def separator_of(line: str) -> str:
+    """Return what stands between the cells of a line: a tab, a semicolon or a comma."""
+    return next((mark for mark in "\t;" if mark in line), ",")
+
+
+def is_header(line: str) -> bool:
+    """Return whether a line names columns of videos and of times, as a plain table does."""
+    cells = set(header_cells(line))
+    return bool(cells.intersection(COLUMNS["video"]) and cells.intersection(COLUMNS["start"]))
+
+
+def header_cells(line: str) -> list[str]:
+    """Return the cells of a line in lower case, to see which form's header it is."""
+    return [cell.strip().strip('"').lower() for cell in line.split(separator_of(line))]
+
+
+def split_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text; a list of all would take as much memory again."""
     if "\n" not in text:
         yield from text.splitlines()
@@ -127,15 +183,19 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _columns(
-    file: str, number: int, cells: list[str], needed: tuple[str, ...]
+    file: str,
+    number: int,
+    cells: list[str],
+    needed: tuple[str, ...],
+    known: Mapping[str, tuple[str, ...]],
 ) -> tuple[list[str | None], bool]:
     """Return our name of each column, and whether the line was a header."""
     plain = ["video", "start", "end", "label", "subset"]
-    if needed == tuple(plain[:4]) and len(cells) >= 4 and to_number(cells[1]) is not None:
+    if needed == tuple(plain[:4]) and len(cells) >= 4 and _is_time(cells[1]):
         return list(plain), False  # a row of data where the header would be
     lower = [cell.lower() for cell in cells]
     columns: list[str | None] = [None] * len(cells)
-    for ours, names in COLUMNS.items():
+    for ours, names in known.items():
         place = next((lower.index(name) for name in names if name in lower), None)
         if place is not None:
             columns[place] = ours
@@ -147,6 +207,10 @@ def _columns(
             f" {', '.join(needed)}, not {given}"
         )
     return columns, True
+
+
+def _is_time(text: str) -> bool:
+    return to_seconds(with_decimal_point(text)) is not None
 
 
 def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:

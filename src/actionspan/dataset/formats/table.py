@@ -37,7 +37,7 @@ def write(records: Sequence[Record]) -> str:
     for record in records:
         facts = [getattr(record, name) or "" for name in known]
         video_id = safe_cell(record.video_id)
-        for start, end, label in [raw.parsed() for raw in record.instances]:
+        for start, end, label in record.parsed():
             table.writerow([video_id, start, end, safe_cell(label), *facts])
         if not record.instances:
             table.writerow([video_id, "", "", "", *facts])

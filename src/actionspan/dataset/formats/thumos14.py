@@ -78,7 +78,7 @@ def write(records: Sequence[Record]) -> str:
         facts = [record.seconds or "", record.fps or "", record.frames or ""]
         if not record.instances:
             table.writerow([safe_cell(record.video_id), "", "", "", "", *facts, ""])
-        for start, end, label in [raw.parsed() for raw in record.instances]:
+        for start, end, label in record.parsed():
             if label in NUMBERS:
                 raise InputError(
                     f"video {record.video_id!r}: label {label!r} would be THUMOS14's class"

@@ -1,0 +1,45 @@
+"""Audacity's labels: a line `start, end, label` between tabs, in seconds, for one recording.
+
+The video is the file's stem. A line that begins with a backslash gives frequencies and is passed
+over; a label at a point has no length and is no segment. Read only.
+"""
+
+import re
+from pathlib import PurePath
+
+from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.rows import split_lines
+from actionspan.dataset.formats.times import with_decimal_point
+
+_LINE = re.compile(r"-?\d+[.,]?\d*\t-?\d+[.,]?\d*(\t[^\t]*)?", re.ASCII)
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first line is two numbers and a label."""
+    first = next((line for line in split_lines(text) if line.strip()), "")
+    return _LINE.fullmatch(first.rstrip("\r")) is not None
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the labels of a recording."""
+    reading = Reading(strict=strict)
+    video_id = PurePath(file).stem
+    if problem := id_problem(video_id):
+        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+        return reading
+    record = Record(file=file, row="1", video_id=video_id)
+    reading.records.append(record)
+    for number, line in enumerate(split_lines(text), start=1):
+        if not line.strip() or line.startswith("\\"):
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) not in (2, 3):
+            reading.reject(file, str(number), "'start, end, label' between tabs is wanted")
+            continue
+        start, end = (with_decimal_point(cell) for cell in cells[:2])
+        if start == end:
+            reading.reject(file, str(number), "a label at a point, which has no length")
+            continue
+        label = cells[2] if len(cells) == 3 else ""
+        record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
+    return reading

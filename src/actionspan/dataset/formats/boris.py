@@ -1,0 +1,144 @@
+"""BORIS' exports of events as CSV or TSV: tabular and aggregated.
+
+The aggregated export has a row for each event, with start and stop; the tabular one has a row for
+the start and one for the stop of a state event, which belong together where subject, behaviour and
+modifiers are the same, and may have lines about the observation before its table. Point events have
+no length and are no segments. The label is the behaviour. We write the aggregated form.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from actionspan.dataset.formats.media import media_name
+from actionspan.dataset.formats.records import Reading, Record, quoted
+from actionspan.dataset.formats.rows import (
+    Line,
+    add_lines,
+    header_cells,
+    read_lines,
+    split_lines,
+)
+from actionspan.files.cells import safe_cell
+
+HEADER = (
+    "Observation id,Observation date,Description,Observation type,Source,Time offset (s),"
+    "Coding duration,Media duration (s),FPS (frame/s),Subject,"
+    "Observation duration by subject by observation,Behavior,Behavioral category,Behavior type,"
+    "Start (s),Stop (s),Duration (s),Media file name,Image index start,Image index stop,"
+    "Image file path start,Image file path stop,Comment start,Comment stop"
+).split(",")
+_COLUMNS = {
+    "video": ("media file name", "media file path", "media file"),
+    "observation": ("observation id",),
+    "label": ("behavior",),
+    "kind": ("behavior type", "status"),
+    "time": ("time",),
+    "start": ("start (s)",),
+    "end": ("stop (s)",),
+    "subject": ("subject",),
+    "modifiers": ("modifiers", "modifier #1", "modifier 1"),
+    "seconds": ("media duration (s)", "total length"),
+    "fps": ("fps (frame/s)", "fps"),
+}
+_SEARCHED = 100  # lines before the table
+
+
+def sniff(text: str) -> bool:
+    """Return whether one of the first lines is the header of an export."""
+    return _header(text) is not None
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read an export of either kind."""
+    reading = Reading(strict=strict)
+    place = _header(text)
+    before, aggregated = place if place else (0, True)
+    needed = ("video", "label", "start", "end") if aggregated else ("video", "label", "time")
+    lines = read_lines(file, text, needed, reading, _COLUMNS, before)
+    lines = _of_one_medium(file, lines, reading)
+    add_lines(file, (_states if aggregated else _paired)(file, lines, reading), reading)
+    return reading
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return the records as aggregated events: each video is an observation of its own."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(HEADER)
+    for record in records:
+        facts = {
+            "Observation id": safe_cell(record.video_id),
+            "Observation type": "Media file",
+            "Media duration (s)": record.seconds or "",
+            "FPS (frame/s)": record.fps or "",
+            "Subject": "No focal subject",
+            "Media file name": safe_cell(media_name(record.video_id)),
+        }
+        for start, end, label in record.parsed():
+            times = {"Start (s)": start, "Stop (s)": end, "Duration (s)": end - start}
+            event = {"Behavior": safe_cell(label), "Behavior type": "STATE", **times}
+            table.writerow([(facts | event).get(name, "") for name in HEADER])
+        if not record.instances:
+            table.writerow([facts.get(name, "") for name in HEADER])
+    return text.getvalue()
+
+
+def _header(text: str) -> tuple[int, bool] | None:
+    """Return how many lines stand before the header, and whether events are aggregated."""
+    for number, line in enumerate(split_lines(text)):
+        cells = set(header_cells(line))
+        if "behavior" in cells and cells.intersection(_COLUMNS["video"]):
+            if {"start (s)", "stop (s)"} <= cells:
+                return number, True
+            if "time" in cells and cells.intersection(_COLUMNS["kind"]):
+                return number, False
+        if number == _SEARCHED:
+            break
+    return None
+
+
+def _of_one_medium(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
+    """Yield the lines of the first medium of each observation, from which its times count."""
+    first: dict[str, str] = {}
+    for line in lines:
+        media, observation = line.values["video"], line.values.get("observation", "")
+        if observation and first.setdefault(observation, media) != media:
+            what = f"observation {quoted(observation)} plays several media files one after another"
+            reading.reject(file, line.row, f"{what}; its times count from the first")
+        else:
+            yield line
+
+
+def _states(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
+    """Yield the state events of an aggregated export."""
+    for line in lines:
+        if line.values.get("kind", "").upper() == "POINT":
+            reading.reject(file, line.row, "a point event, which has no length; code a state event")
+        else:
+            yield line
+
+
+def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
+    """Yield an event for each start and stop of a tabular export."""
+    begun: dict[tuple[str, ...], Line] = {}
+    for line in lines:
+        kind = line.values.get("kind", "").upper()
+        names = ("observation", "video", "subject", "label", "modifiers")
+        key = tuple(line.values.get(name, "") for name in names)
+        if kind == "START" and key not in begun:
+            begun[key] = line
+        elif kind == "STOP" and key in begun:
+            start = begun.pop(key)
+            times = {"start": start.values["time"], "end": line.values["time"]}
+            yield Line(row=start.row, values=start.values | times)
+        elif kind == "POINT":
+            reading.reject(file, line.row, "a point event, which has no length; code a state event")
+        elif kind in ("START", "STOP"):
+            what = "a second START" if kind == "START" else "a STOP without a START"
+            reading.reject(file, line.row, f"{what} of {quoted(line.values['label'])}")
+        else:
+            reading.reject(file, line.row, f"{quoted(kind)} is not START, STOP or POINT")
+    for line in begun.values():
+        what = f"a START of {quoted(line.values['label'])} without a STOP"
+        reading.reject(file, line.row, what)

@@ -1,0 +1,43 @@
+"""Chapters as YouTube reads them in a description: a line `0:00 Title` for each.
+
+A chapter ends where the next begins, the last one with the video. Other lines are text. The video
+is the file's stem. Read only.
+"""
+
+import re
+from pathlib import PurePath
+
+from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.rows import is_header, split_lines
+from actionspan.dataset.formats.times import VideoEnd, to_seconds
+
+_LINE = re.compile(r"[\[(]?((?:\d+:)?\d+:\d\d)[\])]?(?:\s*[-–—:|]\s*|\s+)(\S.*)", re.ASCII)
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first line with a time begins at 0:00, as YouTube demands."""
+    if is_header(text.split("\n", 1)[0]):
+        return False
+    for line in split_lines(text[:100_000]):
+        if found := _LINE.fullmatch(line.strip()):
+            return "\t" not in line and to_seconds(found[1]) == 0
+    return False
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the chapters of a video."""
+    reading = Reading(strict=strict)
+    video_id = PurePath(file).stem
+    if problem := id_problem(video_id):
+        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+        return reading
+    record = Record(file=file, row="1", video_id=video_id)
+    reading.records.append(record)
+    begun: list[tuple[str, str, str]] = []
+    for number, line in enumerate(split_lines(text), start=1):
+        if found := _LINE.fullmatch(line.strip()):
+            begun.append((str(number), found[1], found[2]))
+    for place, (row, start, label) in enumerate(begun):
+        end = begun[place + 1][1] if place + 1 < len(begun) else VideoEnd()
+        record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+    return reading

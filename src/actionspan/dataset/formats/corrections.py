@@ -1,0 +1,46 @@
+"""What a person decided in the page: corrections.csv. Read only.
+
+Its columns are `video`, `start`, `end`, `label` and `status`. Proposals that were `accepted` or
+`moved`, and what was `added`, are instances; `rejected` ones are left out. A row with the status
+`none` and no more says that somebody looked at the video and nothing happens in it.
+"""
+
+from collections.abc import Iterator
+
+from actionspan.dataset.formats.proposals import labelled
+from actionspan.dataset.formats.records import Reading, quoted
+from actionspan.dataset.formats.rows import Line, add_lines, header_cells, read_lines
+
+HEADER = ("video", "start", "end", "label", "status")
+KEPT = ("accepted", "moved", "added")
+LEFT_OUT = ("rejected", "none")
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first line names these columns and no other."""
+    return sorted(header_cells(text.split("\n", 1)[0])) == sorted(HEADER)
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the corrections."""
+    reading = Reading(strict=strict)
+    names = {name: (name,) for name in HEADER}
+    lines = read_lines(file, text, HEADER, reading, names)
+    add_lines(file, labelled(_decided(file, lines, reading)), reading)
+    return reading
+
+
+def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
+    """Yield the lines of instances, and one without times for each video that was looked at."""
+    for line in lines:
+        status = line.values["status"].lower()
+        if status in LEFT_OUT:
+            line.values |= {"start": "", "end": "", "label": ""}
+        elif status not in KEPT:
+            known = ", ".join((*KEPT, *LEFT_OUT))
+            reading.reject(file, line.row, f"status {quoted(status)}; known are {known}")
+            continue
+        elif not (line.values["start"] and line.values["end"]):
+            reading.reject(file, line.row, f"{status}, but without a start and an end")
+            continue
+        yield line

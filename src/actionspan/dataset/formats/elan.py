@@ -1,0 +1,139 @@
+"""ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
+
+Annotations with times of their own become instances, of whatever tier; the label is the value, or
+the name of the tier where the value is empty. Those that only refer to others are no segments.
+The video is the first media file with a picture, by its stem, or the .eaf's own stem.
+
+A tier holds no two annotations at a time, so we write as many tiers as overlapping instances need.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from actionspan.dataset.formats.media import media_name, video_id_of
+from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem, quoted
+from actionspan.dataset.formats.times import to_number
+from actionspan.dataset.formats.xml_text import parse_xml, root_name
+from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.errors import InputError
+
+SUFFIX = ".eaf"  # a file of this form is about one video
+_TIER = "actions"
+_TYPE = "default-lt"
+_SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
+_XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_EPOCH = "1970-01-01T00:00:00+00:00"  # the same records give the same file
+
+
+def sniff(text: str) -> bool:
+    """Return whether the text is an ELAN document."""
+    return root_name(text) == "ANNOTATION_DOCUMENT"
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read a document.
+
+    Raises:
+        InputError: It is not XML of this form, or counts time otherwise than in milliseconds.
+    """
+    root = parse_xml(file, text)
+    reading = Reading(strict=strict)
+    header = root.find("HEADER")
+    unit = "" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if unit != "milliseconds":
+        raise InputError(f"{file}: HEADER: TIME_UNITS {quoted(unit)}; 'milliseconds' are read")
+    video_id, offset = _media(file, header)
+    if problem := id_problem(video_id):
+        reading.reject(file, "HEADER", problem)
+        return reading
+    record = Record(file=file, row="HEADER", video_id=video_id)
+    reading.records.append(record)
+    times = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
+    for tier in root.iter("TIER"):
+        name = tier.get("TIER_ID", "")
+        for found in tier.iter("ALIGNABLE_ANNOTATION"):
+            row = f"tier {name}, annotation {found.get('ANNOTATION_ID', '')}"
+            ends = [times.get(found.get(f"TIME_SLOT_REF{place}")) for place in (1, 2)]
+            milliseconds = [to_number(value) for value in ends]
+            if None in milliseconds:
+                what = "a time slot without a value in milliseconds; align it in ELAN"
+                reading.reject(file, row, what)
+                continue
+            start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)
+            value = (found.findtext("ANNOTATION_VALUE") or "").strip()
+            record.instances.append(RawInstance(row=row, start=start, end=end, label=value or name))
+    return reading
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return the document of one video, times rounded to milliseconds.
+
+    Raises:
+        InputError: There is not exactly one record.
+    """
+    if len(records) != 1:
+        raise InputError(f"ELAN has a file for each video, and there are {len(records)}")
+    (record,) = records
+    root = Element(
+        "ANNOTATION_DOCUMENT",
+        {
+            **{"AUTHOR": "", "DATE": _EPOCH, "FORMAT": "3.0", "VERSION": "3.0"},
+            **{"xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA},
+        },
+    )
+    header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
+    url = f"./{media_name(record.video_id)}"
+    media = {"MEDIA_URL": url, "MIME_TYPE": "video/mp4", "RELATIVE_MEDIA_URL": url}
+    SubElement(header, "MEDIA_DESCRIPTOR", media)
+    segments = sorted(
+        (max(round(1000 * start), 0), max(round(1000 * end), 0), label)
+        for start, end, label in record.parsed()
+    )
+    last = SubElement(header, "PROPERTY", {"NAME": "lastUsedAnnotationId"})
+    last.text = str(len(segments))
+    slots: dict[int, str] = {}
+    for time in sorted({time for start, end, _ in segments for time in (start, end)}):
+        slots[time] = f"ts{len(slots) + 1}"
+    order = SubElement(root, "TIME_ORDER")
+    for time, slot in slots.items():
+        SubElement(order, "TIME_SLOT", {"TIME_SLOT_ID": slot, "TIME_VALUE": str(time)})
+    tiers: list[tuple[Element, int]] = []  # and the end of its last annotation
+    for number, (start, end, label) in enumerate(segments, start=1):
+        place = next((at for at, (_, free) in enumerate(tiers) if free <= start), len(tiers))
+        if place == len(tiers):
+            name = _TIER if place == 0 else f"{_TIER} {place + 1}"
+            kind = {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": name}
+            tiers.append((SubElement(root, "TIER", kind), 0))
+        tier = tiers[place][0]
+        tiers[place] = tier, max(end, start)
+        refs = {"TIME_SLOT_REF1": slots[start], "TIME_SLOT_REF2": slots[end]}
+        annotation = SubElement(
+            SubElement(tier, "ANNOTATION"),
+            "ALIGNABLE_ANNOTATION",
+            {"ANNOTATION_ID": f"a{number}", **refs},
+        )
+        SubElement(annotation, "ANNOTATION_VALUE").text = label
+    if not tiers:
+        SubElement(root, "TIER", {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": _TIER})
+    kind = {"GRAPHIC_REFERENCES": "false", "LINGUISTIC_TYPE_ID": _TYPE, "TIME_ALIGNABLE": "true"}
+    SubElement(root, "LINGUISTIC_TYPE", kind)
+    indent(root, "    ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _media(file: str, header: Element | None) -> tuple[str, float]:
+    """Return the id of the video, and the time in its file at which the document's times begin."""
+    found = [] if header is None else header.findall("MEDIA_DESCRIPTOR")
+    shown = [each for each in found if _is_video(each)] or found
+    if not shown:
+        return PurePath(file).stem, 0.0
+    first = shown[0]
+    url = first.get("RELATIVE_MEDIA_URL") or first.get("MEDIA_URL", "")
+    return video_id_of(url), (to_number(first.get("TIME_ORIGIN")) or 0.0) / 1000
+
+
+def _is_video(media: Element) -> bool:
+    url = media.get("MEDIA_URL", "") or media.get("RELATIVE_MEDIA_URL", "")
+    kind = media.get("MIME_TYPE", "")
+    return kind.startswith("video/") or PurePath(url).suffix.lower() in VIDEO_SUFFIXES

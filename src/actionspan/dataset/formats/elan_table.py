@@ -1,0 +1,96 @@
+"""ELAN's export as tab-delimited text, with a column for each tier or a row with the tier's name.
+
+A header names the columns of times, each perhaps in several notations; every other column is a
+tier, and each of its values an instance. Without a header, as ELAN writes by default, the first
+cell of a row is the tier and the last the value. The video is the media file or .eaf that the text
+names, or else the text's own stem.
+"""
+
+import csv
+import re
+from pathlib import PurePath
+
+from actionspan.dataset.formats.media import SUFFIXES, video_id_of
+from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.rows import split_lines
+
+_CLOCK = re.compile(r"\d+:\d\d:\d\d\.\d+", re.ASCII)
+_HEADER = re.compile(r"(begin|end) time - (.*)", re.IGNORECASE)
+_NOTATIONS = ("ss.msec", "hh:mm:ss.ms", "msec")  # the first that is there is read
+_NOT_TIERS = {"", "tier", "participant", "annotator", "file", "file path", "file name"}
+_MEDIA = re.compile(rf"[^\s\"'][^\t\"]*(?:{'|'.join(map(re.escape, sorted(SUFFIXES)))})\b", re.I)
+
+
+def sniff(text: str) -> bool:
+    """Return whether the first row names begin times, or has two of them as hh:mm:ss.ms."""
+    first = next((line for line in split_lines(text) if _is_row(line)), "")
+    cells = [cell.strip().strip('"') for cell in first.split("\t")]
+    named = {match[1].lower() for cell in cells if (match := _HEADER.fullmatch(cell))}
+    clocks = sum(bool(_CLOCK.fullmatch(cell)) for cell in cells[1:-1])
+    return named == {"begin", "end"} or clocks >= 2
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the export of one document, or of several with a column of their files."""
+    reading = Reading(strict=strict)
+    records: dict[str, Record] = {}
+    video_id, columns = PurePath(file).stem, list[str]()
+    for number, line in enumerate(split_lines(text), start=1):
+        if not _is_row(line):
+            if media := _MEDIA.search(line.lstrip('"# ').partition("file:")[2] or line):
+                video_id = video_id_of(media[0].lstrip("/"))
+            continue
+        cells = next(csv.reader([line.rstrip("\r")], delimiter="\t"))
+        cells = [cell.strip() for cell in cells]
+        if not columns and any(_HEADER.fullmatch(cell) for cell in cells):
+            columns = cells
+            continue
+        times, labels = _named(columns, cells) if columns else _unnamed(cells)
+        own = dict(zip((name.lower() for name in columns), cells, strict=False))
+        source = next(
+            (own[name] for name in ("file", "file name", "file path") if own.get(name)), ""
+        )
+        found = PurePath(source.replace("\\", "/")).stem or video_id
+        problem = id_problem(found) or ("" if len(times) == 2 else "no begin and end time")
+        if problem:
+            reading.reject(file, str(number), problem)
+            continue
+        record = records.setdefault(found, Record(file=file, row=str(number), video_id=found))
+        for label in labels:
+            start, end = times
+            record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
+    reading.records = list(records.values())
+    return reading
+
+
+def _is_row(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip('"').startswith("#")
+
+
+def _named(columns: list[str], cells: list[str]) -> tuple[list[str | float], list[str]]:
+    """Return begin and end, and the values of the tiers, of a row under a header."""
+    times: dict[tuple[str, str], str] = {}
+    labels = []
+    for name, cell in zip(columns, cells, strict=False):
+        time = _HEADER.fullmatch(name)
+        if time:
+            times[time[1].lower(), time[2].lower()] = cell
+        elif cell and not name.lower().startswith("duration - ") and name.lower() not in _NOT_TIERS:
+            labels.append(cell)
+    for notation in _NOTATIONS:
+        found = [times[edge, notation] for edge in ("begin", "end") if (edge, notation) in times]
+        if len(found) == 2 and all(found):
+            return ([_seconds(value, notation) for value in found], labels)
+    return [], labels
+
+
+def _unnamed(cells: list[str]) -> tuple[list[str | float], list[str]]:
+    """Return the same of a row without a header."""
+    clocks: list[str | float] = [cell for cell in cells[1:-1] if _CLOCK.fullmatch(cell)]
+    return clocks[:2], [cells[-1] or cells[0]]
+
+
+def _seconds(value: str, notation: str) -> str | float:
+    if notation != "msec":
+        return value
+    return float(value) / 1000 if value.isdecimal() and len(value) < 16 else f"{value} ms"

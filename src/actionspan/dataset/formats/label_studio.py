@@ -1,0 +1,191 @@
+"""Label Studio's export as JSON or JSON-MIN, with regions on the timeline of a video.
+
+A range counts frames from 1 and includes its last one; regions of audio have start and end in
+seconds. The frame rate is that of the task's data (`fps`, as we write it), or of a region that
+tells how many frames the video has and how long it is; where there is none, the video's own counts.
+A task without an annotation is no video in which nothing happens, and is left out.
+
+We write tasks to import. The rate goes into the labelling configuration:
+`<Video name="video" value="$video" frameRate="$fps"/>`; where it is not known it is 24, the one
+that Label Studio takes.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from actionspan.dataset.formats.json_text import items, parse_json, peek_json
+from actionspan.dataset.formats.media import SUFFIXES, media_name, video_id_of
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    positive,
+    subset_name,
+)
+from actionspan.dataset.formats.times import Frame, to_number
+from actionspan.errors import InputError
+
+USUAL_RATE = 24.0  # frames a second
+_RATES = ("fps", "frame_rate", "framerate", "frameRate")
+_LABELS = ("timelinelabels", "labels")
+_LOCAL = "/data/local-files/"
+_UPLOADED = re.compile(r"/data/upload/.*?[0-9a-f]{8}-([^/]+)")
+
+
+def sniff(text: str) -> bool:
+    """Return whether the text is a list of tasks, or one task."""
+    content = peek_json(text)
+    if isinstance(content, dict):
+        return isinstance(content.get("data"), dict) and isinstance(
+            content.get("annotations"), list
+        )
+    return isinstance(content, list) and all(isinstance(task, dict) for task in content)
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read tasks.
+
+    Raises:
+        InputError: It is JSON of another form.
+    """
+    content = parse_json(file, text)
+    tasks = [content] if isinstance(content, dict) and "data" in content else content
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise InputError(f"{file}: not ground truth or annotations: not a JSON object, nor tasks")
+    reading = Reading(strict=strict)
+    records: dict[str, Record] = {}
+    for number, task in enumerate(tasks):
+        row = f"[{number}]"
+        values = _values(file, row, task, reading)
+        if values is None:
+            continue
+        data = task["data"] if isinstance(task.get("data"), dict) else task
+        video_id = video_id_of(_media(data))
+        problem = id_problem(video_id)
+        if not problem and video_id in records:
+            problem = f"a second task of this video; the first, {records[video_id].row}, counts"
+        if problem:
+            reading.reject(file, row, problem)
+            continue
+        record = Record(
+            file=file,
+            row=row,
+            video_id=video_id,
+            subset=subset_name(data.get("subset"), strict) or "",
+            seconds=positive(data.get("duration")),
+            frames=int(positive(data.get("frames"))),
+            fps=next((rate for key in _RATES if (rate := positive(data.get(key)))), 0.0),
+        )
+        records[video_id] = record
+        for place, value in values:
+            frames, seconds = positive(value.get("framesCount")), positive(value.get("duration"))
+            if frames and seconds and not record.fps:
+                record.fps = frames / seconds
+            _add(file, place, value, record, reading)
+    reading.records = list(records.values())
+    return reading
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return tasks with annotations, times rounded to frames."""
+    tasks = []
+    for number, record in enumerate(records, start=1):
+        fps = record.fps or USUAL_RATE
+        known = {"subset": record.subset, "duration": record.seconds, "frames": record.frames}
+        results = []
+        for place, (start, end, label) in enumerate(record.parsed()):
+            first, last = round(start * fps) + 1, round(end * fps)
+            if start < end:
+                last = max(first, last)
+            results.append(
+                {
+                    **{"id": f"{number}-{place}", "type": "timelinelabels", "origin": "manual"},
+                    **{"from_name": "videoLabels", "to_name": "video"},
+                    "value": {
+                        "ranges": [{"start": first, "end": last}],
+                        "timelinelabels": [label],
+                    },
+                }
+            )
+        data = {
+            "video": f"{_LOCAL}?d={quote(media_name(record.video_id))}",
+            "fps": fps,
+            **{key: value for key, value in known.items() if value},
+        }
+        tasks.append({"data": data, "annotations": [{"result": results}]})
+    return json.dumps(tasks, indent=1) + "\n"
+
+
+def _values(
+    file: str, row: str, task: Mapping[str, Any], reading: Reading
+) -> list[tuple[str, dict[str, Any]]] | None:
+    """Return the place and the value of each region of a task; None: nobody has annotated it."""
+    if "annotations" not in task and "completions" not in task:  # JSON-MIN
+        found = [
+            (f"{row}.{key}[{place}]", value)
+            for key, values in task.items()
+            for place, value in enumerate(items(values))
+            if isinstance(value, dict)
+        ]
+        return found if found or "annotation_id" in task or "annotator" in task else None
+    every = items(task.get("annotations", task.get("completions")))
+    made = [
+        (place, each)
+        for place, each in enumerate(every)
+        if isinstance(each, dict) and not each.get("was_cancelled")
+    ]
+    for place, _ in made[1:]:
+        what = "a second annotation of this task; the first that is not cancelled counts"
+        reading.reject(file, f"{row}.annotations[{place}]", what)
+    if not made:
+        return None
+    first, annotation = made[0]
+    return [
+        (f"{row}.annotations[{first}].result[{place}]", result["value"])
+        for place, result in enumerate(items(annotation.get("result")))
+        if isinstance(result, dict) and isinstance(result.get("value"), dict)
+    ]
+
+
+def _add(file: str, row: str, value: Mapping[str, Any], record: Record, reading: Reading) -> None:
+    """Add the segments of a region that has labels; other regions are no segments."""
+    labels = next((items(value[key]) for key in _LABELS if key in value), [])
+    for label in labels if "sequence" not in value else ():
+        for start, end in _times(value):
+            if start is None or end is None:
+                reading.reject(file, row, "no start and end: ranges in frames, or seconds")
+            else:
+                record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+
+
+def _times(value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the times of a region; a frame that is no number is None."""
+    if "ranges" not in value:
+        yield value.get("start"), value.get("end")
+    for found in items(value.get("ranges")):
+        ends = (
+            [to_number(found.get(key)) for key in ("start", "end")]
+            if isinstance(found, dict)
+            else []
+        )
+        first, last = ends or [None, None]
+        yield (None if first is None else Frame(first - 1)), (None if last is None else Frame(last))
+
+
+def _media(data: Mapping[str, Any]) -> str:
+    """Return the video of a task: its key "video", or the first that names a media file."""
+    texts = [data["video"]] if "video" in data else list(data.values())
+    for text in texts:
+        if not isinstance(text, str):
+            continue
+        if text.startswith(_LOCAL):
+            text = parse_qs(urlsplit(text).query).get("d", [""])[0]
+        elif uploaded := _UPLOADED.fullmatch(text):
+            text = f"https://upload/{uploaded[1]}"
+        if "video" in data or any(text.lower().endswith(suffix) for suffix in SUFFIXES):
+            return text
+    return ""

@@ -1,0 +1,69 @@
+"""XML from anywhere: no document type, so no entities, and neither large nor deep."""
+
+import re
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from actionspan.errors import InputError
+
+LARGEST = 1 << 27  # characters; a tree takes some ten times as much memory
+_DEEPEST = 100
+_BEFORE = re.compile(r"\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>)", re.DOTALL)
+_NAME = re.compile(r"\s*<([\w:.-]+)")
+
+
+class _RefusedError(Exception):
+    """Something that no annotation file needs."""
+
+
+def root_name(text: str) -> str:
+    """Return the name of the first element, empty for what is not XML."""
+    place = 0
+    while found := _BEFORE.match(text, place):
+        place = found.end()
+    name = _NAME.match(text, place)
+    return name[1] if name else ""
+
+
+def parse_xml(file: str, text: str) -> Element:
+    """Return the root of a document.
+
+    Raises:
+        InputError: It is not well-formed, has a document type, or is too large or too deep.
+    """
+    if len(text) > LARGEST:
+        raise InputError(f"{file}: XML of {len(text):,} characters; at most {LARGEST:,} are read")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{file}: not UTF-8 text; save the file as UTF-8")
+    builder = TreeBuilder()
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise _RefusedError("nested too deeply")
+        builder.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(name)
+
+    def doctype(*_: object) -> None:
+        raise _RefusedError("a document type (DOCTYPE), which may define entities; remove it")
+
+    parser = expat.ParserCreate("utf-8")  # whatever the file says: its text is decoded already
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise InputError(f"{file}: line {error.lineno}: not XML: {reason}") from None
+    except _RefusedError as error:
+        raise InputError(f"{file}: line {parser.CurrentLineNumber}: {error}") from None
+    return builder.close()
