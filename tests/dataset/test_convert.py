@@ -30,7 +30,7 @@ def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, caps
         "b": {"subset": "testing", "annotations": []},
     }
     printed = capsys.readouterr()
-    assert printed.err == f"left out {table}: row 3: start '0:01' is not a number of seconds\n"
+    assert printed.err == f"left out {table}: row 3: start '0:01' is not a time: seconds, m:ss or h:mm:ss\n"
     assert printed.out == f"{tmp_path / 'mine.json'}: 2 videos, activitynet\n"
 
 

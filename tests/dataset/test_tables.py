@@ -53,7 +53,7 @@ def test_annotations_of_another_form_do_where_they_have_what_is_needed(tmp_path)
         ({"annotations": [{"segment": [1, 2]}]}, "video 'a', instance 1: no label"),
         (
             {"annotations": [{"segment": [1, "x"], "label": "run"}]},
-            "video 'a', instance 1: end 'x' is not a number of seconds",
+            "video 'a', instance 1: end 'x' is not a time: seconds, m:ss or h:mm:ss",
         ),
     ],
 )

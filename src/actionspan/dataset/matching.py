@@ -75,7 +75,7 @@ def read_annotations(
     info = read_video_info(str(video_info), read_text(video_info))
     reading.rejections += info.rejections
     completed = {record.video_id: record for record in info.records}
-    names = _Names(completed)
+    names = Names(completed)
     for record in reading.records:
         name = names.find(record.video_id)
         if name is not None:
@@ -95,7 +95,7 @@ def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSetti
     broken = [video for video in videos.values() if video.error]
     rejections = [Rejection(str(video.path), "", video.error) for video in broken]
     # the record of each video
-    names = _Names(videos)
+    names = Names(videos)
     records: dict[str, Record] = {}
     late = []
     for record in reading.records:
@@ -167,7 +167,7 @@ def check_instance(
     return Instance(start=max(start, 0.0), end=min(end, duration), label=label), ""
 
 
-class _Names:
+class Names:
     """Finds the id of a video by the name that an annotation gives it."""
 
     def __init__(self, ids: Mapping[str, object]) -> None:
@@ -176,6 +176,7 @@ class _Names:
         self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
+        """Return the id that a name stands for, None for a name of no video."""
         if name in self.ids:
             return name
         names = possible_names(name, VIDEO_SUFFIXES)

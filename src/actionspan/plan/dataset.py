@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from actionspan.dataset.formats.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.sharding import (
     MOST_SHARDS,
     assign_shards,
@@ -26,7 +27,7 @@ class DatasetPlan:
         paths: The file of each video; empty where only external features are given.
         videos: The ids of all videos.
         shards: The video ids of each shard.
-        annotation_files: The annotation file, or the text files of a folder (THUMOS14's).
+        annotation_files: The annotation file, or the files of a folder.
         annotation_folder: That folder, if they lie in one.
         video_info: The table that completes annotations, if there is one.
         passed_over: The files of the video folder that are left out, and why.
@@ -112,13 +113,16 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
             "annotations (`actionspan propose` finds proposals in videos without any)"
         )
     path = Path(annotations)
-    files = sorted(map(str, path.glob("*.txt"))) if path.is_dir() else [annotations]
+    if not path.is_dir():
+        return [annotations]
+    files = [str(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
     if not files:
+        known = ", ".join(ANNOTATION_SUFFIXES)
         raise InputError(
-            f"{name}: dataset.annotations: {annotations}: a folder without .txt files; "
-            "those of THUMOS14 are <Class>_val.txt and <Class>_test.txt"
+            f"{name}: dataset.annotations: {annotations}: a folder without annotation files "
+            f"({known})"
         )
-    return files
+    return sorted(files)
 
 
 def _check_external(config: Mapping[str, Any], name: str) -> None:

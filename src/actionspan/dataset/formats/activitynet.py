@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
+from actionspan.dataset.formats.json_text import parse_json
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
@@ -101,14 +102,7 @@ def parse_object(file: str, text: str) -> dict[str, Any]:
     Raises:
         InputError: The text is not JSON, or not an object.
     """
-    try:
-        content = json.loads(text, object_pairs_hook=_to_object)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file}: line {error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise InputError(f"{file}: not annotations: nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{file}: not JSON: {error}") from None
+    content = parse_json(file, text, _to_object)
     if not isinstance(content, dict):
         raise InputError(f"{file}: not ground truth or annotations: not a JSON object")
     return content

@@ -17,7 +17,8 @@ from actionspan.dataset.formats.rows import split_lines
 _CLOCK = re.compile(r"\d+:\d\d:\d\d\.\d+", re.ASCII)
 _HEADER = re.compile(r"(begin|end) time - (.*)", re.IGNORECASE)
 _NOTATIONS = ("ss.msec", "hh:mm:ss.ms", "msec")  # the first that is there is read
-_NOT_TIERS = {"", "tier", "participant", "annotator", "file", "file path", "file name"}
+_FILES = ("file", "file name", "file path")
+_NOT_TIERS = {"", "tier", "participant", "annotator", *_FILES}
 _MEDIA = re.compile(rf"[^\s\"'][^\t\"]*(?:{'|'.join(map(re.escape, sorted(SUFFIXES)))})\b", re.I)
 
 

@@ -1,19 +1,22 @@
 """JSON of annotation tools: parsed with one line for what is wrong, looked at to tell forms."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from actionspan.errors import InputError
 
 
-def parse_json(file: str, text: str) -> Any:
-    """Parse JSON.
+def parse_json(
+    file: str, text: str, to_object: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """Parse JSON, whose objects `to_object` makes of pairs.
 
     Raises:
         InputError: The text is not JSON, or is nested too deeply.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=to_object)
     except json.JSONDecodeError as error:
         raise InputError(f"{file}: line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:

@@ -38,11 +38,12 @@ _UPLOADED = re.compile(r"/data/upload/.*?[0-9a-f]{8}-([^/]+)")
 
 def sniff(text: str) -> bool:
     """Return whether the text is a list of tasks, or one task."""
+    if text.lstrip().startswith("{") and '"data"' not in text:
+        return False
     content = peek_json(text)
     if isinstance(content, dict):
-        return isinstance(content.get("data"), dict) and isinstance(
-            content.get("annotations"), list
-        )
+        data, annotations = content.get("data"), content.get("annotations")
+        return isinstance(data, dict) and isinstance(annotations, list)
     return isinstance(content, list) and all(isinstance(task, dict) for task in content)
 
 
@@ -167,12 +168,8 @@ def _times(value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     if "ranges" not in value:
         yield value.get("start"), value.get("end")
     for found in items(value.get("ranges")):
-        ends = (
-            [to_number(found.get(key)) for key in ("start", "end")]
-            if isinstance(found, dict)
-            else []
-        )
-        first, last = ends or [None, None]
+        ends = found if isinstance(found, dict) else {}
+        first, last = to_number(ends.get("start")), to_number(ends.get("end"))
         yield (None if first is None else Frame(first - 1)), (None if last is None else Frame(last))
 
 

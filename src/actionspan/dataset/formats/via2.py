@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from actionspan.dataset.formats.json_text import items, parse_json, peek_json
+from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.media import video_id_of
 from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem, quoted
 from actionspan.dataset.formats.rows import split_lines
@@ -30,16 +30,14 @@ def sniff(text: str) -> bool:
     """Return whether the text is a project, annotations, or the export with its header."""
     if not text.lstrip().startswith("{"):
         return text.lstrip('"# ').startswith(_COLUMNS)
-    content = peek_json(text)
-    if not isinstance(content, dict):
+    if _IMAGES not in text and '"regions"' not in text:
         return False
-    pictures = list(content.values())
-    return _IMAGES in content or (
-        bool(pictures)
-        and all(
-            isinstance(each, dict) and {"filename", "regions"} <= each.keys() for each in pictures
-        )
-    )
+    content = peek_json(text)
+    if not isinstance(content, dict) or _IMAGES in content:
+        return isinstance(content, dict)
+    pictures = objects(content)
+    named = [{"filename", "regions"} <= picture.keys() for picture in pictures.values()]
+    return bool(named) and all(named) and len(pictures) == len(content)
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

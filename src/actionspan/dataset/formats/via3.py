@@ -27,7 +27,7 @@ _UNSET = ("", "_DEFAULT")
 def sniff(text: str) -> bool:
     """Return whether the text is a project, or has the header of an export."""
     if text.lstrip().startswith("{"):
-        content = peek_json(text)
+        content = peek_json(text) if all(f'"{key}"' in text for key in _KEYS) else None
         return isinstance(content, dict) and content.keys() >= _KEYS
     return any(
         line.lstrip('# "').removeprefix("CSV_HEADER = ").startswith(_HEADER)
