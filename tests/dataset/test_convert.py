@@ -23,14 +23,17 @@ def segments(path):
 
 def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, capsys):
     table = tmp_path / "mine.tsv"
-    table.write_text("video\tstart\tend\tlabel\tsubset\na\t1\t2\trun\tval\nb\t0:01\t2\trun\ttest\n")
+    table.write_text("video\tstart\tend\tlabel\tsubset\na\t1\t2\trun\tval\nb\t1 s\t2\trun\ttest\n")
     convert(table, tmp_path / "mine.json")
     assert json.loads((tmp_path / "mine.json").read_text())["database"] == {
         "a": {"subset": "validation", "annotations": [{"segment": [1, 2], "label": "run"}]},
         "b": {"subset": "testing", "annotations": []},
     }
     printed = capsys.readouterr()
-    assert printed.err == f"left out {table}: row 3: start '0:01' is not a time: seconds, m:ss or h:mm:ss\n"
+    assert (
+        printed.err
+        == f"left out {table}: row 3: start '1 s' is not a time: seconds, m:ss or h:mm:ss\n"
+    )
     assert printed.out == f"{tmp_path / 'mine.json'}: 2 videos, activitynet\n"
 
 

@@ -72,7 +72,7 @@ def test_good_segments(start, end, kept):
         (1, "inf", "end 'inf' is not a time: seconds, m:ss or h:mm:ss"),
         (1, None, "end 'None' is not a time: seconds, m:ss or h:mm:ss"),
         ("", 2, "start '' is not a time: seconds, m:ss or h:mm:ss"),
-        ("00:01", 2, "start '00:01' is not a time: seconds, m:ss or h:mm:ss"),
+        ("0:61", 2, "start '0:61' is not a time: seconds, m:ss or h:mm:ss"),
         ("1_0", 20, "start '1_0' is not a time: seconds, m:ss or h:mm:ss"),
         (True, 2, "start 'True' is not a time: seconds, m:ss or h:mm:ss"),
         ([1], 2, "start '[1]' is not a time: seconds, m:ss or h:mm:ss"),

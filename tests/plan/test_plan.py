@@ -48,11 +48,11 @@ def test_a_wrong_configuration_is_one_line(planned, wrong, line):
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_without_text_files_names_the_forms_of_thumos14(planned, tmp_path):
+def test_a_folder_without_annotation_files_is_named(planned, tmp_path):
     (tmp_path / "v.mp4").touch()
     (tmp_path / "empty").mkdir()
     dataset = {"videos": str(tmp_path), "annotations": str(tmp_path / "empty")}
-    with pytest.raises(InputError, match="a folder without .txt files; those of THUMOS14"):
+    with pytest.raises(InputError, match=r"empty: a folder without annotation files \(.csv, .eaf"):
         planned({"dataset": dataset})
 
 

@@ -24,8 +24,8 @@ class DatasetKnobs(Checked):
     )
     annotations: Path | None = option(
         None,
-        "ActivityNet JSON, anet_anno_action.json, THUMOS14 csv or folder, or a table "
-        "video,start,end,label[,subset] in seconds (demo brings its own)",
+        "a table video,start,end,label[,subset], ActivityNet JSON, THUMOS14 csv or folder, or what "
+        "ELAN, BORIS, VIA, Label Studio, CVAT, … write: docs/formats.md (demo brings its own)",
     )
     video_info: Path | None = option(
         None, "video_info_new.csv, for subsets and durations that the annotations lack"

@@ -8,7 +8,7 @@ import re
 from pathlib import PurePath
 
 from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
-from actionspan.dataset.formats.rows import split_lines
+from actionspan.dataset.formats.rows import first_line, split_lines
 from actionspan.dataset.formats.times import with_decimal_point
 
 _LINE = re.compile(r"-?\d+[.,]?\d*\t-?\d+[.,]?\d*(\t[^\t]*)?", re.ASCII)
@@ -16,8 +16,7 @@ _LINE = re.compile(r"-?\d+[.,]?\d*\t-?\d+[.,]?\d*(\t[^\t]*)?", re.ASCII)
 
 def sniff(text: str) -> bool:
     """Return whether the first line is two numbers and a label."""
-    first = next((line for line in split_lines(text) if line.strip()), "")
-    return _LINE.fullmatch(first.rstrip("\r")) is not None
+    return _LINE.fullmatch(first_line(text)) is not None
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

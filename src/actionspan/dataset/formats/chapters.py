@@ -8,7 +8,7 @@ import re
 from pathlib import PurePath
 
 from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
-from actionspan.dataset.formats.rows import is_header, split_lines
+from actionspan.dataset.formats.rows import first_line, is_header, split_lines
 from actionspan.dataset.formats.times import VideoEnd, to_seconds
 
 _LINE = re.compile(r"[\[(]?((?:\d+:)?\d+:\d\d)[\])]?(?:\s*[-–—:|]\s*|\s+)(\S.*)", re.ASCII)
@@ -16,7 +16,7 @@ _LINE = re.compile(r"[\[(]?((?:\d+:)?\d+:\d\d)[\])]?(?:\s*[-–—:|]\s*|\s+)(\S
 
 def sniff(text: str) -> bool:
     """Return whether the first line with a time begins at 0:00, as YouTube demands."""
-    if is_header(text.split("\n", 1)[0]):
+    if is_header(first_line(text)):
         return False
     for line in split_lines(text[:100_000]):
         if found := _LINE.fullmatch(line.strip()):

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 
 from actionspan.dataset.formats.proposals import labelled
 from actionspan.dataset.formats.records import Reading, quoted
-from actionspan.dataset.formats.rows import Line, add_lines, header_cells, read_lines
+from actionspan.dataset.formats.rows import (
+    Line,
+    add_lines,
+    first_line,
+    header_cells,
+    read_lines,
+)
 
 HEADER = ("video", "start", "end", "label", "status")
 KEPT = ("accepted", "moved", "added")
@@ -18,7 +24,7 @@ LEFT_OUT = ("rejected", "none")
 
 def sniff(text: str) -> bool:
     """Return whether the first line names these columns and no other."""
-    return sorted(header_cells(text.split("\n", 1)[0])) == sorted(HEADER)
+    return sorted(header_cells(first_line(text))) == sorted(HEADER)
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

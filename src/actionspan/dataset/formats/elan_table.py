@@ -41,7 +41,11 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             if media := _MEDIA.search(line.lstrip('"# ').partition("file:")[2] or line):
                 video_id = video_id_of(media[0].lstrip("/"))
             continue
-        cells = next(csv.reader([line.rstrip("\r")], delimiter="\t"))
+        try:
+            cells = next(csv.reader([line.rstrip("\r")], delimiter="\t"))
+        except csv.Error as error:
+            reading.reject(file, str(number), f"not a row of a table: {error}")
+            continue
         cells = [cell.strip() for cell in cells]
         if not columns and any(_HEADER.fullmatch(cell) for cell in cells):
             columns = cells

@@ -6,7 +6,13 @@ The label is the row's, or `action` where the table has none.
 from collections.abc import Iterator
 
 from actionspan.dataset.formats.records import UNLABELLED, Reading
-from actionspan.dataset.formats.rows import Line, add_lines, header_cells, read_lines
+from actionspan.dataset.formats.rows import (
+    Line,
+    add_lines,
+    first_line,
+    header_cells,
+    read_lines,
+)
 
 _COLUMNS = {
     "video": ("video_id",),
@@ -19,7 +25,7 @@ _HEADER = {"video_id", "rank", "start_seconds", "end_seconds", "score"}
 
 def sniff(text: str) -> bool:
     """Return whether the first line is the header of such a table."""
-    return set(header_cells(text.split("\n", 1)[0])) >= _HEADER
+    return set(header_cells(first_line(text))) >= _HEADER
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

@@ -159,6 +159,11 @@ def separator_of(line: str) -> str:
     return next((mark for mark in "\t;" if mark in line), ",")
 
 
+def first_line(text: str) -> str:
+    """Return the first line that is not blank, which is a table's header if it has one."""
+    return next((line for line in split_lines(text) if line.strip()), "").rstrip("\r")
+
+
 def is_header(line: str) -> bool:
     """Return whether a line names columns of videos and of times, as a plain table does."""
     cells = set(header_cells(line))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from actionspan.dataset.formats.records import Reading, Record
-from actionspan.dataset.formats.rows import Line, add_lines, read_lines
+from actionspan.dataset.formats.rows import Line, add_lines, first_line, read_lines
 from actionspan.errors import InputError
 from actionspan.files.cells import safe_cell
 
@@ -31,7 +31,7 @@ HEADER = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-f
 
 def sniff(text: str) -> bool:
     """Return whether the first line names the columns of a CSV form."""
-    header = text.split("\n", 1)[0].lower()
+    header = first_line(text).lower()
     return "startframe" in header or "label-idx" in header
 
 

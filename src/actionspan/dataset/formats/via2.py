@@ -29,7 +29,7 @@ _Picture = tuple[str, str, list[Any]]  # row, file name, objects of attributes
 def sniff(text: str) -> bool:
     """Return whether the text is a project, annotations, or the export with its header."""
     if not text.lstrip().startswith("{"):
-        return text.lstrip('"# ').startswith(_COLUMNS)
+        return text.lstrip('"# \r\n').startswith(_COLUMNS)
     if _IMAGES not in text and '"regions"' not in text:
         return False
     content = peek_json(text)

@@ -1,0 +1,384 @@
+"""A small file of each form as its tool writes it: what is read, and what is said of the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from actionspan.dataset.formats import xml_text
+from actionspan.dataset.formats.media import video_id_of
+from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
+from actionspan.dataset.formats.times import Frame, VideoEnd, to_seconds
+from actionspan.errors import InputError
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+JUMP_AND_FALL = {"yard": [(1.04, 2.5, "jump"), (61.007, 62, "fall")]}
+# form, what is said of each video of 4,000 s at 25 frames a second, and rows that are left out
+EXPECTED = {
+    "audacity.txt": (
+        "audacity",
+        {"audacity": [(1.04, 2.5, "cut, stir"), (61.007, 62, "fall")]},
+        {
+            "3": "a label at a point, which has no length",
+            "5": "'start, end, label' between tabs is wanted",
+        },
+    ),
+    "boris_aggregated.csv": (
+        "boris",
+        {"cage 1": [(1.04, 2.5, "groom"), (61.007, 62, "rear")], "cage 2": [(0.5, 4, "groom")]},
+        {"3": "a point event, which has no length; code a state event"},
+    ),
+    "boris_old.csv": (
+        "boris",
+        {"cage 1": [(1.04, 2.5, "groom")]},
+        {"16": "a point event, which has no length; code a state event"},
+    ),
+    "boris_tabular.tsv": (
+        "boris",
+        {"cage 1": [(1.04, 2.5, "groom"), (2, 9.25, "groom")]},
+        {
+            "5": "a point event, which has no length; code a state event",
+            "7": "a START of 'rear' without a STOP",
+        },
+    ),
+    "chapters.txt": (
+        "chapters",
+        {"chapters": [(0, 80, "Intro"), (80, 3725, "Jump, high"), (3725, 4000, "Fall")]},
+        {},
+    ),
+    "corrections.csv": (
+        "corrections",
+        {
+            "yard": [(1.04, 2.5, "jump"), (60.9, 62, "fall"), (70, 71, "action")],
+            "still": [],
+            "gate": [],
+        },
+        {
+            "8": "status 'perhaps'; known are accepted, moved, added, rejected, none",
+            "9": "added, but without a start and an end",
+        },
+    ),
+    "cvat.xml": (
+        "cvat",
+        {
+            "yard": [
+                *((26 / 25, 30 / 25, "jump"), (2, 54 / 25, "jump"), (60 / 25, 62 / 25, "fall")),
+                *((4, 104 / 25, "rain"), (120 / 25, 122 / 25, "rain")),
+            ]
+        },
+        {"track 1": "a frame that is no number"},
+    ),
+    "elan.eaf": (
+        "elan",
+        {"kitchen 1": [(1.54, 3.0, "cut & stir"), (61.507, 62.5, "fall")]},
+        {
+            "tier cook, annotation a2": "a time slot without a value in milliseconds; align it in "
+            "ELAN"
+        },
+    ),
+    "elan_columns.txt": (
+        "elan_table",
+        {"elan_columns": [(1.04, 2.5, "cut, stir"), (1.04, 2.5, "yes"), (61.007, 62, "no")]},
+        {},
+    ),
+    "elan_files.txt": (
+        "elan_table",
+        {"kitchen 1": [(1.04, 2.5, "cut, stir")], "kitchen 2": [(61.007, 62, "wash")]},
+        {},
+    ),
+    "elan_rows.txt": (
+        "elan_table",
+        {"kitchen 1": [(1.04, 2.5, "cut, stir"), (61.007, 62, "fall")]},
+        {},
+    ),
+    "events.csv": (
+        "proposals",
+        {"yard": [(1.04, 2.5, "jump")], "gate": [(0.5, 4, "=sum")]},
+        {},
+    ),
+    "label_studio.json": (
+        "label_studio",
+        {
+            "yard_1": [(1, 62 / 25, "jump")],
+            "the gate": [(0.5, 4, "speech"), (2, 3, "jump"), (2, 3, "turn")],
+            "still": [],
+        },
+        {
+            "[0].annotations[1]": "a second annotation of this task; the first that is not "
+            "cancelled counts",
+            "[0].annotations[0].result[2]": "no start and end: ranges in frames, or seconds",
+        },
+    ),
+    "label_studio_min.json": (
+        "label_studio",
+        {"yard_1": [(1, 62 / 25, "jump"), (60, 62, "fall")], "still": []},
+        {},
+    ),
+    "proposals.csv": (
+        "proposals",
+        {"yard": [(1.04, 2.5, "action"), (61.007, 62, "action")], "gate": [(0.5, 4, "action")]},
+        {},
+    ),
+    "table_commas.csv": ("table", JUMP_AND_FALL | {"gate": [(0.5, 4, "sit")]}, {}),
+    "via2.csv": (
+        "via2",
+        {"yard": [(0.96, 1.12, "jump"), (1.12, 1.2, "child"), (1.2, 1.28, "jump")]},
+        {
+            "6": "not a row of filename,file_size,file_attributes,region_count,region_id,"
+            "region_shape_attributes,region_attributes"
+        },
+    ),
+    "via2.json": (
+        "via2",
+        {"yard": [(0.96, 1.12, "jump"), (1.12, 1.2, "child"), (1.2, 1.28, "jump")]},
+        {"cover.jpg99": "picture 'cover.jpg' is no frame of a video: name it VIDEO_000123.jpg"},
+    ),
+    "via3.csv": (
+        "via3",
+        {"yard": [(1.04, 2.5, "Jump, high"), (61.007, 62, "fall")]},
+        {
+            "14": "not a row of metadata_id,file_list,flags,temporal_coordinates,"
+            "spatial_coordinates,metadata"
+        },
+    ),
+    "via3.json": (
+        "via3",
+        {
+            "yard": [(1.04, 2.5, "Jump, high"), (61.007, 62, "fall")],
+            "gate": [(0.5, 4, "Default")],
+            "still": [],
+        },
+        {"metadata.2_dB3dE6gH": "3 times where a segment has two"},
+    ),
+}
+
+
+def said(reading, seconds=4000.0, fps=25.0):
+    return {
+        record.video_id: [raw.parsed(seconds, fps) for raw in record.instances]
+        for record in reading.records
+    }
+
+
+def test_every_sample_is_expected():
+    assert {path.name for path in SAMPLES.iterdir()} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_says_what_its_tool_meant(name):
+    form, videos, left_out = EXPECTED[name]
+    reading = read_annotation_file(SAMPLES / name)
+    assert reading.form == form
+    assert said(reading) == {
+        video_id: [(pytest.approx(start), pytest.approx(end), label) for start, end, label in found]
+        for video_id, found in videos.items()
+    }
+    assert {bad.row: bad.reason for bad in reading.rejections} == left_out
+    assert all(bad.file == str(SAMPLES / name) for bad in reading.rejections)
+    if left_out:
+        with pytest.raises(InputError, match=next(iter(left_out.values()))[:20].replace("(", ".")):
+            read_annotation_file(SAMPLES / name, strict=True)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.replace("\r\n", "\n").replace("\n", "\r\n").encode(),
+        lambda text: f"\n\n{text}".encode(),
+    ],
+    ids=["mark", "utf16", "crlf", "blank"],
+)
+def test_a_sample_written_otherwise_says_the_same(name, change, tmp_path):
+    text = (SAMPLES / name).read_text(encoding="utf-8")
+    if text.startswith("<?xml"):
+        text = text[text.index("?>") + 2 :].lstrip()  # nothing may stand before a declaration
+    (tmp_path / name).write_bytes(change(text))
+    changed = read_annotation_file(tmp_path / name)
+    assert changed.form == EXPECTED[name][0]
+    assert said(changed) == said(read_annotation_file(SAMPLES / name))
+
+
+def test_a_folder_of_files_is_read_file_by_file(tmp_path):
+    for name in ("elan.eaf", "boris_old.csv", "audacity.txt"):
+        (tmp_path / name).write_bytes((SAMPLES / name).read_bytes())
+    (tmp_path / "notes.pdf").write_bytes(b"\0")
+    reading = read_annotation_file(tmp_path)
+    assert [record.video_id for record in reading.records] == ["audacity", "cage 1", "kitchen 1"]
+    assert {Path(bad.file).name for bad in reading.rejections} == {
+        *("elan.eaf", "boris_old.csv", "audacity.txt")
+    }
+
+
+# ---- times ----
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        *[
+            ("90", 90),
+            ("1:30", 90),
+            ("01:30.25", 90.25),
+            ("0:01:30", 90),
+            ("100:00:00.5", 360000.5),
+        ],
+        *[(" 0:00 ", 0), ("125:00", 7500), (2, 2), ("1e2", 100), (-0.5, -0.5)],
+        *[("0:60", None), ("1:60:00", None), ("1:5", None), ("-1:00", None), ("1:2:3:4", None)],
+        *[("", None), ("1:00,5", None), ("nan", None), ("1:٣٠", None), ("9" * 100, None)],
+    ],
+)
+def test_times(given, seconds):
+    assert to_seconds(given) == seconds
+
+
+def test_times_that_need_the_video():
+    assert to_seconds(Frame(50)) is None
+    assert to_seconds(Frame(50), fps=25) == 2
+    assert to_seconds(VideoEnd()) is None
+    assert to_seconds(VideoEnd(), seconds=9.5) == 9.5
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("chapters.txt", "end is the end of the video, whose duration is not known here: `act"),
+        ("cvat.xml", "start is frame 26, and the frame rate is not known here: `actionspan data"),
+    ],
+)
+def test_a_time_that_needs_the_video_is_a_line(name, message):
+    with pytest.raises(ValueError, match=message):
+        [record.parsed() for record in read_annotation_file(SAMPLES / name).records]
+
+
+# ---- media ----
+
+
+@pytest.mark.parametrize(
+    ("media", "video_id"),
+    [
+        *[("a b.mp4", "a b"), ("./x/a.MKV", "a"), ("C:\\x\\a.b.avi", "a.b"), ("a.2", "a.2")],
+        *[("file:///D:/x/a.mp4", "a"), ("file:///home/x/a%20b.wav", "a%20b"), (".mp4", ".mp4")],
+        *[("https://h/x/a%20b.webm?y=1#t", "a b"), ("s3://bucket/a.mov", "a"), ("", "")],
+        *[("https://[", "https://["), ("\\\\server\\share\\a.mp4", "a"), ("a.mp4.mp4", "a.mp4")],
+    ],
+)
+def test_the_stem_of_the_media_file_is_the_video(media, video_id):
+    assert video_id_of(media) == video_id
+
+
+def test_a_plain_table_may_name_media_files(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("Media file name\tStart (s)\tStop (s)\tBehaviour\nx/a.mp4\t1\t2\trun\n")
+    assert said(read_annotation_file(path)) == {"a": [(1, 2, "run")]}
+
+
+# ---- hostile files ----
+
+BOMB = '<!DOCTYPE a [<!ENTITY x "ha">' + "".join(
+    f'<!ENTITY x{number} "&x{number - 1 or ""};&x{number - 1 or ""};">' for number in range(1, 40)
+)
+OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize("root", ["ANNOTATION_DOCUMENT", "annotations"])
+@pytest.mark.parametrize(
+    ("before", "inside", "message"),
+    [
+        (f"{BOMB}]>", "&x39;", r"line 1: a document type \(DOCTYPE\), which may define entities"),
+        (OUTSIDE, "&x;", r"line 1: a document type \(DOCTYPE\)"),
+        ('<!DOCTYPE a SYSTEM "http://localhost/a.dtd">', "", "a document type"),
+        ("", "&x;", "line 1: not XML: undefined entity"),
+        ("", "<a>" * 101, "line 1: nested too deeply"),
+        ("", "<a></b>", "line 1: not XML: mismatched tag"),
+        ("", "\x01", "not XML: not well-formed"),
+        ("", b"caf\xe9", "not UTF-8 text; save the file as UTF-8"),
+        ('<?xml version="1.0" encoding="no-such"?>', "<a", "not XML"),
+    ],
+)
+def test_xml_that_is_refused(tmp_path, root, before, inside, message):
+    path = tmp_path / "a.xml"
+    inside = inside if isinstance(inside, bytes) else inside.encode()
+    path.write_bytes(f"{before}<{root}>".encode() + inside + f"</{root}>".encode())
+    with pytest.raises(InputError, match=message) as raised:
+        read_annotation_file(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_xml_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(xml_text, "LARGEST", 100)
+    path = tmp_path / "a.xml"
+    path.write_text(f"<annotations>{' ' * 100}</annotations>")
+    with pytest.raises(InputError, match="XML of 127 characters; at most 100 are read"):
+        read_annotation_file(path)
+
+
+def test_a_declared_encoding_does_not_change_what_is_decoded(tmp_path):
+    text = (SAMPLES / "elan.eaf").read_text().replace("UTF-8", "UTF-16", 1).replace("cut", "café")
+    (tmp_path / "a.eaf").write_text(text, encoding="utf-8")
+    (first, _) = said(read_annotation_file(tmp_path / "a.eaf"))["kitchen 1"]
+    assert first[2] == "café & stir"
+
+
+VALUES = ["NaN", "Infinity", "-5", "1e400", "9" * 1_000_000, "null", '""', "[]", "true", '"x"']
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:9])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name.endswith(".json")])
+def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, value):
+    text = (SAMPLES / name).read_text()
+    path = tmp_path / name
+    for old in ("1.04", '"start":26', '"end":62', '"fps":25', '"framesCount":3000', '"z":[0.5,4]'):
+        if old in text:
+            key = old[: old.index(":") + 1] if ":" in old else ""
+            path.write_text(text.replace(old, key + value))
+            _is_sound_or_a_line(path)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-5", "1e400", "9" * 1_000_000, "", "x", "1:99"])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith(".json")])
+def test_tables_and_xml_with_strange_numbers_give_sound_times_or_lines(tmp_path, name, value):
+    text = (SAMPLES / name).read_text()
+    path = tmp_path / name
+    for old in ("1.04", "2.5", "00:00:01.040", '"1040"', '"26"', "1,04", "1:20", "25.0", "step=2"):
+        if old in text:
+            new = f'"{value}"' if old.startswith('"') else value
+            path.write_text(text.replace(old, f"step={value}" if "=" in old else new))
+            _is_sound_or_a_line(path)
+
+
+def _is_sound_or_a_line(path):
+    try:
+        reading = read_annotation_file(path)
+    except InputError as error:
+        assert str(error).startswith(f"{path}: ")
+        assert len(str(error)) < 400
+        return
+    for bad in reading.rejections:
+        assert len(bad.line()) < 400
+    for record in reading.records:
+        for raw in record.instances:
+            try:
+                start, end, label = raw.parsed(record.seconds or 4000, record.fps or 25)
+            except ValueError as error:
+                assert len(str(error)) < 400
+            else:
+                assert abs(start) + abs(end) < float("inf")
+                assert label
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_form_asked_for_by_name_refuses_other_files_in_a_line(form, tmp_path):
+    for name in EXPECTED:
+        try:
+            read_annotation_file(SAMPLES / name, form)
+        except InputError as error:
+            assert str(error).startswith(str(SAMPLES / name))
+
+
+def test_text_before_the_chapters_is_no_table():
+    assert sniffed("Cut, stir; see below\n0:00 Intro\n1:20 Fall\n") == "chapters"
+    assert sniffed("video,start,end,label\n0:00 Intro,1,2,run\n") == "table"
+    assert sniffed("1:20 Fall\n") == "table"  # YouTube's first chapter is at 0:00
