@@ -1,12 +1,17 @@
 """Convert annotations from any form to another."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from actionspan.dataset.formats.registry import FORMAT_NAMES, WRITABLE, read_annotation_file
-from actionspan.dataset.formats.rejections import SHOWN
-from actionspan.dataset.writing import drop_unsound, form_of, what_is_lost, write_records
+from actionspan.dataset.writing import (
+    drop_unsound,
+    form_of,
+    report_left_out,
+    report_lost,
+    what_is_lost,
+    write_records,
+)
 from actionspan.errors import InputError
 
 
@@ -50,16 +55,11 @@ def run(arguments: argparse.Namespace) -> None:
 
         complete(reading, arguments.videos)
     drop_unsound(reading)
-    for bad in reading.rejections[:SHOWN]:
-        print(f"left out {bad.line()}", file=sys.stderr)
-    if len(reading.rejections) > SHOWN:
-        print(f"left out {len(reading.rejections) - SHOWN} more", file=sys.stderr)
+    report_left_out(reading)
     records = reading.records
     if reading.rejections and not records:
         raise InputError(f"{arguments.source}: no video is left")
     # OUT, and what it cannot hold
     lost = what_is_lost(records, write_records(target, form, records))
-    if lost:
-        parts = (f"{name} ({count:,})" for name, count in lost.items())
-        print(f"{target}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
+    report_lost(target, form, lost)
     print(f"{target}: {len(records):,} videos, {form}")

@@ -118,14 +118,19 @@ def write_annotations(path: Path, annotations: list[Annotation], name: str = "")
     write_text(path, activitynet.write(records, name))
 
 
-def read_name(path: Path) -> str:
-    """Return the name of the data set in annotations.json; other forms of annotations have none."""
+def stated_name(path: Path) -> str:
+    """Return the name of the data set in annotations.json, empty if it or its form has none."""
     try:
         content = read_json(path)
     except InputError:
         content = None
     name = content.get("name") if isinstance(content, dict) else None
-    return str(name or "a data set without a name")
+    return str(name or "")
+
+
+def read_name(path: Path) -> str:
+    """Return the name of the data set in annotations.json, for captions."""
+    return stated_name(path) or "a data set without a name"
 
 
 def read_annotations(path: Path) -> list[Annotation]:

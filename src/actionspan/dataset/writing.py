@@ -1,6 +1,7 @@
 """Annotations written in any form that we write, and what that form cannot hold."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from actionspan.dataset.formats import activitynet, elan
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE
+from actionspan.dataset.formats.rejections import SHOWN
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 
@@ -90,6 +92,21 @@ def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counte
                 off = name == "segments" and _are_near(record.parsed(), found.get(name))
                 lost["exact times" if off else name] += 1
     return lost
+
+
+def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
+    """Say on standard error what a form could not hold of how many videos."""
+    if lost:
+        parts = (f"{name} ({count:,})" for name, count in lost.items())
+        print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
+
+
+def report_left_out(reading: Reading) -> None:
+    """Say on standard error which rows were left out, the first of them."""
+    for bad in reading.rejections[:SHOWN]:
+        print(f"left out {bad.line()}", file=sys.stderr)
+    if len(reading.rejections) > SHOWN:
+        print(f"left out {len(reading.rejections) - SHOWN} more", file=sys.stderr)
 
 
 def facts(record: Record) -> dict[str, object]:

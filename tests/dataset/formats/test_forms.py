@@ -89,7 +89,7 @@ def rounded(form, record, start, end, label):
 
 
 def test_the_registry_gives_the_choices_of_the_setting():
-    assert FORMAT_NAMES == ("auto", *FORMATS)
+    assert list(FORMAT_NAMES) == ["auto", *FORMATS]
     assert FORMAT_NAMES[-1] == "table"  # looks like anything
     assert get_args(get_type_hints(IndexSettings)["format"]) == FORMAT_NAMES
     assert set(WRITABLE) == set(CANNOT_HOLD)

@@ -1,0 +1,156 @@
+"""The videos most worth correcting next: those whose events are least certain, for their length.
+
+An event has a chance p to be right. To look at it answers a question worth its entropy,
+H(p) = −p log₂ p − (1 − p) log₂ (1 − p) bits: 1 where the model does not know, 0 where it is sure.
+The worth of a video is the sum over its events by the minutes that it takes to watch. A video
+without events has none: what a model misses everywhere, this does not see.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.formats.times import to_number
+from actionspan.dataset.matching import Names
+from actionspan.dataset.tables import read_videos
+from actionspan.errors import InputError
+from actionspan.files.json_stream import members
+from actionspan.files.storage import read_json
+from actionspan.settings import at_least_one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worth:
+    """What is won by correcting a video."""
+
+    video: str
+    bits_per_minute: float
+    bits: float
+    events: int
+    seconds: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument(
+        "results",
+        type=Path,
+        metavar="RESULTS",
+        help="the folder of a run (results), or one that `actionspan propose` wrote",
+    )
+    parser.add_argument(
+        "--annotations",
+        type=Path,
+        metavar="FILE",
+        help="videos that these name are left out (default: in a run, those it was trained and "
+        "scored on)",
+    )
+    parser.add_argument(
+        "--model", default="span", help="whose events, in the folder of a run (default: span)"
+    )
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="N", help="how many videos (default: 10)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the videos, best first."""
+    at_least_one("--top", arguments.top)
+    folder = arguments.results
+    if (folder / "videos").is_dir():
+        done: Collection[str] = ()
+        worths = list(_of_proposals(folder))
+    elif (folder / "dataset" / "videos.tsv").is_file():
+        worths, done = _of_run(folder, arguments.model)
+    else:
+        raise InputError(
+            f"{folder}: neither a run (dataset/videos.tsv) nor what `actionspan propose` writes "
+            "(videos/*.json)"
+        )
+    if arguments.annotations is not None:
+        names = Names({worth.video: worth for worth in worths})
+        records = read_annotation_file(arguments.annotations).records
+        done = {names.find(record.video_id) or "" for record in records}
+    left = [worth for worth in worths if worth.video not in done]
+    best = sorted(left, key=lambda worth: (-worth.bits_per_minute, worth.video))[: arguments.top]
+    if arguments.json:
+        print(json.dumps([asdict(worth) for worth in best], indent=1))
+        return
+    if not left:
+        raise InputError(f"{folder}: all of {len(worths)} videos are annotated")
+    print("bits/min  events  minutes  video")
+    for worth in best:
+        numbers = f"{worth.bits_per_minute:8.2f}  {worth.events:6}  {worth.seconds / 60:7.1f}"
+        print(f"{numbers}  {worth.video}")
+
+
+def worth_of(video: str, chances: Sequence[float], seconds: float) -> Worth:
+    """Return the worth of a video of so many seconds, whose events are right by these chances."""
+    bits = sum(map(entropy, chances))
+    minutes = seconds / 60
+    return Worth(
+        video=video,
+        bits_per_minute=bits / minutes if minutes else 0.0,
+        bits=bits,
+        events=len(chances),
+        seconds=seconds,
+    )
+
+
+def entropy(chance: float) -> float:
+    """Return the entropy in bits of an answer that is yes with this chance, 0…1."""
+    parts = (part for part in (chance, 1 - chance) if part > 0)
+    return sum(-part * math.log2(part) for part in parts)
+
+
+def _of_proposals(folder: Path) -> Iterator[Worth]:
+    """Yield the worth of each video that `actionspan propose` has done."""
+    for path in sorted((folder / "videos").glob("*.json")):
+        found = read_json(path)
+        found = found if isinstance(found, dict) else {}
+        if "motion" in (found.get("curves") or {}):
+            raise InputError(f"{path}: untrained motion grouping (--model none) knows no chances")
+        seconds = to_number(found.get("duration_seconds"))
+        if seconds is None or not isinstance(found.get("events"), list):
+            raise InputError(f"{path}: not what `actionspan propose` writes of a video")
+        yield worth_of(path.stem, _chances(path, path.stem, found["events"]), seconds)
+
+
+def _of_run(folder: Path, model: str) -> tuple[list[Worth], set[str]]:
+    """Return the worth of each video of a run, and the videos that it learned from or scored."""
+    path = folder / "proposals" / model / "events.json"
+    if not path.is_file():
+        known = sorted(found.parent.name for found in folder.glob("proposals/*/events.json"))
+        raise InputError(
+            f"{path}: no such file; models with events here: {', '.join(known) or 'none'}"
+        )
+    videos = {video.video_id: video for video in read_videos(folder / "dataset" / "videos.tsv")}
+    worths = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for video_id, rows in members(file, "results"):
+                if video_id in videos:
+                    seconds = videos[video_id].duration_seconds
+                    worths.append(worth_of(video_id, _chances(path, video_id, rows), seconds))
+    except (KeyError, ValueError, RecursionError):
+        raise InputError(f"{path}: not a list of events") from None
+    return worths, {name for name, video in videos.items() if video.subset != "testing"}
+
+
+def _chances(path: Path, video_id: str, rows: Any) -> list[float]:
+    """Return the scores of a video's events, which must be chances."""
+    chances = []
+    for number, row in enumerate(rows if isinstance(rows, list) else [], start=1):
+        chance = to_number(row.get("score")) if isinstance(row, dict) else None
+        if chance is None or not 0 <= chance <= 1:
+            raise InputError(
+                f"{path}: video {video_id!r}, event {number}: its score is no chance from 0 to 1"
+            )
+        chances.append(chance)
+    return chances
