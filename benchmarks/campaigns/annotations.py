@@ -14,13 +14,19 @@ from random import Random
 from typing import Any
 
 from actionspan.dataset.formats.records import RawInstance, Record, id_problem, text_problem
-from actionspan.dataset.formats.registry import FORMAT_NAMES, FORMATS, read_annotation_file
+from actionspan.dataset.formats.registry import (
+    FORMAT_NAMES,
+    WRITABLE,
+    read_annotation_file,
+    sniffed,
+)
 from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.files.storage import read_tsv
 from campaigns.cases import Result, fault, wrong
 from campaigns.children import Ended, call, command
 from campaigns.damage import damaged
 
+_SAMPLES = Path(__file__).parents[2] / "tests/dataset/samples"
 _LONGEST_ID = 251  # bytes: {id}.vtt is a file
 _LONGEST_LABEL = 1000
 _MARKS = "{}[]\",:;\t\n\r\0\\/'=|.-_ "
@@ -52,11 +58,13 @@ class Annotations:
 
     def case(self, random: Random, folder: Path) -> Result:
         """Index a mutated file, or convert it."""
-        form = random.choice(list(FORMATS))
-        text = FORMATS[form].write(
-            [_record(random, place) for place in range(random.randint(1, 5))]
-        )
-        suffix = ".json" if text.startswith("{") else ".csv"
+        form = random.choice(list(WRITABLE))
+        videos = 1 if form == "elan" else random.randint(1, 5)
+        text = WRITABLE[form].write([_record(random, place) for place in range(videos)])
+        if random.random() < 0.2:  # what we only read
+            text = random.choice(sorted(_SAMPLES.iterdir())).read_text(encoding="utf-8")
+            form = sniffed(text)
+        suffix = ".json" if _is_json(text) else ".csv"
         path = folder / f"annotations{suffix}"
         if random.random() < 0.15:
             return _same_tables(text, form, path, random)
@@ -104,7 +112,7 @@ def _info(random: Random) -> str:
 def _mutated(text: str, random: Random) -> bytes:
     """Change values where the file has them, or bytes anywhere."""
     if random.random() < 0.5:
-        text = (_json_changed if text.startswith("{") else _cells_changed)(text, random)
+        text = (_json_changed if _is_json(text) else _cells_changed)(text, random)
         if random.random() < 0.6:
             return text.encode("utf-8", "surrogatepass" if random.random() < 0.5 else "replace")
     content = text.encode("utf-8", "surrogatepass")
@@ -185,13 +193,15 @@ def _of_folder(path: Path, folder: Path) -> Result:
 
 
 def _converted(path: Path, form: str, random: Random) -> Result:
-    target = random.choice(list(FORMATS))
+    target = random.choice(list(WRITABLE))
     words = ["dataset", "convert", path.name, "out", "--from", form, "--to", target]
     ended = call(command(words), path.parent)
     if found := fault(ended):
         return found
     if ended.status:
         return Result("refused in a line")
+    if target == "elan" and not list((path.parent / "out").iterdir()):
+        return Result("converted")  # no video
     try:
         read_annotation_file(path.parent / "out", target)
     except Exception as error:
@@ -231,7 +241,8 @@ def _same_tables(text: str, form: str, path: Path, random: Random) -> Result:
     """Index a file and the same said otherwise."""
     path.write_text(text, encoding="utf-8")
     first = _index(path, "first", "--format", form)
-    way = random.choice(_JSON_WAYS if text.startswith("{") else _TABLE_WAYS)
+    table = _XML_WAYS if text.startswith("<") else _TABLE_WAYS
+    way = random.choice(_JSON_WAYS if _is_json(text) else table)
     path.write_bytes(way(text, random))
     second = _index(path, "second", "--format", form)
     found = fault(first) or fault(second)
@@ -246,6 +257,10 @@ def _same_tables(text: str, form: str, path: Path, random: Random) -> Result:
         if first.status == 0 and files[0].read_bytes() != files[1].read_bytes():
             return wrong("a harmless change is read otherwise", f"{way.__name__}: {name}")
     return Result("same tables")
+
+
+def _is_json(text: str) -> bool:
+    return text.startswith(("{", "["))
 
 
 def _mark(text: str, _: Random) -> bytes:
@@ -291,6 +306,7 @@ def _columns(text: str, random: Random) -> bytes:
 
 
 _JSON_WAYS: tuple[Callable[[str, Random], bytes], ...] = (_mark, _utf16, _line_ends, _keys)
+_XML_WAYS: tuple[Callable[[str, Random], bytes], ...] = (_mark, _utf16, _line_ends)
 _TABLE_WAYS: tuple[Callable[[str, Random], bytes], ...] = (
     _mark,
     _utf16,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.dataset.formats import activitynet, elan
-from actionspan.dataset.formats.records import Reading, Record
+from actionspan.dataset.formats.records import Reading, Record, id_problem
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE
 from actionspan.dataset.formats.rejections import SHOWN
 from actionspan.errors import InputError
@@ -48,7 +48,10 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
             "name a folder for them"
         )
     written = []
+    path.mkdir(parents=True, exist_ok=True)
     for record in records:
+        if problem := id_problem(record.video_id):
+            raise InputError(f"{path}: no file is written: {problem}")
         written += _write(path / f"{record.video_id}{elan.SUFFIX}", form, [record])
     return written
 

@@ -129,7 +129,7 @@ def _media(file: str, header: Element | None) -> tuple[str, float]:
     if not shown:
         return PurePath(file).stem, 0.0
     first = shown[0]
-    url = first.get("RELATIVE_MEDIA_URL") or first.get("MEDIA_URL", "")
+    url = first.get("RELATIVE_MEDIA_URL", "") or first.get("MEDIA_URL", "")
     return video_id_of(url), (to_number(first.get("TIME_ORIGIN")) or 0.0) / 1000
 
 
