@@ -61,12 +61,13 @@ class Annotations:
         form = random.choice(list(WRITABLE))
         videos = 1 if form == "elan" else random.randint(1, 5)
         text = WRITABLE[form].write([_record(random, place) for place in range(videos)])
-        if random.random() < 0.2:  # what we only read
+        sample = random.random() < 0.2  # what we only read
+        if sample:
             text = random.choice(sorted(_SAMPLES.iterdir())).read_text(encoding="utf-8")
             form = sniffed(text)
         suffix = ".json" if _is_json(text) else ".csv"
         path = folder / f"annotations{suffix}"
-        if random.random() < 0.15:
+        if not sample and random.random() < 0.15:
             return _same_tables(text, form, path, random)
         content = _mutated(text, random)
         given = random.choice(["auto", "auto", form, random.choice(FORMAT_NAMES)])

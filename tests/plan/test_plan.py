@@ -52,7 +52,9 @@ def test_a_folder_without_annotation_files_is_named(planned, tmp_path):
     (tmp_path / "v.mp4").touch()
     (tmp_path / "empty").mkdir()
     dataset = {"videos": str(tmp_path), "annotations": str(tmp_path / "empty")}
-    with pytest.raises(InputError, match=r"empty: a folder without annotation files \(.csv, .eaf"):
+    with pytest.raises(
+        InputError, match=r"empty: a folder without annotation files \(.boris, .csv, .eaf"
+    ):
         planned({"dataset": dataset})
 
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         dest="target_form",
         choices=tuple(WRITABLE),
-        help="form of OUT (default: activitynet for .json, table for .csv, elan for .eaf)",
+        help="form of OUT (default: by its suffix, .json is activitynet, .csv table, .eaf, .boris)",
     )
     parser.add_argument(
         "--videos",

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         dest="form",
         choices=tuple(WRITABLE),
-        help="their form (default: activitynet for .json, table for .csv, elan for .eaf)",
+        help="their form (default: by the suffix, .json is activitynet, .csv table, .eaf, .boris)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="let --out be the file ANNOTATIONS"

@@ -13,7 +13,12 @@ from actionspan.dataset.formats.rejections import SHOWN
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 
-FORM_OF_SUFFIX = {".json": "activitynet", ".csv": "table", ".eaf": "elan"}
+FORM_OF_SUFFIX = {
+    ".boris": "boris_project",
+    ".csv": "table",
+    ".eaf": "elan",
+    ".json": "activitynet",
+}
 COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
 

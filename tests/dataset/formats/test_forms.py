@@ -29,6 +29,7 @@ CANNOT_HOLD = {
     "activitynet": {"fps"},
     "via3": {"fps", "frames", "seconds", "subset"},
     "label_studio": set(),
+    "boris_project": {"frames", "subset"},
     "anet_anno_action": {"fps", "subset"},
     "elan": {"fps", "frames", "seconds", "subset"},
     "thumos14": {"subset"},
@@ -86,6 +87,8 @@ def rounded(form, record, start, end, label):
         fps = record.fps or USUAL_RATE
         first, last = round(start * fps), round(end * fps)
         return first / fps, (max(first + 1, last) if start < end else last) / fps, label
+    if form == "boris_project":  # an event ends after it began
+        return min(start, end), max(start, end), label
     return start, end, label
 
 

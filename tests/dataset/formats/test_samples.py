@@ -30,6 +30,22 @@ EXPECTED: dict[str, Any] = {
         {"cage 1": [(1.04, 2.5, "groom"), (61.007, 62, "rear")], "cage 2": [(0.5, 4, "groom")]},
         {"3": "a point event, which has no length; code a state event"},
     ),
+    "boris.boris": (
+        "boris_project",
+        {
+            "cage 1": [(1.04, 2.5, "groom"), (2, 9.25, "groom")],
+            "cage 1b": [(0.5, 3.5, "groom")],
+            "cage 2": [],
+        },
+        {
+            "observations.day 1.events[3]": "a point event, which has no length; code a state "
+            "event",
+            "observations.day 1.events[7]": "'rear' begins and never ends",
+            "observations.day 1.events[8]": "not an event: time in seconds, subject, behaviour, …",
+            "observations.day 1.events[9]": "'groom' lasts over the end of a media file",
+            "observations.day 3": "an observation without a media file in the first player",
+        },
+    ),
     "boris_old.csv": (
         "boris",
         {"cage 1": [(1.04, 2.5, "groom")]},
@@ -329,7 +345,7 @@ VALUES = ["NaN", "Infinity", "-5", "1e400", "9" * 1_000_000, "null", '""', "[]",
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:9])
-@pytest.mark.parametrize("name", [name for name in EXPECTED if name.endswith(".json")])
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name.endswith((".json", ".boris"))])
 def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, value):
     text = (SAMPLES / name).read_text()
     path = tmp_path / name
@@ -341,7 +357,9 @@ def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, va
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-5", "1e400", "9" * 1_000_000, "", "x", "1:99"])
-@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith(".json")])
+@pytest.mark.parametrize(
+    "name", [name for name in EXPECTED if not name.endswith((".json", ".boris"))]
+)
 def test_tables_and_xml_with_strange_numbers_give_sound_times_or_lines(tmp_path, name, value):
     text = (SAMPLES / name).read_text()
     path = tmp_path / name

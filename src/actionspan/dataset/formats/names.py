@@ -1,6 +1,14 @@
 """Names by which annotations are found: those of a video, and those of the files themselves."""
 
-ANNOTATION_SUFFIXES = (".csv", ".eaf", ".json", ".tsv", ".txt", ".xml")  # in a folder of files
+ANNOTATION_SUFFIXES = (
+    ".boris",
+    ".csv",
+    ".eaf",
+    ".json",
+    ".tsv",
+    ".txt",
+    ".xml",
+)  # in a folder of files
 
 
 def other_names(video_id: str) -> list[str]:

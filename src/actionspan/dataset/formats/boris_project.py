@@ -1,0 +1,210 @@
+"""BORIS' project, .boris: JSON with observations of media files, their coded events, an ethogram.
+
+An event has a time in seconds, a subject, a behaviour and modifiers; of a state event every second
+one ends what the one before began. Point events have no length and are no segments. Times count
+over all files of the first player, whose lengths the project has. The label is the behaviour.
+
+We write an observation for each video. One subject does one thing once at a time, so instances of
+a label that overlap are those of several subjects.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
+from actionspan.dataset.formats.media import media_name, video_id_of
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    positive,
+    quoted,
+)
+from actionspan.dataset.formats.times import to_number
+from actionspan.errors import InputError, printable
+
+_KEYS = ("behaviors_conf", "observations")
+_POINT = "Point event"
+_EPOCH = "1970-01-01T00:00:00"  # the same records give the same file
+_PLAYERS = [str(player) for player in range(1, 9)]
+
+
+def sniff(text: str) -> bool:
+    """Return whether the text is a project."""
+    if not text.lstrip().startswith("{") or not all(f'"{key}"' in text for key in _KEYS):
+        return False
+    content = peek_json(text)
+    return isinstance(content, dict) and all(isinstance(content.get(key), dict) for key in _KEYS)
+
+
+def read(file: str, text: str, strict: bool = False) -> Reading:
+    """Read the observations of media files.
+
+    Raises:
+        InputError: It is JSON of another form.
+    """
+    content = parse_json(file, text)
+    if not isinstance(content, dict) or not isinstance(content.get("observations"), dict):
+        raise InputError(f"{file}: no object 'observations' as in a project of BORIS")
+    ethogram = objects(content.get("behaviors_conf")).values()
+    points = {str(each.get("code")) for each in ethogram if _is_point(each)}
+    reading = Reading(strict=strict)
+    records: dict[str, Record] = {}
+    for name, observation in objects(content["observations"]).items():
+        row = f"observations.{printable(name)}"
+        media = [str(each) for each in items(_of(observation, "file").get("1"))]
+        found = [_record_of(file, row, each, observation, records, reading) for each in media]
+        if not found:
+            reading.reject(file, row, "an observation without a media file in the first player")
+        for (start, end, label), where in _segments(file, row, observation, points, reading):
+            _add(file, where, (start, end, label), found, media, observation, reading)
+    reading.records = list(records.values())
+    return reading
+
+
+def write(records: Sequence[Record]) -> str:
+    """Return a project whose ethogram has a state event for each label."""
+    parsed = [record.parsed() for record in records]
+    labels = dict.fromkeys(label for segments in parsed for _, _, label in segments)
+    observations: dict[str, Any] = {}
+    most = 0
+    for record, segments in zip(records, parsed, strict=True):
+        media = media_name(record.video_id)
+        events: list[list[Any]] = []
+        free: dict[tuple[str, int], float] = {}  # when a subject's last such event ended
+        for first, second, label in sorted(segments):
+            start, end = min(first, second), max(first, second)
+            subject = 0
+            while free.get((label, subject), start) > start:
+                subject += 1
+            free[label, subject] = end
+            most = max(most, subject)
+            name = _subject(subject)
+            events += [[time, name, label, "", ""] for time in (start, end)]
+        observations[record.video_id] = {
+            "file": {player: [media] if player == "1" else [] for player in _PLAYERS},
+            **{"type": "MEDIA", "date": _EPOCH, "description": "", "time offset": 0.0},
+            "events": sorted(events, key=lambda event: event[0]),
+            **{"observation time interval": [0, 0], "independent_variables": {}},
+            "media_info": {
+                "length": {media: record.seconds} if record.seconds else {},
+                "fps": {media: record.fps} if record.fps else {},
+                **{"hasVideo": {media: True}, "hasAudio": {media: False}, "offset": {"1": 0.0}},
+            },
+        }
+    behaviours = {
+        str(number): {
+            **{"type": "State event", "key": "", "code": label, "description": "", "color": ""},
+            **{"category": "", "modifiers": {}, "excluded": "", "coding map": ""},
+        }
+        for number, label in enumerate(labels)
+    }
+    subjects = {
+        str(number - 1): {"key": "", "name": _subject(number), "description": ""}
+        for number in range(1, most + 1)
+    }
+    content = {
+        **{"time_format": "hh:mm:ss", "project_date": _EPOCH, "project_name": "actionspan"},
+        **{"project_description": "", "project_format_version": "7.0"},
+        **{"subjects_conf": subjects, "behaviors_conf": behaviours, "observations": observations},
+        **{"behavioral_categories": [], "independent_variables": {}, "coding_map": {}},
+        **{"behaviors_coding_map": [], "converters": {}},
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _is_point(behaviour: Mapping[str, Any]) -> bool:
+    return str(behaviour.get("type")).startswith(_POINT)
+
+
+def _subject(number: int) -> str:
+    return f"subject {number + 1}" if number else ""
+
+
+def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = content.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _record_of(
+    file: str,
+    row: str,
+    media: str,
+    observation: Mapping[str, Any],
+    records: dict[str, Record],
+    reading: Reading,
+) -> Record | None:
+    """Return the record of a media file; None, with a rejection, if it names no video."""
+    video_id = video_id_of(media)
+    if problem := id_problem(video_id):
+        reading.reject(file, row, problem)
+        return None
+    record = records.setdefault(video_id, Record(file=file, row=row, video_id=video_id))
+    facts = _of(observation, "media_info")
+    record.seconds = record.seconds or positive(_of(facts, "length").get(media))
+    record.fps = record.fps or positive(_of(facts, "fps").get(media))
+    return record
+
+
+def _segments(
+    file: str,
+    row: str,
+    observation: Mapping[str, Any],
+    points: set[str],
+    reading: Reading,
+) -> Iterator[tuple[tuple[float, float, str], str]]:
+    """Yield start, end and label of the state events of an observation, and where they are."""
+    begun: dict[tuple[str, str, str], tuple[float, str]] = {}
+    events = []
+    for place, event in enumerate(items(observation.get("events"))):
+        where = f"{row}.events[{place}]"
+        time = to_number(event[0]) if isinstance(event, list) and len(event) > 2 else None
+        if time is None:
+            reading.reject(file, where, "not an event: time in seconds, subject, behaviour, …")
+        elif str(event[2]) in points:
+            reading.reject(file, where, "a point event, which has no length; code a state event")
+        else:
+            modifiers = str(event[3]) if len(event) > 3 else ""
+            events.append((time, place, (str(event[1]), str(event[2]), modifiers), where))
+    for time, _, key, where in sorted(events):
+        if key in begun:
+            start, first = begun.pop(key)
+            yield (start, time, key[1]), first
+        else:
+            begun[key] = time, where
+    for key, (_, where) in begun.items():
+        reading.reject(file, where, f"{quoted(key[1])} begins and never ends")
+
+
+def _add(
+    file: str,
+    row: str,
+    segment: tuple[float, float, str],
+    found: Sequence[Record | None],
+    media: Sequence[str],
+    observation: Mapping[str, Any],
+    reading: Reading,
+) -> None:
+    """Add a segment to the video that the player shows at its time."""
+    start, end, label = segment
+    place, begin = 0, 0.0
+    if len(media) > 1:
+        lengths = _of(_of(observation, "media_info"), "length")
+        known = [positive(lengths.get(each)) for each in media]
+        if not all(known):
+            reading.reject(file, row, "several media files, and the length of one is not known")
+            return
+        begins = [0.0, *accumulate(known[:-1])]
+        place = max(bisect_right(begins, start) - 1, 0)
+        begin = begins[place]
+        if end > begin + known[place]:
+            reading.reject(file, row, f"{quoted(label)} lasts over the end of a media file")
+            return
+    record = found[place] if found else None
+    if record is not None:
+        instance = RawInstance(row=row, start=start - begin, end=end - begin, label=label)
+        record.instances.append(instance)
