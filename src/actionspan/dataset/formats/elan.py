@@ -92,14 +92,19 @@ def write(records: Sequence[Record]) -> str:
     )
     last = SubElement(header, "PROPERTY", {"NAME": "lastUsedAnnotationId"})
     last.text = str(len(segments))
-    slots: dict[int, str] = {}
-    for time in sorted({time for start, end, _ in segments for time in (start, end)}):
-        slots[time] = f"ts{len(slots) + 1}"
+    # each annotation has slots of its own: ELAN moves all that share one
+    edges = sorted(
+        (time, number, edge)
+        for number, segment in enumerate(segments)
+        for edge, time in enumerate(segment[:2], start=1)
+    )
+    slots = {key[1:]: f"ts{place}" for place, key in enumerate(edges, start=1)}
     order = SubElement(root, "TIME_ORDER")
-    for time, slot in slots.items():
-        SubElement(order, "TIME_SLOT", {"TIME_SLOT_ID": slot, "TIME_VALUE": str(time)})
+    for time, *key in edges:
+        slot = {"TIME_SLOT_ID": slots[key[0], key[1]], "TIME_VALUE": str(time)}
+        SubElement(order, "TIME_SLOT", slot)
     tiers: list[tuple[Element, int]] = []  # and the end of its last annotation
-    for number, (start, end, label) in enumerate(segments, start=1):
+    for number, (start, end, label) in enumerate(segments):
         place = next((at for at, (_, free) in enumerate(tiers) if free <= start), len(tiers))
         if place == len(tiers):
             name = _TIER if place == 0 else f"{_TIER} {place + 1}"
@@ -107,11 +112,11 @@ def write(records: Sequence[Record]) -> str:
             tiers.append((SubElement(root, "TIER", kind), 0))
         tier = tiers[place][0]
         tiers[place] = tier, max(end, start)
-        refs = {"TIME_SLOT_REF1": slots[start], "TIME_SLOT_REF2": slots[end]}
+        refs = {f"TIME_SLOT_REF{edge}": slots[number, edge] for edge in (1, 2)}
         annotation = SubElement(
             SubElement(tier, "ANNOTATION"),
             "ALIGNABLE_ANNOTATION",
-            {"ANNOTATION_ID": f"a{number}", **refs},
+            {"ANNOTATION_ID": f"a{number + 1}", **refs},
         )
         SubElement(annotation, "ANNOTATION_VALUE").text = label
     if not tiers:
