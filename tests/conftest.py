@@ -33,6 +33,7 @@ HEAVIEST = (
     "mpi/test_network_testbed.py",
     "streaming/test_faults.py",
     "benchmarks/test_campaigns.py",
+    "dataset/formats/test_forms.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"

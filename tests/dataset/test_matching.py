@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.dataset.formats.records import RawInstance, Reading, Record
+from actionspan.dataset.formats.times import Frame, VideoEnd
 from actionspan.dataset.matching import (
     IndexSettings,
     check_instance,
@@ -303,3 +304,24 @@ def test_thumos14_without_videos(shared_data):
         "'video_test_0000814')",
         "'video_test_0001081')",
     }
+
+
+def test_frames_and_the_end_of_a_video_are_times_once_the_video_is_known():
+    known = record("a", (Frame(5), Frame(15)), (2, VideoEnd()))
+    tool = record("b", (Frame(5), Frame(15)), fps=5.0)  # counted at a rate of its own
+    late = record("c", (Frame(101), Frame(103)))
+    index = index_videos(
+        [video("a"), video("b"), video("c")], Reading(records=[known, tool, late]), SETTINGS
+    )
+    found = {each.video_id: each.instances for each in index.annotations}
+    assert found["a"] == (
+        Instance(start=0.5, end=1.5, label="run"),
+        Instance(start=2, end=10, label="run"),
+    )
+    assert found["b"] == (Instance(start=1, end=3, label="run"),)
+    assert found["c"] == ()
+    assert "segment 10.1…10.3 s is outside the video, 0…10 s" in lines(index)[0]
+    timed = index_annotations(
+        Reading(records=[record("a", (Frame(5), VideoEnd()), seconds=10.0, frames=50)]), SETTINGS
+    )
+    assert timed.annotations[0].instances == (Instance(start=1, end=10, label="run"),)

@@ -198,8 +198,10 @@ def _index(
         record = records.get(video_id)
         instances[video_id] = []
         for raw in record.instances if record else []:
+            # a tool may count frames at a rate of its own
+            fps = (record.fps if record else 0.0) or video.fps
             instance, reason = check_instance(
-                raw, video.duration_seconds, settings.overshoot_seconds, video.fps
+                raw, video.duration_seconds, settings.overshoot_seconds, fps
             )
             if instance:
                 instances[video_id].append(instance)

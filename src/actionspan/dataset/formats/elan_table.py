@@ -13,13 +13,15 @@ from pathlib import PurePath
 from actionspan.dataset.formats.media import SUFFIXES, video_id_of
 from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
 from actionspan.dataset.formats.rows import split_lines
+from actionspan.dataset.sharding import VIDEO_SUFFIXES
 
 _CLOCK = re.compile(r"\d+:\d\d:\d\d\.\d+", re.ASCII)
 _HEADER = re.compile(r"(begin|end) time - (.*)", re.IGNORECASE)
 _NOTATIONS = ("ss.msec", "hh:mm:ss.ms", "msec")  # the first that is there is read
 _FILES = ("file", "file name", "file path")
+_RANKS = ("document", "audio", "video")  # of two files the later here counts, or the first
+_FILES = ("file", "file name", "file path")
 _NOT_TIERS = {"", "tier", "participant", "annotator", *_FILES}
-_MEDIA = re.compile(rf"[^\s\"'][^\t\"]*(?:{'|'.join(map(re.escape, sorted(SUFFIXES)))})\b", re.I)
 
 
 def sniff(text: str) -> bool:
@@ -35,11 +37,13 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the export of one document, or of several with a column of their files."""
     reading = Reading(strict=strict)
     records: dict[str, Record] = {}
-    video_id, columns = PurePath(file).stem, list[str]()
+    video_id, columns, best = PurePath(file).stem, list[str](), 0
     for number, line in enumerate(split_lines(text), start=1):
         if not _is_row(line):
-            if media := _MEDIA.search(line.lstrip('"# ').partition("file:")[2] or line):
-                video_id = video_id_of(media[0].lstrip("/"))
+            named = _named_file(line)
+            rank = _RANKS.index(_kind(named))
+            if named and (rank > best or not best):
+                video_id, best = video_id_of(named).removesuffix(".eaf"), rank
             continue
         try:
             cells = next(csv.reader([line.rstrip("\r")], delimiter="\t"))
@@ -52,9 +56,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             continue
         times, labels = _named(columns, cells) if columns else _unnamed(cells)
         own = dict(zip((name.lower() for name in columns), cells, strict=False))
-        source = next(
-            (own[name] for name in ("file", "file name", "file path") if own.get(name)), ""
-        )
+        source = next((own[name] for name in _FILES if own.get(name)), "")
         found = PurePath(source.replace("\\", "/")).stem or video_id
         problem = id_problem(found) or ("" if len(times) == 2 else "no begin and end time")
         if problem:
@@ -70,6 +72,19 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 def _is_row(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip('"').startswith("#")
+
+
+def _named_file(line: str) -> str:
+    """Return the file that a line before the rows names, such as `"#file:///D:/a.eaf"`."""
+    named = line.partition("file://")[2].split('"')[0].split("\t")[0]
+    return named.partition(" Offset:")[0].strip().lstrip("/")
+
+
+def _kind(name: str) -> str:
+    suffix = PurePath(name).suffix.lower()
+    if suffix in VIDEO_SUFFIXES:
+        return "video"
+    return "audio" if suffix in SUFFIXES else "document"
 
 
 def _named(columns: list[str], cells: list[str]) -> tuple[list[str | float], list[str]]:

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from actionspan.dataset.formats.json_text import items, parse_json, peek_json
 from actionspan.dataset.formats.media import SUFFIXES, media_name, video_id_of
@@ -33,7 +33,8 @@ USUAL_RATE = 24.0  # frames a second
 _RATES = ("fps", "frame_rate", "framerate", "frameRate")
 _LABELS = ("timelinelabels", "labels")
 _LOCAL = "/data/local-files/"
-_UPLOADED = re.compile(r"/data/upload/.*?[0-9a-f]{8}-([^/]+)")
+_UPLOADS = "/data/upload/"
+_UPLOADED = re.compile(r"^[0-9a-f]{8}-(?=.)")
 
 
 def sniff(text: str) -> bool:
@@ -181,8 +182,8 @@ def _media(data: Mapping[str, Any]) -> str:
             continue
         if text.startswith(_LOCAL):
             text = parse_qs(urlsplit(text).query).get("d", [""])[0]
-        elif uploaded := _UPLOADED.fullmatch(text):
-            text = f"https://upload/{uploaded[1]}"
+        elif text.startswith(_UPLOADS):
+            text = _UPLOADED.sub("", unquote(text.rpartition("/")[2]), count=1)
         if "video" in data or any(text.lower().endswith(suffix) for suffix in SUFFIXES):
             return text
     return ""

@@ -20,7 +20,7 @@ from actionspan.dataset.formats.times import Frame
 from actionspan.errors import InputError, printable
 
 _COLUMNS = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes"
-_NUMBERED = re.compile(r"(.+?)[ ._-]*?(\d{1,15})", re.ASCII)
+_NUMBER = re.compile(r"(?<!\d)\d{1,15}$", re.ASCII)
 _IMAGES = "_via_img_metadata"
 
 _Picture = tuple[str, str, list[Any]]  # row, file name, objects of attributes
@@ -51,18 +51,20 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     pictures = (_of_json if is_json else _of_table)(file, text, reading)
     videos: dict[str, dict[int, tuple[str, list[str]]]] = {}
     for row, name, attributes in pictures:
-        found = _NUMBERED.fullmatch(PurePath(name).stem)
-        if not found:
+        stem = PurePath(name).stem
+        number = _NUMBER.search(stem)
+        before = stem[: number.start()].rstrip(" ._-") if number else ""
+        if number is None or not before:
             what = f"picture {quoted(name)} is no frame of a video: name it VIDEO_000123.jpg"
             reading.reject(file, row, what)
             continue
-        video_id = video_id_of(found[1])
+        video_id = video_id_of(before)
         if problem := id_problem(video_id):
             reading.reject(file, row, problem)
             continue
         labels = [label for each in attributes for label in _labels(each)]
         frames = videos.setdefault(video_id, {})
-        _, known = frames.setdefault(int(found[2]), (row, []))
+        _, known = frames.setdefault(int(number[0]), (row, []))
         known += [label for label in dict.fromkeys(labels) if label not in known]
     for video_id, frames in videos.items():
         row = next(iter(frames.values()))[0]
