@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps([asdict(worth) for worth in best], indent=1))
         return
     if not left:
-        raise InputError(f"{folder}: all of {len(worths)} videos are annotated")
+        hint = "" if arguments.annotations else "; --annotations FILE leaves out only what it names"
+        raise InputError(f"{folder}: all of {len(worths)} videos are annotated{hint}")
     print("bits/min  events  minutes  video")
     for worth in best:
         numbers = f"{worth.bits_per_minute:8.2f}  {worth.events:6}  {worth.seconds / 60:7.1f}"

@@ -155,7 +155,7 @@ def iterate_annotations(path: Path) -> Iterator[Annotation]:
             video_id=record.video_id,
             subset=record.subset,
             duration_seconds=record.seconds,
-            instances=_instances(record),
+            instances=instances_of(record),
         )
 
 
@@ -180,10 +180,15 @@ def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
     Raises:
         InputError: The file is missing or in no known form, or a row is not an instance.
     """
-    return {record.video_id: _instances(record) for record in stream_annotation_file(path)[1]}
+    return {record.video_id: instances_of(record) for record in stream_annotation_file(path)[1]}
 
 
-def _instances(record: Record) -> tuple[Instance, ...]:
+def instances_of(record: Record) -> tuple[Instance, ...]:
+    """Return the instances of a record.
+
+    Raises:
+        InputError: A row is not an instance.
+    """
     instances = []
     for raw in record.instances:
         try:

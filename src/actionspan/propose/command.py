@@ -91,10 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(_nothing(len(passed)))
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
-    from actionspan.dataset.tables import read_instances
+    from actionspan.dataset.completing import read_instances
     from actionspan.propose.results import ResultFolder, Shown, result_of, source_of
 
-    truth = dict(read_instances(arguments.annotations)) if arguments.annotations else {}
+    truth = read_instances(arguments.annotations, videos) if arguments.annotations else {}
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
     folder = ResultFolder(arguments.out, _digest(model), overwrite=arguments.overwrite)
     done, before, broken = 0, 0, len(passed)
