@@ -82,7 +82,7 @@ def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
     stamps = array("q")
     missing, trimmed, headless, headed = 0, 0, 0, False
     try:
-        with _opened(path) as (container, stream):
+        with opened(path) as (container, stream):
             rate = float(stream.average_rate or stream.guessed_rate or 25)
             tick = float(stream.time_base or 1 / rate)
             width, height = stream.codec_context.width, stream.codec_context.height
@@ -161,7 +161,7 @@ def read_frames(
 def has_eight_bits(path: Path) -> bool:
     """Return whether a file's colours have 8 bits, so that steady decoding gives the same bits."""
     try:
-        with _opened(path) as (_, stream):
+        with opened(path) as (_, stream):
             form = stream.format
             return form is not None and all(part.bits <= 8 for part in form.components)
     except (OSError, av.FFmpegError):
@@ -169,7 +169,7 @@ def has_eight_bits(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open a file and its video stream with PyAV."""
     with av.open(str(path.absolute()), metadata_errors="replace") as container:
         stream: Any = container.streams.best("video")
@@ -203,7 +203,7 @@ def _pyav_pictures(
     """Yield the frames FFmpeg decodes through PyAV, each with its time stamp where it has one."""
     done = 0
     try:
-        with _opened(path) as (container, stream):
+        with opened(path) as (container, stream):
             stream.thread_type = "NONE"
             stream.codec_context.thread_count = 1
             for frame in container.decode(stream):

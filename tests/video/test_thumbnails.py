@@ -1,0 +1,85 @@
+"""Thumbnails: the right moments, upright, of every kind of file; damaged files give fewer."""
+
+from fractions import Fraction
+
+import cv2
+import numpy as np
+import pytest
+
+from actionspan.video.thumbnails import pictures_at, thumbnails
+from video.numbered import HEIGHT, WIDTH, encode, read_number
+from video.test_decode import FILES
+
+FRAMES = 75  # 25 a second
+
+
+@pytest.mark.parametrize("early", [0.0, 0.3])
+@pytest.mark.parametrize("name", FILES)
+def test_pictures_are_those_shown_at_their_times(name, early, tmp_path):
+    path = encode(tmp_path / name, FRAMES, **FILES[name])
+    times = [0.0, 0.01, 0.5, 0.52, 1.3, 2.96, 2.999]
+    found = pictures_at(path, times, HEIGHT, early)
+    if name == "h264.h264":  # no time stamps: nothing is known
+        return
+    no_stamps = name in ("h264.avi", "mpeg4_b.avi")  # of display: a few frames more or less
+    late = 0.2 if no_stamps else 0.002
+    for seconds, picture in zip(times, found, strict=True):
+        assert picture.rgb.shape == (HEIGHT, WIDTH, 3)
+        assert read_number(picture.rgb) == pytest.approx(25 * picture.seconds, abs=25 * late)
+        assert seconds - early - 0.041 - late <= picture.seconds <= seconds + late
+    if early == 0 and not no_stamps:
+        assert [read_number(picture.rgb) for picture in found] == [0, 0, 12, 13, 32, 74, 74]
+
+
+def test_a_still_hold_of_a_variable_rate_shows_what_the_viewer_sees(tmp_path):
+    stamps = [0, 40, 80, 3000, 3040]  # milliseconds
+    path = encode(tmp_path / "v.mp4", 5, stamps=stamps, tick=Fraction(1, 1000))
+    found = pictures_at(path, [0.05, 2.0, 3.0, 9.0], HEIGHT)
+    assert [read_number(picture.rgb) for picture in found] == [1, 2, 3, 4]
+
+
+def test_key_frames_serve_where_they_are_near(tmp_path, monkeypatch):
+    from actionspan.video import thumbnails as module
+
+    path = encode(tmp_path / "v.mp4", 250, key_every=10, b_frames=0)
+    monkeypatch.setattr(module, "_MOST_FRAMES", 3)
+    small = thumbnails(path, 10)
+    assert [round(25 * picture.seconds) % 10 for picture in small] == [0] * 10
+    assert pictures_at(path, [0.2, 0.39], 72)[1] is None  # frame 9 takes ten
+
+
+def test_thumbnails_are_of_their_parts_and_have_the_height(tmp_path):
+    path = encode(tmp_path / "v.mp4", 100)
+    small = thumbnails(path, 8, height=40)
+    assert [int(picture.seconds / 0.5) for picture in small] == list(range(8))
+    for picture in small:
+        pixels = cv2.imdecode(np.frombuffer(picture.jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert pixels.shape == (40, 80, 3)
+        assert abs(read_number(pixels) - 25 * picture.seconds) < 0.1
+
+
+def test_a_short_video_gives_each_frame_once(tmp_path):
+    small = thumbnails(encode(tmp_path / "v.mp4", 3), 24)
+    assert [round(25 * picture.seconds) for picture in small] == [0, 1, 2]
+    assert len(thumbnails(encode(tmp_path / "one.mp4", 1), 4)) == 1
+
+
+def test_what_cannot_be_decoded_has_no_picture(tmp_path):
+    (tmp_path / "text.mp4").write_text("no video")
+    whole = encode(tmp_path / "whole.ts", 100, key_every=10).read_bytes()
+    (tmp_path / "cut.ts").write_bytes(whole[: len(whole) // 2])
+    assert thumbnails(tmp_path / "none.mp4", 4) == []
+    assert thumbnails(tmp_path / "text.mp4", 4) == []
+    assert pictures_at(tmp_path / "text.mp4", [0.0], 72) == [None]
+    cut = thumbnails(tmp_path / "cut.ts", 4)
+    assert all(picture.seconds < 2.2 for picture in cut)
+
+
+def test_real_files_are_shown_as_a_player_shows_them(shared_data):
+    cases = shared_data / "decode_cases"
+    shapes = {}
+    for path in sorted(cases.iterdir()):
+        first = thumbnails(path, 4)[0]
+        shapes[path.name] = cv2.imdecode(np.frombuffer(first.jpeg, np.uint8), 0).shape
+    assert shapes["decord_video_90.mov"] == (72, round(72 * 320 / 568))  # upright
+    assert shapes["mma_demo.mp4"] == (72, 120)  # pixels of 64:51 are made square
