@@ -76,6 +76,18 @@ class LimitSettings(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CopySettings(Checked):
+    """How large a copy for browsers is."""
+
+    short_side: int = option(
+        480, "larger pictures are reduced to this short side", unit="pixels", least=64
+    )
+    quality: int = option(
+        28, "x264's constant rate factor: lower is better and larger", least=0, most=51
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlowSettings(Checked):
     """How the flow between two grey frames is estimated and coded in 8 bits."""
 

@@ -1,0 +1,190 @@
+"""Which videos browsers play, and copies that they do.
+
+Chromium, Firefox and Safari share H.264 of 8 bits and 4:2:0 in MP4, VP8 and VP9 in WebM, and AV1 in
+both. They turn a rotated video upright. Chromium alone plays more: Matroska, H.264 of 10 bits.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+
+import av
+from av.audio.frame import AudioFrame
+from av.audio.resampler import AudioResampler
+from av.audio.stream import AudioStream
+from av.container import OutputContainer
+from av.video.frame import PictureType, VideoFrame
+from av.video.stream import VideoStream
+
+from actionspan.dataset.containers import turned_sideways
+from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path
+from actionspan.video.decode import Frame, opened, read_frames, read_timeline
+from actionspan.video.pictures import resized
+from actionspan.video.settings import CopySettings
+
+_NAMES = {
+    "h264": "H.264",
+    "hevc": "H.265",
+    "mpeg4": "MPEG-4 ASP",
+    "mpeg2video": "MPEG-2",
+    "mjpeg": "Motion JPEG",
+}
+_CODECS = {"mp4": ("h264", "vp9", "av1"), "webm": ("vp8", "vp9", "av1")}
+_BITS = {"h264": 8}  # of the others 10
+_TICK = Fraction(1, 90_000)  # seconds: of time stamps in a copy
+_RATE, _SAMPLES = 48_000, 1024  # of sound: a second, and in a frame of AAC
+_ENCODER = "libx264"
+
+
+def why_not_playable(path: Path) -> str:
+    """Return why not every browser plays a file as we see it; an empty text where all should.
+
+    Raises:
+        InputError: It is not a video.
+    """
+    with _readable(path), opened(path) as (container, stream):
+        codec, pixels = stream.codec.canonical_name, stream.format
+        kind = "mp4" if "mp4" in container.format.name else container.format.name
+        others = len(container.streams.video)
+        first = container.streams.video[0].index == stream.index
+    if kind == "matroska,webm":
+        kind = "webm" if _is_webm(path) else "Matroska"
+    name = _NAMES.get(codec, codec.upper())
+    if kind not in _CODECS:
+        return f"{name} in {kind if kind[0].isupper() else kind.upper()}"
+    if codec not in _CODECS[kind]:
+        return f"{name} in {'MP4' if kind == 'mp4' else 'WebM'}"
+    parts = pixels.components if pixels is not None else ()
+    bits = max((part.bits for part in parts), default=8)
+    if bits > _BITS.get(codec, 10):
+        return f"{name} of {bits} bits"
+    if pixels is not None and "420" not in pixels.name:
+        return f"{name} in {pixels.name}"
+    return "" if first else f"a browser plays another of its {others} video streams"
+
+
+def write_playable(path: Path, out: Path, settings: CopySettings | None = None) -> str:
+    """Write a copy of a video that browsers play: H.264 in MP4, upright, with square pixels.
+
+    Frames keep their times, so that proposals fit the copy. It has a key frame in each second, its
+    index comes first, and sound is AAC. Where decoding breaks off the copy ends.
+
+    Returns:
+        Why it ends early; an empty text where it is whole.
+
+    Raises:
+        InputError: No frame of the file can be decoded, or FFmpeg has no encoder for H.264 here.
+    """
+    settings = settings or CopySettings()
+    if _ENCODER not in av.codecs_available:
+        raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+    timeline = read_timeline(path)
+    broken: list[str] = []
+    frames = _until_damaged(read_frames(path, steady=True), broken.append)
+    first = next(frames, None)
+    if first is None:
+        raise InputError((broken or [f"{path}: the video stream has no frame"])[0])
+    shape = _size(path, first, settings.short_side)
+    with (
+        atomic_path(out) as partial,
+        closing(_sound(path, 0.0 if math.isnan(timeline.origin) else timeline.origin)) as sound,
+        av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as file,
+    ):
+        video = _video_stream(file, shape, timeline.step, settings)
+        heard = next(sound, None)
+        audio = None if heard is None else _audio_stream(file)
+        last, key = -1, 0.0
+        for frame in chain([first], frames):
+            while audio is not None and heard is not None and heard.time <= frame.seconds:
+                file.mux(audio.encode(heard))
+                heard = next(sound, None)
+            stamp = round(frame.seconds / _TICK)
+            if stamp <= last:  # its time was there before
+                continue
+            picture = VideoFrame.from_ndarray(resized(frame.picture(), shape), format="rgb24")
+            picture.pts, picture.time_base, last = stamp, _TICK, stamp
+            if frame.seconds >= key:
+                picture.pict_type, key = PictureType.I, math.floor(frame.seconds) + 1.0
+            file.mux(video.encode(picture))
+        file.mux(video.encode(None))
+        if audio is not None:
+            file.mux(audio.encode(None))
+    return broken[0] if broken else ""
+
+
+def _until_damaged(frames: Iterator[Frame], report: Callable[[str], None]) -> Iterator[Frame]:
+    """Yield frames up to an error, which is reported."""
+    try:
+        yield from frames
+    except InputError as error:
+        report(str(error))
+
+
+def _size(path: Path, first: Frame, short_side: int) -> tuple[int, int]:
+    """Return the height and width of a copy: even, pixels square, never enlarged."""
+    height, width = map(float, first.picture().shape[:2])
+    with _readable(path), opened(path) as (_, stream):
+        stretch = float(stream.sample_aspect_ratio or 1)
+        if turned_sideways(path, stream.id):
+            height *= stretch
+        else:
+            width *= stretch
+    scale = min(1.0, short_side / min(height, width))
+    return 2 * max(1, round(height * scale / 2)), 2 * max(1, round(width * scale / 2))
+
+
+def _video_stream(
+    file: OutputContainer, shape: tuple[int, int], step: float, settings: CopySettings
+) -> VideoStream:
+    options = {"preset": "veryfast", "profile": "main", "crf": str(settings.quality), "bf": "0"}
+    rate = Fraction(1 / step).limit_denominator(1001)
+    stream = file.add_stream(_ENCODER, rate=rate, options={**options, "forced-idr": "1"})
+    stream.height, stream.width = shape
+    stream.pix_fmt = "yuv420p"
+    stream.codec_context.time_base = _TICK
+    stream.codec_context.gop_size = 10_000  # key frames are set by their times
+    stream.codec_context.thread_count = 1
+    return stream
+
+
+def _audio_stream(file: OutputContainer) -> AudioStream:
+    stream = file.add_stream("aac", rate=_RATE, layout="stereo")
+    stream.bit_rate = 96_000
+    return stream
+
+
+def _sound(path: Path, origin: float) -> Iterator[AudioFrame]:
+    """Yield a file's sound as AAC takes it, timed as the pictures are, while it can be decoded."""
+    with (
+        suppress(OSError, ValueError, av.FFmpegError),
+        av.open(str(path.absolute()), metadata_errors="replace") as container,
+    ):
+        stream = container.streams.best("audio")
+        if stream is None:
+            return
+        resampler = AudioResampler(format="fltp", layout="stereo", rate=_RATE, frame_size=_SAMPLES)
+        for frame in chain(container.decode(stream), [None]):
+            for piece in resampler.resample(frame):
+                piece.pts = (piece.pts or 0) - round(origin * _RATE)
+                if piece.pts >= 0:
+                    yield piece
+
+
+def _is_webm(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"webm" in file.read(64)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (av.FFmpegError, OSError) as error:
+        reason = error.strerror or "unknown form"
+        raise InputError(f"{path}: not a video that FFmpeg can read: {reason}") from None
