@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.bootstrap import auc_interval
+from actionspan.evaluation.bootstrap import recall_intervals
 
 
 def random_problem(videos, proposals=100, seed=0):
@@ -21,18 +21,24 @@ def test_equals_scoring_each_resample_by_the_whole_protocol():
     truth, proposals = random_problem(12)
     generator = np.random.default_rng(5)
     ids = list(truth)
-    values = []
+    scored = []
     for _ in range(25):
         drawn = [ids[index] for index in generator.integers(len(ids), size=len(ids))]
-        values.append(
+        scored.append(
             average_recall_activitynet(
                 {f"{place}/{video}": truth[video] for place, video in enumerate(drawn)},
                 {f"{place}/{video}": proposals[video] for place, video in enumerate(drawn)},
-            ).auc
+            )
         )
     result = average_recall_activitynet(truth, proposals)
-    interval = auc_interval(result, resamples=25, confidence=0.8, seed=5)
-    assert interval == pytest.approx(tuple(np.quantile(values, [0.1, 0.9])), abs=1e-9)
+    intervals = recall_intervals(result, resamples=25, confidence=0.8, seed=5)
+    for interval, values in (
+        (intervals.auc, [each.auc for each in scored]),
+        (intervals.average_recall, [each.average_recall for each in scored]),
+        (intervals.recall, [each.recall[:, -1] for each in scored]),
+    ):
+        expected = np.quantile(values, [0.1, 0.9], axis=0)
+        np.testing.assert_allclose(interval, expected, rtol=0, atol=1e-9)
 
 
 def test_holds_the_value_shrinks_with_more_videos_and_repeats_with_its_seed():
@@ -40,14 +46,14 @@ def test_holds_the_value_shrinks_with_more_videos_and_repeats_with_its_seed():
     many = average_recall_activitynet(*random_problem(320))
     widths = []
     for result in (few, many):
-        low, high = auc_interval(result)
+        low, high = recall_intervals(result).auc
         assert low < result.auc < high
         widths.append(high - low)
     assert widths[1] < widths[0] / 2
-    assert auc_interval(few) == auc_interval(few)
-    assert auc_interval(few) != auc_interval(few, seed=2)
+    assert recall_intervals(few).auc == recall_intervals(few).auc
+    assert recall_intervals(few).auc != recall_intervals(few, seed=2).auc
 
 
 def test_one_video_has_an_interval_of_no_width():
     result = average_recall_activitynet(*random_problem(1))
-    assert auc_interval(result) == pytest.approx((result.auc, result.auc))
+    assert recall_intervals(result).auc == pytest.approx((result.auc, result.auc))

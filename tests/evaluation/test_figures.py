@@ -1,7 +1,9 @@
 """Curves and timelines: the table they come from, the same bytes each time, and odd videos."""
 
+import re
 import xml.etree.ElementTree as ET
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -21,11 +23,18 @@ from actionspan.files.storage import write_tsv
 
 
 def record(method, level):
+    recalls = [level * number / 100 for number in range(1, 101)]
+    tious = [f"{tiou / 100:.2f}" for tiou in range(50, 100, 5)]
     return {
         "method": method,
+        "videos": 18,
         "AN": list(range(1, 101)),
-        "AR": [level * number / 100 for number in range(1, 101)],
-        "recall": {f"{tiou / 100:.2f}": [0.1] * 99 + [level] for tiou in range(50, 100, 5)},
+        "AR": recalls,
+        "AR_interval": [[0.9 * each for each in recalls], [1.1 * each for each in recalls]],
+        "recall": {tiou: [0.1] * 99 + [level] for tiou in tious},
+        "recall@100_interval": {tiou: [level - 0.1, level + 0.1] for tiou in tious},
+        "AUC": 50 * level,
+        "AUC_interval": [40 * level, 60 * level],
     }
 
 
@@ -38,14 +47,33 @@ def table(tmp_path):
 
 def test_the_table_holds_every_point_of_both_kinds(table):
     lines = table.read_text().splitlines()
-    assert lines[0] == "method\tkind\tx\ty"
-    assert len(lines) == 1 + 2 * (100 + 10)
+    assert lines[0] == "method\tkind\tx\ty\tlow\thigh\tvideos"
+    assert len(lines) == 1 + 2 * (100 + 10 + 1)
     curves = read_curves(table)
-    assert list(curves[AR_AGAINST_AN]) == ["mtn", "random"]
-    xs, ys = curves[AR_AGAINST_AN]["mtn"]
-    assert xs == list(range(1, 101))
-    assert ys[49] == 0.3
-    assert curves[RECALL_AGAINST_TIOU]["random"][1] == [0.2] * 10
+    assert curves.videos == 18
+    assert list(curves.by_kind[AR_AGAINST_AN]) == ["mtn", "random"]
+    curve = curves.by_kind[AR_AGAINST_AN]["mtn"]
+    assert curve.x == list(range(1, 101))
+    assert (curve.low[49], curve.y[49], curve.high[49]) == pytest.approx((0.27, 0.3, 0.33))
+    assert curves.by_kind[RECALL_AGAINST_TIOU]["random"].y == [0.2] * 10
+    assert curves.ranked() == ["mtn", "random"]
+
+
+def test_the_legend_names_each_method_with_its_area_and_interval(tmp_path, monkeypatch):
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")  # text as text
+    names = ["origin", "se", "dense", "mtn", "stream", "span", "bmn", "random", "tag"]
+    rows = curve_rows([record(name, (1 + place) / 10) for place, name in enumerate(names)])
+    write_tsv(tmp_path / "t.tsv", CURVE_COLUMNS, rows)
+    draw_curves(tmp_path / "f.svg", read_curves(tmp_path / "t.tsv"))
+    text = (tmp_path / "f.svg").read_text()
+    said = re.findall(r">(\w+)  (\d+\.\d)  \(", text)
+    assert [name for name, _ in said] == names[::-1]
+    assert ">bmn  35.0  (28.0–42.0)<" in text
+    assert "18 videos" in text
+    assert "shaded: bmn and span" in text
+    lines = re.findall(r'<g id="line2d_\d+">\s+<path d="[^"]{400,}"[^/]*style="([^"]*)"', text)
+    looks = {re.sub(r"stroke-(linecap|width): [^;]+;?", "", line) for line in lines}
+    assert len(looks) >= len(names) - 1  # the seventh model has the first one's colour, and marks
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
@@ -61,14 +89,14 @@ def test_curves_have_the_same_bytes_each_time_and_no_date(table, tmp_path, suffi
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("method\tkind\tx\ty\nmtn\tsomething\t1\t2\n", "row 2: not a row of method, kind, x, y"),
-        ("method\tkind\tx\ty\nmtn\tAR vs AN\t1\thigh\n", "row 2: not a row"),
-        ("method\tkind\tx\ty\nmtn\tAR vs AN\t1\t0.2\n", "it needs both"),
+        ("mtn\tsomething\t1\t2\t1\t3\t9", "row 2: not a row of method, kind, x, y, low, high"),
+        ("mtn\tAR vs AN\t1\tmuch\t0\t1\t9", "row 2: not a row"),
+        ("mtn\tAR vs AN\t1\t0.2\t0.1\t0.3\t9", "no rows for both kinds of curve and AUC"),
     ],
 )
 def test_a_broken_table_is_named(tmp_path, text, message):
     path = tmp_path / "table.tsv"
-    path.write_text(text)
+    path.write_text("\t".join(CURVE_COLUMNS) + f"\n{text}\n")
     with pytest.raises(InputError, match=message):
         read_curves(path)
 

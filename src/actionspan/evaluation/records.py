@@ -7,7 +7,7 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import AverageRecall
-from actionspan.evaluation.bootstrap import auc_interval
+from actionspan.evaluation.bootstrap import recall_intervals
 from actionspan.evaluation.detection import DetectionPrecision
 from actionspan.evaluation.detection_by_class import PrecisionByClass
 from actionspan.evaluation.thumos14 import Thumos14Recall
@@ -17,6 +17,7 @@ from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
+CURVE_KEYS = ("AN", "AR", "AR_interval", "recall", "recall@100_interval")
 DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 
 Record = Mapping[str, Any]
@@ -24,7 +25,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(Checked):
-    """How the bootstrap interval of AUC is made."""
+    """How the bootstrap intervals of AUC and recall are made."""
 
     resamples: int = option(1000, "bootstrap resamples of the videos", least=1)
     confidence: float = option(0.95, "share of the resamples inside the interval", above=0, below=1)
@@ -35,10 +36,16 @@ def evaluation_record(
     method: str, subset: str, result: AverageRecall, settings: EvaluationSettings
 ) -> dict[str, Any]:
     """Return the scores of ActivityNet's protocol: AR and recall in fractions, AUC in percent."""
-    interval = auc_interval(result, **asdict(settings))
+    intervals = recall_intervals(result, **asdict(settings))
     scores = {f"AR@{number}": result.at(number) for number in AR_NUMBERS}
-    more = {"AUC": result.auc, "AUC_interval": list(interval)}
-    return _recall_record("activitynet", method, subset, result, {**scores, **more})
+    more = {"AUC": result.auc, "AUC_interval": list(intervals.auc)}
+    record = _recall_record("activitynet", method, subset, result, {**scores, **more})
+    tious = zip(record["recall"], intervals.recall.T.tolist(), strict=True)
+    return {
+        **record,
+        "AR_interval": intervals.average_recall.tolist(),
+        "recall@100_interval": dict(tious),
+    }
 
 
 def thumos14_record(method: str, subset: str, result: Thumos14Recall) -> dict[str, Any]:
@@ -112,7 +119,7 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
     records: list[Record] = []
     for path in paths:
         record = read_json(path)
-        needed = ("method", "subset", "videos", "instances", "AN", "AR", "recall", *SUMMARY_KEYS)
+        needed = ("method", "subset", "videos", "instances", *CURVE_KEYS, *SUMMARY_KEYS)
         missing = [key for key in needed if not isinstance(record, dict) or key not in record]
         if not missing:
             scores = record.get("detection", {})
