@@ -7,6 +7,7 @@
 #   snakemake --cores 2 partime_figures                    paper 002's: streams and pipelines
 #   snakemake --cores 2 sbp_figures                        paper 004's: encoders tuned in little memory
 #   snakemake --cores 2 results/finetune/rgb/model.pt      encoders tuned on the training videos
+#   snakemake --cores 2 results/report/videos/NAME.mp4     a copy of a video that browsers play
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos
 
@@ -76,6 +77,7 @@ include: "workflow/rules/features.smk"
 include: "workflow/rules/temporal.smk"
 include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/scaling.smk"
 include: "workflow/rules/papers.smk"
 include: "workflow/rules/papers_partime.smk"
@@ -108,4 +110,5 @@ rule all:
         plan.outcomes.bundles,
         plan.outcomes.chapters,
         plan.outcomes.timelines,
+        plan.outcomes.page,
         plan.folds.summary,

@@ -39,6 +39,7 @@ from plan.conftest import Wildcards
             "features.encoders.clip_size: 224 is more than video.frames.clip_side, 128",
         ),
         ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
+        ({"report": {"model": "bmn"}}, "report.model: 'bmn' is not one of temporal.models: origin"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(planned, wrong, line):
@@ -311,6 +312,29 @@ def test_timelines_are_spread_over_the_videos(planned):
     names = [path.rpartition("/")[2] for path in plan.outcomes.timelines]
     assert names == ["demo_000.svg", "demo_003.svg", "demo_006.svg"]
     assert len(plan.outcomes.chapters) == 10 * len(plan.outcomes.models)
+
+
+def test_the_page_shows_the_last_model_or_the_one_that_is_named(planned):
+    last, named = planned(), planned({"report": {"model": "mtn", "page": False}})
+    assert last.outcomes.page == ["results/report/index.html"]
+    assert last.outcomes.shown == last.outcomes.models[-1] == "span"
+    assert last.outcomes.shown_events == ["results/proposals/span/events.json"]
+    assert (named.outcomes.page, named.outcomes.shown_events) == ([], [])
+    assert "results/evaluation/timelines/mtn/demo_000.svg" in named.outcomes.timelines
+
+
+def test_a_video_has_its_file_and_copies_that_are_there_are_known(planned, tmp_path, monkeypatch):
+    plan = planned({"demo": {"videos": 2}})
+    (path,) = plan.dataset.video_file(Wildcards(video="demo_001"))
+    assert path.startswith("results/dataset/demo/demo_001.")
+    (missing,) = plan.dataset.video_file(Wildcards(video="other"))
+    assert missing == "other: no file of this video in dataset.videos"
+    assert plan.outcomes.made_copies == []
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "results/report/videos/demo_001.mp4"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    assert planned().outcomes.made_copies == ["results/report/videos/demo_001.mp4"]
 
 
 def test_chapters_are_left_to_be_named_where_nobody_browses(planned):

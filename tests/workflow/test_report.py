@@ -29,8 +29,9 @@ def test_the_report_has_every_figure_with_a_caption(project, tmp_path):
     shown = {path.removeprefix("results/evaluation/"): entry for path, entry in results.items()}
     assert "recall_curves.svg" in shown
     assert any(path.startswith("timelines/mtn/") for path in shown)
+    assert "results/report/index.html" in results
     for path, entry in results.items():
-        assert path.endswith(".svg")
+        assert path.endswith((".svg", "report/index.html"))
         assert len(entry["caption"]) > 60, path
     assert "Top: probabilities of start" in page
 

@@ -18,11 +18,16 @@ AFTER_PROPOSALS = {
     "evaluation_summary",
     "evaluation_curves",
     "evaluation_timeline",
+    "report_index",
 }
 DETECTIONS = {"proposals_detections", "evaluation_detections"}
 AFTER_GENERATE = AFTER_PROPOSALS | DETECTIONS | {"proposals_chapters", "evaluation_reader"}
-# timelines are of the last model of the tiny run, which is not span
-AFTER_SELECT = AFTER_GENERATE - {"evaluation_timeline"} | {"proposals_select", "proposals_bundle"}
+AFTER_GENERATE |= {"evaluation_misses"}
+# timelines and the page are of the last model of the tiny run, which is not span
+AFTER_SELECT = AFTER_GENERATE - {"evaluation_timeline", "evaluation_misses"} | {
+    "proposals_select",
+    "proposals_bundle",
+}
 AFTER_TRAIN = AFTER_GENERATE | {
     "temporal_predict",
     "proposals_candidates",

@@ -104,6 +104,11 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
     _check_clips(config, name)
     _check_finetuned(config, name)
     _check_start(config["recognition"], name)
+    shown, models = config["report"]["model"], list(config["temporal"]["models"])
+    if shown is not None and shown not in models:
+        raise InputError(
+            f"{name}: report.model: {shown!r} is not one of temporal.models: {', '.join(models)}"
+        )
     own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
     if config["evaluation"]["folds"] > 1 and own_segments:
         raise InputError(

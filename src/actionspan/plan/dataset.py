@@ -81,6 +81,11 @@ class DatasetPlan:
         """Return the files of the videos of a shard."""
         return self._storage.given(self.paths[video] for video in self.shards[wildcards.shard])
 
+    def video_file(self, wildcards: Any) -> list[Any]:
+        """Return the file of one video."""
+        missing = f"{wildcards.video}: no file of this video in dataset.videos"
+        return self._storage.given([self.paths.get(wildcards.video, missing)])
+
     def fetched_videos(self, wildcards: Any) -> list[Any]:
         """Return those files where a job that reads the shard's table needs them fetched."""
         return self.shard_videos(wildcards) if self.fetched else []

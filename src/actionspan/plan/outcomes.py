@@ -1,6 +1,7 @@
 """Which files a plain run makes of proposals and evaluation, and what baselines read."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from actionspan.papers.runs import POOLED, split_fold, split_seed
@@ -23,6 +24,10 @@ class OutcomesPlan:
         chapters: The chapters of each video and model.
         timelines: A few timelines, evenly spread over the videos; all others can be asked for.
         bundles: The bundle of each model; with external features a model cannot take videos.
+        shown: The model whose proposals pictures and the page show.
+        shown_events: Its distinct events, if it has any.
+        made_copies: The copies for browsers that are there.
+        page: The page of the data set, if a plain run makes it.
     """
 
     def __init__(
@@ -41,7 +46,12 @@ class OutcomesPlan:
         ]
         count = min(evaluation["timelines"], len(videos))
         drawn = [videos[index * len(videos) // count] for index in range(count)]
-        folder = f"results/evaluation/timelines/{self.models[-1]}"
+        self.shown: str = config["report"]["model"] or self.models[-1]
+        folder = f"results/proposals/{self.shown}"
+        self.shown_events = [f"{folder}/events.json"] * (self.shown in ON_SEQUENCES)
+        self.made_copies = sorted(map(str, Path("results/report/videos").glob("*.mp4")))
+        self.page = ["results/report/index.html"] if config["report"]["page"] else []
+        folder = f"results/evaluation/timelines/{self.shown}"
         self.timelines = [f"{folder}/{video}.svg" for video in drawn]
         self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
         self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]

@@ -38,10 +38,11 @@ from actionspan.proposals.settings import (
 )
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.report.settings import PageSettings
 from actionspan.running.faults import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
+from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings, LimitSettings
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips are
 # kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps
@@ -122,6 +123,11 @@ SECTIONS: Mapping[str, Section] = {
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),
+    "report": Section((own.ReportKnobs, PageSettings), "the page: videos, timelines, a summary"),
+    "report.copies": Section(
+        (CopySettings,),
+        "of videos that browsers do not play: snakemake results/report/videos/NAME.mp4",
+    ),
     "scaling": Section(
         (own.ScalingKnobs,), "training times over ranks: snakemake results/scaling/speedup.svg"
     ),

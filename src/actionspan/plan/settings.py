@@ -153,6 +153,16 @@ class EvaluationKnobs(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReportKnobs(Checked):
+    """Whether a run makes a page, and of which model."""
+
+    page: bool = option(True, "results/report/index.html is made by a plain run")
+    model: str | None = option(
+        None, "whose proposals it and the timelines show; null: the last of temporal.models"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScalingKnobs(Checked):
     """Which runs are timed."""
 

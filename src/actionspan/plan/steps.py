@@ -4,7 +4,8 @@ from pathlib import Path
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
 STAGES = (
-    "dataset video recognition features temporal proposals evaluation scaling finetune papers"
+    "dataset video recognition features temporal proposals evaluation report scaling finetune"
+    " papers"
 ).split()
 # Commands of one word, for work outside the workflow.
 SHORT = {

@@ -1,0 +1,224 @@
+"""The charts and tables of the page's summary, from the files of a run."""
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from actionspan.errors import InputError
+from actionspan.evaluation.outcomes import SHOWN_THRESHOLDS
+from actionspan.evaluation.records import Record, summary_rows
+from actionspan.files.storage import read_json, read_tsv
+from actionspan.report.content import Chart, Series, Table
+
+# in the order of the way of the data
+_STAGES = "dataset video recognition finetune features temporal proposals evaluation report".split()
+
+
+def recall_charts(records: Sequence[Record]) -> list[Chart]:
+    """Return average recall over AN, and recall over tIoU, of all methods with intervals."""
+    if not records:
+        return []
+    first = records[0]
+    note = (
+        f"Subset {first['subset']}, videos: {first['videos']:,}, instances: "
+        f"{first['instances']:,}. Intervals: bootstrap over videos"
+    )
+    average, by_tiou = [], []
+    for record in records:
+        low, high = record["AR_interval"]
+        average.append(Series(name=record["method"], values=record["AR"], low=low, high=high))
+        ends = [record["recall@100_interval"][tiou] for tiou in record["recall"]]
+        by_tiou.append(
+            Series(
+                name=record["method"],
+                values=[recalls[-1] for recalls in record["recall"].values()],
+                low=[low for low, _ in ends],
+                high=[high for _, high in ends],
+            )
+        )
+    return [
+        Chart(
+            title="Average recall",
+            x_label="average number of proposals (AN)",
+            y_label="instances found (share)",
+            x=first["AN"],
+            series=average,
+            note=note,
+        ),
+        Chart(
+            title="Recall at AN = 100",
+            x_label="tIoU threshold",
+            y_label="instances found (share)",
+            x=[float(tiou) for tiou in first["recall"]],
+            series=by_tiou,
+            note=note,
+        ),
+    ]
+
+
+def misses_charts(path: Path, method: str) -> list[Chart]:
+    """Return the share of instances that a method misses, by their length in seconds.
+
+    Args:
+        path: `evaluation/misses/{method}.tsv`.
+        method: Its name.
+
+    Raises:
+        InputError: The table is missing or is another.
+    """
+    try:
+        rows = [
+            row
+            for row in read_tsv(path)
+            if row["characteristic"] == "length" and int(row["instances"])
+        ]
+        names = [f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS]
+        series = [
+            Series(
+                name=f"tIoU {name}",
+                values=[int(row[f"missed@{name}"]) / int(row["instances"]) for row in rows],
+            )
+            for name in names
+        ]
+        counts = ", ".join(f"{row['bin']} s: {row['instances']}" for row in rows)
+    except (KeyError, ValueError):
+        raise InputError(f"{path}: not a table of misses; make it again") from None
+    return [
+        Chart(
+            title=f"What {method} misses, by length",
+            x_label="length of the instance (s)",
+            y_label="instances missed (share)",
+            x=[row["bin"] for row in rows],
+            series=series,
+            kind="bars",
+            note=f"Instances of each length: {counts}",
+        )
+    ]
+
+
+def loss_charts(logs: Iterable[Path]) -> list[Chart]:
+    """Return a chart of training and validation loss for each log.tsv of a model.
+
+    The model is the folder of the folder that a log lies in.
+
+    Raises:
+        InputError: A log is missing or has no losses.
+    """
+    charts = []
+    for path in logs:
+        rows = read_tsv(path)
+        try:
+            epochs = [float(row["epoch"]) for row in rows]
+            series = [
+                Series(name=name, values=[_number(row[f"{name}_loss"]) for row in rows])
+                for name in ("training", "validation")
+            ]
+        except (KeyError, ValueError):
+            raise InputError(f"{path}: not a log of a training; make it again") from None
+        charts.append(
+            Chart(
+                title=f"Loss of {path.parent.parent.name}",
+                x_label="epoch",
+                y_label="loss",
+                x=epochs,
+                series=[each for each in series if any(v is not None for v in each.values)],
+            )
+        )
+    return charts
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def seconds_charts(folder: Path) -> list[Chart]:
+    """Return the seconds that the jobs of each stage took, as Snakemake noted them.
+
+    Args:
+        folder: `benchmarks`, of which `{rule}/{job}.tsv` and `{rule}.tsv` are read where they are
+            there. A job counts as it ran last.
+    """
+    seconds: dict[str, float] = defaultdict(float)
+    jobs: dict[str, int] = defaultdict(int)
+    for path in sorted(folder.rglob("*.tsv")):
+        stage = path.relative_to(folder).parts[0].removesuffix(".tsv").partition("_")[0]
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                times = [float(row["s"]) for row in csv.DictReader(file, delimiter="\t")]
+        except (OSError, KeyError, ValueError):
+            continue  # being written, or not Snakemake's
+        if times:
+            seconds[stage] += sum(times)
+            jobs[stage] += 1
+    stages = [stage for stage in _STAGES if stage in jobs]
+    if not stages:
+        return []
+    return [
+        Chart(
+            title="Seconds by stage",
+            x_label="stage",
+            y_label="time of its jobs (s)",
+            x=stages,
+            series=[Series(name="seconds", values=[round(seconds[name], 1) for name in stages])],
+            kind="bars",
+            note="Jobs that are timed: " + ", ".join(f"{name} {jobs[name]}" for name in stages),
+        )
+    ]
+
+
+def summary_tables(records: Sequence[Record]) -> list[Table]:
+    """Return the table of all methods."""
+    if not records:
+        return []
+    columns, rows = summary_rows(records)
+    note = "All in percent; AUC_low to AUC_high: bootstrap interval over videos"
+    return [Table(title="All methods", columns=columns, rows=rows, note=note)]
+
+
+def reader_tables(paths: Iterable[Path]) -> list[Table]:
+    """Return what a reader gets from each method: a row for each of its lists.
+
+    Args:
+        paths: `evaluation/reader/{method}.json`.
+
+    Raises:
+        InputError: A file is missing or is another.
+    """
+    rows = []
+    for path in paths:
+        record = read_json(path)
+        try:
+            for name, each in record["lists"].items():
+                judged = [each, each["first"]["1"], each["first"]["5"]]
+                rows.append(
+                    [
+                        str(record["method"]),
+                        name,
+                        f"{each['per_video']:.1f}",
+                        *(_percent(one[key]) for one in judged for key in ("precision", "recall")),
+                        _percent(each["repeats"]),
+                    ]
+                )
+        except (KeyError, TypeError):
+            raise InputError(f"{path}: not a record of a reader's lists; make it again") from None
+    if not rows:
+        return []
+    columns = ["method", "list", "a video"]
+    columns += [
+        f"{key}{of}" for of in ("", ", first", ", first 5") for key in ("precision", "recall")
+    ]
+    return [
+        Table(
+            title="What a reader gets",
+            columns=[*columns, "repeats"],
+            rows=rows,
+            note="In percent, at tIoU 0.5; a video: events listed on average; repeats: ranks 2 to "
+            "5 that overlap a better event",
+        )
+    ]
+
+
+def _percent(share: Any) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"

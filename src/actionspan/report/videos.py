@@ -1,0 +1,157 @@
+"""What the page of a data set shows of its videos, gathered from the files of a run."""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.arrays import Float32
+from actionspan.dataset.tables import Annotation, Video
+from actionspan.errors import InputError
+from actionspan.files.storage import open_h5
+from actionspan.proposals.reading import iterate_proposals
+from actionspan.proposals.writing import Row
+from actionspan.report.content import PageVideo, Span, Thumbnail
+from actionspan.temporal.probabilities import read_probabilities
+from actionspan.video.playable import why_not_playable
+from actionspan.video.thumbnails import thumbnails
+
+CURVES = ("start", "actionness", "end")
+_MOST_POINTS = 500  # of a curve: more than a screen shows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The files of a run that tell of its videos.
+
+    Attributes:
+        proposals: Of the model that is shown, in ActivityNet result form.
+        events: Its distinct events, if it has any.
+        probabilities: Its curves, if it has any.
+        videos: Rows of videos.tsv.
+        recalls: AR@100 of the videos that are scored.
+        copies: The folder of copies that browsers play; its name in the workflow is that of their
+            targets.
+    """
+
+    proposals: Path
+    events: Path | None = None
+    probabilities: Path | None = None
+    videos: Mapping[str, Video] = field(default_factory=dict)
+    recalls: Mapping[str, float] = field(default_factory=dict)
+    copies: Path
+
+
+def page_videos(
+    chosen: Sequence[Annotation], sources: Sources, folder: Path, pictures: int
+) -> Iterator[PageVideo]:
+    """Yield what the page shows of each video.
+
+    Args:
+        chosen: The videos.
+        sources: The files of the run.
+        folder: That of the page, from which video files are named.
+        pictures: Thumbnails of each video.
+
+    Raises:
+        InputError: A file of the run is missing or damaged. A video file that is not there, or
+            cannot be decoded, is none: the page says so.
+    """
+    wanted = {video.video_id for video in chosen}
+    proposals = _rows_of(sources.proposals, wanted)
+    events = _rows_of(sources.events, wanted) if sources.events is not None else {}
+    path = sources.probabilities
+    with nullcontext() if path is None else open_h5(path) as file:
+        table = None if path is None or file is None else read_probabilities(file, path)
+        places = {} if table is None else {name: i for i, name in enumerate(table.video_id)}
+        for video in chosen:
+            name = video.video_id
+            row = sources.videos.get(name)
+            file_path = row.path if row is not None and row.path != Path() else None
+            shown, note = playable_file(name, file_path, sources.copies)
+            values = table.video(places[name]) if table is not None and name in places else None
+            yield PageVideo(
+                video_id=name,
+                file="" if shown is None else relative_path(shown, folder),
+                duration_seconds=video.duration_seconds,
+                frames_per_second=row.fps or None if row is not None else None,
+                subset=video.subset,
+                note=note,
+                recall=sources.recalls.get(name),
+                truth=[
+                    Span(start=each.start, end=each.end, label=each.label)
+                    for each in video.instances
+                ],
+                proposals=spans(proposals.get(name, ())),
+                events=spans(events.get(name, ())),
+                curves={} if values is None else curves(values),
+                thumbnails=small_pictures(shown, pictures),
+            )
+
+
+def _rows_of(path: Path, wanted: set[str]) -> dict[str, list[Row]]:
+    return {name: rows for name, rows in iterate_proposals(path) if name in wanted}
+
+
+def spans(rows: Iterable[Row]) -> list[Span]:
+    """Return proposals as the page shows them, best first."""
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    return [
+        Span(
+            start=round(row["segment"][0], 3),
+            end=round(row["segment"][1], 3),
+            label=str(row.get("label") or ""),
+            score=float(f"{row['score']:.4g}"),
+        )
+        for row in ranked
+    ]
+
+
+def curves(probabilities: Float32) -> dict[str, list[float]]:
+    """Return curves (T, 3) by name; of many points the highest of each run of them is kept."""
+    count = min(len(probabilities), _MOST_POINTS)
+    parts = np.array_split(np.asarray(probabilities, np.float64), count)
+    points = np.round([part.max(axis=0) for part in parts], 3)
+    return {name: points[:, place].tolist() for place, name in enumerate(CURVES)}
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """Return a file's path as seen from a folder, with forward slashes."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.absolute().as_uri()
+
+
+def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | None, str]:
+    """Return the file of a video that the page plays, and a note where a browser may not.
+
+    Args:
+        name: The video's id.
+        path: Its file, if it has one.
+        copies: The folder in which copies lie.
+    """
+    copy = copies / f"{name}.mp4"
+    if copy.is_file():
+        return copy, ""
+    if path is None:
+        return None, ""
+    try:
+        why = why_not_playable(path)
+    except InputError as error:
+        return None, str(error)
+    if not why:
+        return path, ""
+    command = f"snakemake --cores 1 {shlex.quote(copy.as_posix())}"
+    return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
+
+
+def small_pictures(path: Path | None, count: int) -> list[Thumbnail]:
+    """Return the thumbnails of a video, fewer or none where it cannot be decoded."""
+    if path is None or count == 0:
+        return []
+    return [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in thumbnails(path, count)]
