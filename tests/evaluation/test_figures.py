@@ -1,11 +1,17 @@
 """Curves and timelines: the table they come from, the same bytes each time, and odd videos."""
 
 import re
+import warnings
 import xml.etree.ElementTree as ET
+from collections import Counter
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_hex
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
@@ -17,7 +23,9 @@ from actionspan.evaluation.recall_curves import (
     draw_curves,
     read_curves,
 )
-from actionspan.evaluation.timeline_figure import _clock, _lanes, draw_timeline
+from actionspan.evaluation.timeline_figure import SHADES, _clock, draw_timeline, score_texts
+from actionspan.evaluation.timeline_labels import lanes_of, place_names
+from actionspan.files import fonts
 from actionspan.files.figures import spread_labels
 from actionspan.files.storage import write_tsv
 
@@ -162,7 +170,100 @@ def test_other_suffixes_are_refused_and_leave_nothing(tmp_path):
 
 def test_overlapping_instances_lie_in_lanes_of_their_own():
     times = [(5, 9), (0, 6), (6, 7), (9, 10)]
-    assert _lanes([Instance(start=a, end=b, label="") for a, b in times]) == [1, 0, 0, 0]
+    assert lanes_of([Instance(start=a, end=b, label="") for a, b in times]) == [1, 0, 0, 0]
+
+
+def test_names_stand_inside_behind_or_below_their_bars():
+    instances = [
+        Instance(start=0, end=20, label="wave"),
+        Instance(start=20, end=21, label="sit down"),  # touches the next
+        Instance(start=21, end=22, label="sit down"),
+        Instance(start=22, end=23, label="get up"),
+        Instance(start=24, end=25, label="跌倒"),
+        Instance(start=99, end=100, label="fall"),
+        Instance(start=60, end=61, label=""),
+    ]
+    inside, below = place_names(instances, lanes_of(instances), 100.0)
+    assert [(name.text, name.behind) for name in inside] == [("wave", False), ("跌倒", True)]
+    assert [(name.text, name.start, name.end) for name in below] == [
+        ("sit down ×2", 20, 22),
+        ("get up", 22, 23),
+        ("fall", 99, 100),
+    ]
+    assert below[0].row != below[1].row  # they would cover each other
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 99), st.floats(0.01, 9), st.sampled_from(["a", "fall", "sit down"])),
+        max_size=30,
+    )
+)
+def test_no_name_is_dropped_and_none_covers_another(rows):
+    instances = [Instance(start=a, end=min(a + length, 100), label=b) for a, length, b in rows]
+    inside, below = place_names(instances, lanes_of(instances), 100.0)
+    shown = Counter(name.text for name in inside)
+    for name in below:
+        text, _, times = name.text.partition(" ×")
+        shown[text] += int(times or 1)
+    assert shown == Counter(label for _, _, label in rows)
+    spans = sorted((name.row, name.at, 1.1 * (len(name.text) + 1)) for name in below)
+    for (row, at, width), (next_row, next_at, next_width) in pairwise(spans):
+        assert row != next_row or next_at - at >= (width + next_width) / 2 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("scores", "texts"),
+    [
+        ([0.9, 0.5, 0.1], ["0.90", "0.50", "0.10"]),
+        ([0.131, 0.129, 0.129], ["0.131", "0.129", "0.129"]),
+        ([0.12345, 0.12334], ["0.1235", "0.1233"]),
+        ([0.0012, 0.00031], ["1.2e-03", "3.1e-04"]),
+        ([], []),
+    ],
+)
+def test_scores_have_the_decimals_that_tell_them_apart(scores, texts):
+    assert score_texts(np.array(scores)) == texts
+
+
+def test_shades_go_from_the_lowest_to_the_highest_score_shown(tmp_path, monkeypatch):
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
+    rows = [[number, number + 1] for number in range(5)]
+    path = timeline(tmp_path / "f.svg", segments=rows, scores=[0.13, 0.128, 0.126, 0.122, 0.12])
+    text = path.read_text()
+    bars = re.findall(r"style=\"fill: (#[0-9a-f]{6})\"", text)
+    shades = {to_hex(SHADES(share)) for share in (0.0, 0.2, 0.6, 0.8, 1.0)}
+    assert shades <= set(bars)
+    assert ">score 0.120<" in text  # the scale
+    assert text.count(">0.130<") == 2
+
+
+def test_the_unit_of_motion_is_on_its_axis_and_rest_is_said_in_words(tmp_path, monkeypatch):
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
+    moving = timeline(tmp_path / "a.svg", probabilities=None, motion=np.linspace(0, 3, 7))
+    assert "motion (pixels" in moving.read_text()
+    still = {"probabilities": None, "motion": np.zeros(100), "segments": [], "scores": []}
+    text = timeline(tmp_path / "b.svg", **still, duration=0.12, instances=[]).read_text()
+    assert ">nothing moves<" in text
+    assert ">no proposals<" in text
+    assert ">0.06<" in text  # marks of a video of three frames
+
+
+def test_names_in_other_scripts_are_drawn_or_said_to_lack_a_font(tmp_path, monkeypatch, caplog):
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
+    truth = [Instance(start=1, end=9, label="跌倒 fall")]
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
+        warnings.simplefilter("error")
+        patch.setattr(fonts, "_installed", tuple)  # no font but the usual one
+        text = timeline(tmp_path / "a.svg", video_id="猫", instances=truth).read_text()
+        assert ">□□ fall<" in text
+        assert "a character that no font of this machine has" in text
+        patch.undo()
+        drawn = timeline(tmp_path / "b.svg", video_id="猫", instances=truth).read_text()
+        assert not caplog.records
+    if any("CJK" in name for name, _ in fonts._installed()):
+        assert ">跌倒 fall<" in drawn
+        assert "□" not in drawn
 
 
 def test_clock():

@@ -1,6 +1,7 @@
 """A figure for each video: boundary curves, the truth where it is known, and ranked proposals."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance
-from actionspan.files.figures import INK, QUIET, RULE, house_style, save_figure
+from actionspan.evaluation.timeline_labels import Below, Inside, lanes_of, place_names
+from actionspan.files.figures import QUIET, RULE, house_style, save_figure
+from actionspan.files.fonts import BOX, fonts_for
 
 SHOWN_PROPOSALS = 15
 START, END, ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"
 SHADES = LinearSegmentedColormap.from_list("score", ["#cfdcea", "#7fa6cc", "#2f6ca6", "#123f6d"])
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_NO_FONT = f"{BOX}: a character that no font of this machine has (install Noto Sans, Noto Sans CJK)"
 
 
 def draw_timeline(
@@ -46,29 +51,41 @@ def draw_timeline(
     boxes = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     values = np.asarray(scores, dtype=np.float64)
     best = np.argsort(-values, kind="stable")[:SHOWN_PROPOSALS]
-    lanes = _lanes(instances)
-    # the panels from the top, and their heights in inches
-    heights = {}
-    if probabilities is not None or motion is not None:
-        heights["curves"] = 1.5
-    if lanes:
-        heights["truth"] = 0.16 + 0.2 * (max(lanes) + 1)
-    heights["proposals"] = 0.3 + 0.155 * max(len(best), 2)
-    with house_style():
+    texts = [video_id, *(instance.label for instance in instances)]
+    with house_style(), fonts_for(texts) as drawable:
+        known = [replace(each, label=drawable[each.label]) for each in instances]
+        lanes = lanes_of(known)
+        inside, below = place_names(known, lanes, duration)
+        still = probabilities is None and motion is not None and not np.any(motion)
+        # the panels from the top, and their heights in inches
+        heights = {}
+        if probabilities is not None or motion is not None:
+            heights["curves"] = 0.4 if still else 1.5
+        if lanes:
+            rows = max((name.row + 1 for name in below), default=0)
+            heights["truth"] = 0.16 + 0.2 * (max(lanes) + 1) + 0.16 * rows
+        heights["proposals"] = 0.3 + 0.155 * max(len(best), 2)
         figure = Figure(figsize=(9.0, 0.85 + sum(heights.values())), layout="constrained")
         layout: list[Any] = [[name] for name in heights]
         axes_of = figure.subplot_mosaic(layout, sharex=True, height_ratios=list(heights.values()))
         panels = list(axes_of.values())
-        panels[0].set_title(video_id, fontsize=11)
-        if "curves" in axes_of:
+        panels[0].set_title(drawable[video_id], fontsize=11)
+        if still:
+            _note(axes_of["curves"], "nothing moves")
+        elif "curves" in axes_of:
             _curves(axes_of["curves"], duration, probabilities, motion)
         if lanes:
-            _truth(axes_of["truth"], instances, lanes, duration)
+            _truth(axes_of["truth"], known, lanes, inside, below)
         _proposals(axes_of["proposals"], boxes[best], values[best], len(values))
         for axes in panels:
             for instance in instances:
                 axes.axvspan(instance.start, instance.end, color=TRUTH, alpha=0.09, lw=0, zorder=0)
+        boxed = any(drawable[text] != text for text in texts)
         _time_axis(panels[-1], duration)
+        if boxed:
+            _below(panels[-1], _NO_FONT)
+        if len(best) > 1:
+            _scale(axes_of["proposals"], values[best], heights["proposals"])
         figure.align_ylabels(panels)
         save_figure(figure, path)
 
@@ -83,7 +100,7 @@ def _curves(
     if probabilities is None:
         axes.fill_between(time, values, color=ACTION, alpha=0.25, lw=0)
         axes.plot(time, values, color=ACTION, lw=1.2, label="motion")
-        axes.set(ylim=(0, float(values.max()) * 1.06 if values.any() else 1.0), ylabel="motion")
+        axes.set(ylim=(0, float(values.max()) * 1.06), ylabel="motion (pixels\na frame)")
         axes.yaxis.set_major_locator(MaxNLocator(3))
     else:
         start, actionness, end = values.T
@@ -97,54 +114,44 @@ def _curves(
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), **look, **space)
 
 
-def _lanes(instances: Sequence[Instance]) -> list[int]:
-    """Return for each instance the first lane in which it overlaps no earlier instance."""
-    ends: list[float] = []
-    lanes = [0] * len(instances)
-    for index, instance in sorted(enumerate(instances), key=lambda item: item[1].start):
-        free = (lane for lane, end in enumerate(ends) if end <= instance.start)
-        lane = next(free, len(ends))
-        if lane == len(ends):
-            ends.append(0.0)
-        ends[lane], lanes[index] = instance.end, lane
-    return lanes
-
-
 def _truth(
-    axes: Axes, instances: Sequence[Instance], lanes: Sequence[int], duration: float
+    axes: Axes,
+    instances: Sequence[Instance],
+    lanes: Sequence[int],
+    inside: Sequence[Inside],
+    below: Sequence[Below],
 ) -> None:
-    """Draw the true instances as bars, named inside or behind where there is room."""
+    """Draw the true instances as bars, each with its name; a white edge parts those that touch."""
     for instance, lane in zip(instances, lanes, strict=True):
-        length = instance.end - instance.start
-        axes.barh(lane, length, left=instance.start, height=0.72, color=TRUTH, lw=0, zorder=2)
-        width = 0.011 * (len(instance.label) + 1) * duration
-        later = [
-            other.start
-            for other, other_lane in zip(instances, lanes, strict=True)
-            if other_lane == lane and other.start >= instance.end
-        ]
-        if width <= length:
-            at, side, colour = instance.start + length / 2, "center", "white"
-        elif instance.end + width <= min(later, default=duration):
-            at, side, colour = instance.end + 0.004 * duration, "left", TRUTH
-        else:
-            continue
-        axes.text(
-            at, lane, instance.label, color=colour, fontsize=7.5,
-            ha=side, va="center_baseline", zorder=3,
+        axes.barh(
+            lane, instance.end - instance.start, left=instance.start, height=0.72,
+            color=TRUTH, edgecolor="white", linewidth=0.8, zorder=2,
         )  # fmt: skip
-    axes.set(ylim=(max(lanes) + 0.6, -0.6), yticks=[], ylabel="truth")
+    look: dict[str, Any] = {"fontsize": 7.5, "va": "center_baseline", "zorder": 3}
+    for name in inside:
+        colour, side = (TRUTH, "left") if name.behind else ("white", "center")
+        axes.text(name.at, name.lane, name.text, color=colour, ha=side, **look)
+    first = max(lanes) + 1.0
+    for each in below:
+        height = first + 0.8 * each.row
+        axes.text(each.at, height, each.text, color=TRUTH, ha="center", **look)
+        axes.plot(
+            [each.start, each.end], [first - 0.52] * 2, color=TRUTH, lw=0.8, solid_capstyle="butt"
+        )
+    rows = max((each.row + 1 for each in below), default=0)
+    axes.set(ylim=(first + 0.8 * rows - 0.4, -0.6), yticks=[], ylabel="truth")
     _bare(axes)
 
 
 def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> None:
-    """Draw the best proposals from the top, darker for higher scores."""
-    top, least = (scores.max(), min(scores.min(), 0.0)) if len(scores) else (1.0, 0.0)
-    for rank, ((start, end), score) in enumerate(zip(segments, scores, strict=True)):
-        shade = SHADES((score - least) / max(top - least, 1e-12))
+    """Draw the best proposals from the top, from the lightest shade for the lowest score shown."""
+    for rank, ((start, end), score, text) in enumerate(
+        zip(segments, scores, score_texts(scores), strict=True)
+    ):
+        shade = SHADES(_share(score, scores))
         axes.barh(rank, end - start, left=start, height=0.74, color=shade, lw=0, zorder=2)
         axes.annotate(
-            f"{score:.2f}", xy=(1.008, rank), xycoords=("axes fraction", "data"),
+            text, xy=(1.008, rank), xycoords=("axes fraction", "data"),
             va="center_baseline", fontsize=7, color=QUIET,
         )  # fmt: skip
     shown = max(len(scores), 2)
@@ -152,7 +159,48 @@ def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> No
     axes.set_yticklabels([str(rank + 1) for rank in range(0, len(scores), 2)], fontsize=7)
     axes.set_ylabel("proposals" if len(scores) == total else f"best {len(scores)} of {total:,}")
     if not len(scores):
-        axes.text(0.5, 0.5, "no proposals", transform=axes.transAxes, ha="center", color=INK)
+        _note(axes, "no proposals")
+    _bare(axes)
+
+
+def score_texts(scores: Float64) -> list[str]:
+    """Return scores with as many decimals, two to four, as tell them apart."""
+    if len(scores) and 0 < np.abs(scores).max() < 0.01:
+        return [f"{score:.1e}" for score in scores]
+    different = len(set(np.round(scores, 4).tolist()))
+    for decimals in (2, 3, 4):
+        texts = [f"{score:.{decimals}f}" for score in scores]
+        if len(set(texts)) == different:
+            break
+    return texts
+
+
+def _share(score: float, scores: Float64) -> float:
+    """Return where a score lies between the lowest and the highest shown, 1 if these are equal."""
+    spread = float(scores.max() - scores.min())
+    return float(score - scores.min()) / spread if spread else 1.0
+
+
+def _scale(axes: Axes, scores: Float64, height: float) -> None:
+    """Draw the scale of the shades at the right below the time axis.
+
+    Args:
+        axes: Of the proposals.
+        scores: Those shown, the best first.
+        height: Of the axes in inches.
+    """
+    texts = score_texts(scores)
+    scale = axes.inset_axes((0.86, -0.47 / height, 0.08, 0.09 / height))
+    scale.imshow([SHADES(np.linspace(0, 1, 64))], aspect="auto", extent=(0, 1, 0, 1))
+    scale.axis("off")
+    look: dict[str, Any] = {"va": "center_baseline", "fontsize": 7, "color": QUIET}
+    scale.text(-0.06, 0.5, f"score {texts[-1]}", ha="right", **look)
+    scale.text(1.06, 0.5, texts[0], ha="left", **look)
+
+
+def _note(axes: Axes, text: str) -> None:
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=QUIET)
+    axes.set(yticks=[])
     _bare(axes)
 
 
@@ -162,10 +210,17 @@ def _bare(axes: Axes) -> None:
     axes.tick_params(left=False, bottom=False)
 
 
+def _below(axes: Axes, text: str) -> None:
+    """Write a line at the left below the time axis."""
+    axes.annotate(
+        text, xy=(0, 0), xytext=(0, -34), xycoords="axes fraction", textcoords="offset points",
+        va="center_baseline", fontsize=7, color=QUIET,
+    )  # fmt: skip
+
+
 def _time_axis(axes: Axes, duration: float) -> None:
-    """Mark whole seconds or minutes: about ten marks over the video."""
-    steps = (0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-    step = next((step for step in steps if duration / step <= 12), 7200)
+    """Mark round times: about ten marks over the video."""
+    step = next((step for step in _STEPS if duration / step <= 12), 7200)
     axes.xaxis.set_major_locator(MultipleLocator(step))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _clock(value, step)))
     axes.set_xlim(0, duration)
