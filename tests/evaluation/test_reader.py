@@ -150,7 +150,7 @@ def judge(tmp_path):
 
 
 def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
-    assert judge(LISTS) == 0
+    assert judge(LISTS, "--share=0") == 0
     record = json.loads((tmp_path / "out.json").read_text())
     assert (record["method"], record["subset"]) == ("span", "validation")
     assert (record["videos"], record["instances"]) == (3, 4)
@@ -171,7 +171,7 @@ def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
 
 def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
     events = {"a": [(0, 9, 0.75), (8, 30, 0.5), (20, 30, 0.25)], "calm": []}
-    assert judge(LISTS, events=events) == 0
+    assert judge(LISTS, "--share=0.3", events=events) == 0
     record = json.loads((tmp_path / "out.json").read_text())
     assert list(record["lists"]) == ["events", "chapters", "proposals"]
     shown, chapters, _ = record["lists"].values()

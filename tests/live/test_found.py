@@ -58,7 +58,9 @@ def test_chapters_are_those_of_all_proposals_while_nothing_is_settled(rows, tmp_
     for each in rows:
         chapters.add(each)
     chapters.write(path)
-    assert path.read_text() == webvtt(rows, ChapterSettings(chapters=max(1, len(rows))))
+    assert path.read_text() == webvtt(
+        rows, ChapterSettings(chapters=max(1, len(rows)), share=0.0, shortest=0.0)
+    )
 
 
 @pytest.mark.parametrize("step", [3.0, 50.0, 700.0])

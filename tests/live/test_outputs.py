@@ -38,7 +38,7 @@ def test_every_file_is_valid_after_each_line(tmp_path):
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
     assert rows[0]["start_seconds"] == "1.0"
     assert [title for _, _, title in cues((tmp_path / CHAPTERS).read_text())] == [
-        "Proposal 2 (score 0.9)"
+        "0:01–0:03 (0.90)"
     ]
     assert echo.getvalue() == (tmp_path / EVENTS).read_text()
     assert events(tmp_path)[-1] == {
@@ -65,7 +65,7 @@ def test_a_label_is_everywhere(tmp_path):
         "v,1,0.0,1.0,0.5,wave <hello>,0.75"
     )
     ((_, _, title),) = cues((tmp_path / CHAPTERS).read_text())
-    assert title == "wave &lt;hello&gt; (score 0.5)"
+    assert title == "0:00–0:01 wave &lt;hello&gt; (0.50)"
 
 
 def test_going_on_forgets_what_came_after(tmp_path):

@@ -33,20 +33,47 @@ def cues(text):
 
 
 def test_the_best_that_do_not_overlap_a_better_one_in_order_of_time():
-    rows = [row(50, 60, 0.9), row(55, 70, 0.8), row(10, 50, 0.7), row(60, 61.5, 0.123456)]
+    rows = [row(50, 60, 0.9, label="fall"), row(55, 70, 0.8), row(10, 50, 0.7), row(60, 61.5, 0.5)]
     assert webvtt(rows) == (
         "WEBVTT\n"
-        "\n00:00:10.000 --> 00:00:50.000\nProposal 3 (score 0.7)\n"
-        "\n00:00:50.000 --> 00:01:00.000\nProposal 1 (score 0.9)\n"
-        "\n00:01:00.000 --> 00:01:01.500\nProposal 4 (score 0.123)\n"
+        "\n00:00:10.000 --> 00:00:50.000\n0:10–0:50 (0.70)\n"
+        "\n00:00:50.000 --> 00:01:00.000\n0:50–1:00 fall (0.90)\n"
+        "\n00:01:00.000 --> 00:01:01.500\n1:00–1:02 (0.50)\n"
     )
+
+
+def test_only_what_passes_the_bar_is_a_chapter():
+    rows = [row(0, 0.2, 0.9), row(10, 20, 0.6), row(30, 40, 0.31), row(50, 60, 0.29)]
+    chosen = choose_chapters(rows, ChapterSettings())
+    assert chosen == [(2, rows[1]), (3, rows[2])], "the bar is half of the best that is long enough"
+    loose = ChapterSettings(share=0.0, shortest=0.0)
+    assert [rank for rank, _ in choose_chapters(rows, loose)] == [1, 2, 3, 4]
+    strict = ChapterSettings(share=1.0, shortest=0.1)
+    assert choose_chapters(rows, strict) == [(1, rows[0])]
+    assert choose_chapters(rows, ChapterSettings(shortest=11)) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "score", "said"),
+    [
+        (123.2, 128.9, 0.72, "2:03–2:09 (0.72)"),
+        (5.1, 5.42, 0.7, "0:05.1–0:05.4 (0.70)"),
+        (59.97, 60.04, 0.7, "1:00.0–1:00.0 (0.70)"),
+        (3599.6, 3725, 0.004321, "1:00:00–1:02:05 (0.004)"),
+        (0, 0.96, 1.0, "0:00–0:01 (1.00)"),
+        (7, 9, 0.0, "0:07–0:09 (0.00)"),
+    ],
+)
+def test_a_chapter_says_its_times_and_its_score(start, end, score, said):
+    ((_, _, title),) = cues(webvtt([row(start, end, score)], ChapterSettings(shortest=0)))
+    assert title == said
 
 
 def test_at_most_so_many_and_no_lower_score():
     rows = [row(index, index + 1, 1 - index / 10) for index in range(9)]
     assert len(choose_chapters(rows, ChapterSettings(chapters=4))) == 4
     assert len(choose_chapters(rows, ChapterSettings(minimum_score=0.75))) == 3
-    assert len(choose_chapters(rows, ChapterSettings())) == 9
+    assert len(choose_chapters(rows, ChapterSettings(share=0.0))) == 9
 
 
 def test_no_proposals_is_a_file_without_cues():
@@ -54,19 +81,19 @@ def test_no_proposals_is_a_file_without_cues():
 
 
 def test_labels_are_one_escaped_line():
-    rows = [row(0, 1, 1, label="a <b> & c\n\n --> d"), row(1, 2, 0.5, label=""), row(2, 3, 0.4)]
+    rows = [row(0, 1, 1, label="a <b> & c\n\n --> d"), row(1, 2, 0.7, label=""), row(2, 3, 0.5)]
     titles = [title for _, _, title in cues(webvtt(rows))]
     assert titles == [
-        "a &lt;b&gt; &amp; c --&gt; d (score 1)",
-        "Proposal 2 (score 0.5)",
-        "Proposal 3 (score 0.4)",
+        "0:00–0:01 a &lt;b&gt; &amp; c --&gt; d (1.00)",
+        "0:01–0:02 (0.70)",
+        "0:02–0:03 (0.50)",
     ]
 
 
 def test_what_lasts_less_than_a_millisecond_is_left_out():
-    assert cues(webvtt([row(1.0001, 1.0004, 0.9), row(1, 2, 0.5)])) == [
-        (1000, 2000, "Proposal 2 (score 0.5)")
-    ]
+    rows = [row(1.0001, 1.0004, 0.9), row(1, 2, 0.5)]
+    found = cues(webvtt(rows, ChapterSettings(shortest=0.0)))
+    assert found == [(1000, 2000, "0:01–0:02 (0.50)")]
 
 
 def test_hours_and_times_before_the_video():
@@ -82,7 +109,8 @@ def test_hours_and_times_before_the_video():
     st.integers(1, 6),
 )
 def test_cues_never_overlap_and_run_forward(rows, chapters):
-    found = cues(webvtt([row(*values) for values in rows], ChapterSettings(chapters=chapters)))
+    settings = ChapterSettings(chapters=chapters, share=0.1, shortest=0.0)
+    found = cues(webvtt([row(*values) for values in rows], settings))
     assert len(found) <= chapters
     edges = [edge for start, end, _ in found for edge in (start, end)]
     assert edges == sorted(edges)

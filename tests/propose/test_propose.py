@@ -687,7 +687,7 @@ def test_labels_come_with_the_model_and_are_in_every_file(trained, tmp_path):
         (row["label"], row["label_score"]) for row in rows
     ]
     best = max(rows, key=lambda row: row["score"])
-    assert f"{best['label']} (score " in (tmp_path / f"{path.stem}.vtt").read_text()
+    assert f" {best['label']} (" in (tmp_path / f"{path.stem}.vtt").read_text()
 
 
 def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_path):

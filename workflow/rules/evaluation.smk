@@ -107,10 +107,11 @@ rule evaluation_reader:
         runtime=minutes(10, "scoring"),
     params:
         subset=plan.folds.subset,
+        settings=flags(config["proposals"]["chapters"]),
     shell:
         "python -m actionspan evaluation reader --proposals {input.proposals}"
         " --events {input.events} --annotations {input.annotations}"
-        " --method {wildcards.method} --subset {params.subset}"
+        " --method {wildcards.method} --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
 
 

@@ -244,9 +244,10 @@ rule proposals_chapters:
         # a flag each: an id may begin with a hyphen
         videos=[f"--videos={video}" for video in plan.dataset.videos],
         folder=subpath(output[0], parent=True),
+        settings=flags(config["proposals"]["chapters"]),
     shell:
         "python -m actionspan proposals chapters --proposals {input.proposals} {params.videos:q}"
-        " --out-folder {params.folder} > {log} 2>&1"
+        " {params.settings} --out-folder {params.folder} > {log} 2>&1"
 
 
 rule proposals_bundle:

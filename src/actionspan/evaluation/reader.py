@@ -6,6 +6,8 @@ from pathlib import Path
 from actionspan.errors import InputError
 from actionspan.evaluation.analysis import read_subset
 from actionspan.files.storage import write_json, write_text
+from actionspan.proposals.settings import ChapterSettings
+from actionspan.settings import add_settings, from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", required=True, help="the method's name")
     parser.add_argument("--out-json", type=Path, required=True, help="the record")
     parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    add_settings(parser, ChapterSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -31,9 +34,9 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.evaluation.reader_report import reader_markdown, reader_record
     from actionspan.evaluation.score import check_common
     from actionspan.proposals.reading import read_proposals
-    from actionspan.proposals.settings import ChapterSettings
     from actionspan.proposals.webvtt import choose_chapters
 
+    settings = from_arguments(ChapterSettings, arguments)
     annotations, subset = arguments.annotations, arguments.subset
     videos = read_subset(annotations, subset)
     proposals = read_proposals(arguments.proposals)
@@ -43,8 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.events is not None:
         shown, source = read_proposals(arguments.events), arguments.events
     chapters = {
-        video: [row for _, row in choose_chapters(rows, ChapterSettings())]
-        for video, rows in shown.items()
+        video: [row for _, row in choose_chapters(rows, settings)] for video, rows in shown.items()
     }
     lists = {"chapters": (source, chapters), "proposals": (arguments.proposals, proposals)}
     if arguments.events is not None:

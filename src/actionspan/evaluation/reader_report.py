@@ -8,7 +8,7 @@ from actionspan.files.markdown import markdown_table
 
 _LISTS = {
     "events": "events: distinct events, down to a bar (`events.json`).",
-    "chapters": "chapters: the best ten that overlap no better one, as a player shows them.",
+    "chapters": "chapters: the best that overlap no better one, as a player shows them.",
     "proposals": "proposals: `proposals.json` as it is, which is made for AR@100.",
 }
 

@@ -63,23 +63,21 @@ class Found:
 class LiveChapters:
     """WebVTT chapters: the best proposals that do not overlap, of the last ten minutes or more.
 
-    Those before are settled. A chapter without a label is called by its place in the order of
-    emission, which does not change.
+    Those before are settled. No score is too low, as the best of the video may be yet to come.
     """
 
     def __init__(self) -> None:
         self._settled = ""  # cues
         self._until = 0.0  # seconds: where the last of them ends
         self._recent: list[Row] = []
-        self._newest, self._count = 0.0, 0
+        self._newest = 0.0
 
     def add(self, row: Row) -> None:
         """Add a proposal."""
-        self._count += 1
         start, end = row["segment"]
         self._newest = max(self._newest, end)
         if start >= self._until:
-            self._recent.append({"label": f"Proposal {self._count}"} | dict(row))
+            self._recent.append(row)
         if self._recent and self._newest - self._recent[0]["segment"][1] > 2 * _SETTLED_SECONDS:
             self._settle()
 
@@ -101,4 +99,4 @@ class LiveChapters:
         ]
 
     def _settings(self) -> ChapterSettings:
-        return ChapterSettings(chapters=max(1, len(self._recent)))
+        return ChapterSettings(chapters=max(1, len(self._recent)), share=0.0, shortest=0.0)

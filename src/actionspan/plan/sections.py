@@ -25,6 +25,7 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
     CandidateSettings,
+    ChapterSettings,
     ClassifierSettings,
     DensitySettings,
     DetectionSettings,
@@ -119,6 +120,7 @@ SECTIONS: Mapping[str, Section] = {
     "proposals.density": Section((LatticeSettings, DensitySettings), "models span and stream"),
     "proposals.selection": Section((SelectionSettings,), "models span and stream"),
     "proposals.events": Section((EventSettings,), "the reader's list (models span and stream)"),
+    "proposals.chapters": Section((ChapterSettings,), "what video players show"),
     "proposals.online": Section((OnlineSettings,), "while a video goes on (model stream)"),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),

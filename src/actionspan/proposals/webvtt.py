@@ -1,8 +1,9 @@
 """A video's best proposals as WebVTT chapters, which players show on the time line.
 
-A web page shows them by `<track kind="chapters" src="video.vtt">`; VLC and mpv show the file next
-to the video when it has the video's name, and `ffmpeg -i video.mp4 -i video.vtt …` puts it inside.
-Chapters may not cut through each other: only proposals which overlap no better one become chapters.
+A web page shows them by `<track kind="chapters" src="video.vtt">`, mpv by `--sub-file=video.vtt`,
+VLC where the file has the video's name, and `ffmpeg` puts them inside of a video
+(docs/tutorial.md). Chapters may not cut through each other, and a reader wants the good ones: those
+that overlap no better one, with a score near the best and some length.
 """
 
 from bisect import bisect_left
@@ -21,11 +22,18 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
         (rank, proposal) in order of time; rank 1 is the best proposal of all, and of equal scores
         the first row.
     """
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    long = [
+        (rank, row, *_milliseconds(row))
+        for rank, row in enumerate(ranked, start=1)
+        if row["segment"][1] - row["segment"][0] >= settings.shortest
+    ]
+    best = max((row["score"] for _, row, *_ in long), default=0.0)
+    bar = max(settings.minimum_score, settings.share * best)
     chosen: list[tuple[int, Row]] = []
     spans: list[tuple[int, int]] = []  # of those chosen, in order of time
-    for rank, row in enumerate(sorted(rows, key=lambda row: -row["score"]), start=1):
-        start, end = _milliseconds(row)
-        if len(chosen) == settings.chapters or row["score"] < settings.minimum_score:
+    for rank, row, start, end in long:
+        if len(chosen) == settings.chapters or row["score"] < bar:
             break
         # A cue must last: what rounds to no time is left out.
         place = bisect_left(spans, (start, end))
@@ -41,16 +49,46 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
 def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     """Return the chapters of one video's proposals as the text of a WebVTT file.
 
-    A chapter is called by the proposal's `label` where it has one, else "Proposal" and its rank,
-    followed by its score.
+    A chapter is called by its times, the proposal's `label` where it has one, and its score:
+    `2:03–2:09 fall (0.72)`.
     """
     parts = ["WEBVTT\n"]
-    for rank, row in choose_chapters(rows, settings or ChapterSettings()):
+    for _, row in choose_chapters(rows, settings or ChapterSettings()):
         start, end = _milliseconds(row)
-        title = _escape(str(row.get("label") or f"Proposal {rank}"))
-        score = f"score {row['score']:.3g}"
-        parts.append(f"{_clock(start)} --> {_clock(end)}\n{title} ({score})\n")
+        label = _escape(str(row.get("label") or ""))
+        words = [_said(start, end), *[label] * bool(label), f"({score_text(row['score'])})"]
+        parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(words)}\n")
     return "\n".join(parts)
+
+
+def score_text(score: float) -> str:
+    """Return a score as a reader is told it: two decimals, or its first digit if it is smaller."""
+    return f"{score:.2f}" if score >= 0.01 or score == 0 else f"{score:.1g}"
+
+
+def said_times(start: float, end: float) -> str:
+    """Return times in seconds as a reader is told them, such as `2:03–2:09`.
+
+    Where both are in the same second, tenths are told too.
+    """
+    return _said(*_milliseconds({"segment": [start, end]}))
+
+
+def _said(start: int, end: int) -> str:
+    """Return two times in milliseconds as `2:03–2:09`."""
+    tenths = round(start / 1000) == round(end / 1000)
+
+    def said(time: int) -> str:
+        if tenths:
+            minutes, rest = divmod(round(time / 100), 600)
+            seconds = f"{rest // 10:02}.{rest % 10}"
+        else:
+            minutes, rest = divmod(round(time / 1000), 60)
+            seconds = f"{rest:02}"
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes}:{seconds}"
+
+    return f"{said(start)}–{said(end)}"
 
 
 def write_chapters(path: Path, rows: Sequence[Row], settings: ChapterSettings) -> None:
