@@ -163,7 +163,7 @@ def test_every_video_has_a_figure(tmp_path, changes):
 
 
 def test_other_suffixes_are_refused_and_leave_nothing(tmp_path):
-    with pytest.raises(InputError, match=r"written as \.svg or \.png"):
+    with pytest.raises(InputError, match=r"written as .svg, .png, .jpg"):
         timeline(tmp_path / "figure.pdf")
     assert not list(tmp_path.iterdir())
 

@@ -309,6 +309,7 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
         "videos",
         f"{path.stem}.vtt",
         f"{path.stem}.svg",
+        f"{path.stem}.jpg",
     }
     rows = results(tmp_path)[path.stem]
     with (tmp_path / "proposals.csv").open() as file:

@@ -67,3 +67,23 @@ rule report_video:
     shell:
         "python -m actionspan report video --video={input.video:q} {params.settings}"
         " --out={output:q} > {log:q} 2>&1"
+
+
+rule report_contact_sheet:
+    input:
+        video=plan.dataset.video_file,
+        proposals="results/proposals/{method}/proposals.json",
+        events=plan.outcomes.events,
+        code=step("report contact-sheet"),
+    output:
+        "results/report/contact_sheets/{method}/{video}.jpg",
+    log:
+        "results/logs/report_contact_sheet/{method}/{video}.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        mem_mb=lambda wildcards: decoding_mb(wildcards, 1),
+        runtime=minutes(10),
+    shell:
+        "python -m actionspan report contact-sheet --video={input.video:q}"
+        " --proposals {input.proposals} --events {input.events} --out={output:q} > {log:q} 2>&1"

@@ -44,22 +44,30 @@ _TICKS = {"color": QUIET, "labelcolor": INK, "major.width": 0.7, "major.size": 3
 _STYLE |= {f"{axis}tick.{key}": value for axis in "xy" for key, value in _TICKS.items()}
 
 
+_UNDATED: dict[str, dict[str, Any]] = {
+    ".svg": {"metadata": {"Date": None}},
+    ".png": {"metadata": {"Software": None}},
+    ".jpg": {"dpi": "figure", "pil_kwargs": {"quality": 85}},
+}
+
+
 def house_style() -> AbstractContextManager[None]:
     """Return a context that draws in the house style and leaves the caller's settings alone."""
     return mpl.rc_context(_STYLE)
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, by the suffix of `path`, without a date.
+    """Write a figure as SVG or PNG, or one of pictures as JPEG, by its suffix, without a date.
+
+    A JPEG has the figure's own dots per inch.
 
     Raises:
-        InputError: The suffix is neither `.svg` nor `.png`.
+        InputError: The suffix is none of these.
     """
-    if path.suffix not in (".svg", ".png"):
-        raise InputError(f"{path}: figures are written as .svg or .png")
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    if path.suffix not in _UNDATED:
+        raise InputError(f"{path}: figures are written as {', '.join(_UNDATED)}")
     with atomic_path(path) as partial:
-        figure.savefig(partial, metadata=metadata)
+        figure.savefig(partial, **_UNDATED[path.suffix])
 
 
 def name_line(

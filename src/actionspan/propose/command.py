@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "actionspan; none: untrained motion grouping",
     )
     results = (
-        "proposals and events (.json and .csv) and each video's .vtt and .svg (default: proposals)"
+        "proposals and events (.json, .csv) and each video's .vtt, .svg, .jpg (default: proposals)"
     )
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("proposals"), help=f"folder for {results}"

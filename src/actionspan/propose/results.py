@@ -144,9 +144,12 @@ class ResultFolder:
             for path in (self._path(other.video_id), *self.beside(other.video_id)):
                 path.unlink(missing_ok=True)
 
-    def beside(self, video_id: str) -> tuple[Path, Path]:
-        """Return the paths of a video's chapters and picture."""
-        return self.folder / f"{video_id}.vtt", self.folder / f"{video_id}.svg"
+    def beside(self, video_id: str) -> tuple[Path, Path, Path]:
+        """Return the paths of a video's chapters, picture and contact sheet."""
+        chapters, picture, sheet = (
+            self.folder / f"{video_id}{suffix}" for suffix in (".vtt", ".svg", ".jpg")
+        )
+        return chapters, picture, sheet
 
     def finished(self, path: Path) -> Result | None:
         """Return the result of a video that is done, None if it has to be done."""
@@ -154,14 +157,16 @@ class ResultFolder:
         return result if result is not None and result.source == source_of(path) else None
 
     def add(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
-        """Write a video's result, its chapters and its picture."""
+        """Write a video's result, its chapters and its pictures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.webvtt import write_chapters
+        from actionspan.report.sheet import write_sheet
 
-        chapters, picture = self.beside(result.video_id)
+        files = self.beside(result.video_id)
         made_of = digest(shown, list(truth))
-        if result.shown == made_of and chapters.exists() and picture.exists():
+        if result.shown == made_of and all(file.exists() for file in files):
             return
+        chapters, picture, sheet = files
         events = shown.events(result.events)
         count = ChapterSettings().chapters if shown.top is None else shown.top
         write_chapters(chapters, events, ChapterSettings(chapters=count))
@@ -177,6 +182,7 @@ class ResultFolder:
             [row["score"] for row in proposals],
             motion,
         )
+        write_sheet(sheet, Path(result.path), events)
         write_json(self._path(result.video_id), {**vars(result), "shown": made_of}, indent=None)
 
     def write_tables(self, shown: Shown) -> int:
