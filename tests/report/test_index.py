@@ -1,6 +1,7 @@
 """What the page of a data set is given: gathered from the files of a run, whatever is missing."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from types import ModuleType
@@ -20,6 +21,7 @@ from actionspan.dataset.video_facts import probe_video
 from actionspan.evaluation.misses_report import TABLE_COLUMNS, table_row
 from actionspan.evaluation.outcomes import break_down, instance_outcomes
 from actionspan.files.storage import write_json, write_tsv
+from actionspan.report import videos
 from actionspan.report.choosing import choose_videos
 from actionspan.report.content import Span
 from actionspan.report.videos import curves
@@ -113,8 +115,8 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert new.note.endswith("snakemake --cores 1 'results/report/videos/it'\"'\"'s new.mp4'")
     assert len(new.thumbnails) == 4
     assert new.proposals == []
-    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", [], 2.0)
-    assert "gone.mp4: no such file" in gone.note
+    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", (), 2.0)
+    assert gone.note == f"The video file is not here: {run_files / 'gone.mp4'}"
     assert len(gone.curves["end"]) == 4
 
 
@@ -130,10 +132,28 @@ def test_without_video_files_there_is_still_a_page(run_files, pages):
     assert index("--subsets", "training", "validation") == 0
     new, plain = pages[0][1].videos
     assert [(each.file, each.note, each.thumbnails, each.curves) for each in (new, plain)] == [
-        ("", "", [], {})
+        ("", "", (), {})
     ] * 2
     assert plain.frames_per_second is None
     assert (pages[0][1].charts, pages[0][1].tables) == ([], [])
+
+
+def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, pages, monkeypatch):
+    monkeypatch.setattr(videos, "_look", crash_at_the_plain_one)
+    assert index("--videos=videos.tsv") == 0
+    _, new, plain = pages[0][1].videos
+    assert len(new.thumbnails) == 16
+    assert plain.thumbnails == ()
+    assert "plain.mp4: the work on it crashed: ended with status 9" in plain.note
+
+
+LOOK = videos._look
+
+
+def crash_at_the_plain_one(item):
+    if item[0] == "plain":
+        os._exit(9)
+    return LOOK(item)
 
 
 def test_a_damaged_copy_says_where_it_ends(tmp_path, capsys):

@@ -36,6 +36,23 @@ def test_the_report_has_every_figure_with_a_caption(project, tmp_path):
     assert "Top: probabilities of start" in page
 
 
+def test_a_copy_for_browsers_and_a_contact_sheet_are_targets(project):
+    page = project.text("results/report/index.html")
+    assert "demo_005" in page
+    copy = "results/report/videos/demo_001.mp4"
+    sheets = [f"results/report/contact_sheets/{name}/demo_001.jpg" for name in ("span", "random")]
+    done = project.snakemake(copy, *sheets)
+    assert done.returncode == 0, done.stderr
+    try:
+        for name in (copy, *sheets):
+            assert (project.folder / name).stat().st_size > 1000
+        # the page is made again, and plays the copy
+        assert project.planned() == {"report_index": 1}
+    finally:
+        (project.folder / copy).unlink()
+    assert project.planned() == {}
+
+
 def test_every_caption_belongs_to_a_figure():
     rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
     captions = {path.stem for path in (ROOT / "workflow/report").glob("*.rst")} - {"workflow"}

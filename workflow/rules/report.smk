@@ -40,13 +40,14 @@ rule report_index:
     params:
         model=plan.outcomes.shown,
         settings=flags(config["report"], "subsets", "most_videos", "thumbnails"),
+        results=subpath(output[0], ancestor=2),
     shell:
         "python -m actionspan report index --model {params.model}"
         " --annotations {input.annotations} --videos {input.videos}"
         " --proposals {input.proposals} --events {input.events}"
         " --probabilities {input.probabilities} --scores {input.scores} --misses {input.misses}"
         " --evaluations {input.evaluations} --readers {input.readers} --logs {input.logs}"
-        " --benchmarks results/benchmarks {params.settings} --out {output} > {log} 2>&1"
+        " --benchmarks {params.results}/benchmarks {params.settings} --out {output} > {log} 2>&1"
 
 
 rule report_video:

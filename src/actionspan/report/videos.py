@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from actionspan.files.storage import open_h5
 from actionspan.proposals.reading import iterate_proposals
 from actionspan.proposals.writing import Row
 from actionspan.report.content import PageVideo, Span, Thumbnail
+from actionspan.running.apart import work_apart
 from actionspan.temporal.probabilities import read_probabilities
 from actionspan.video.playable import why_not_playable
 from actionspan.video.thumbnails import thumbnails
 
 CURVES = ("start", "actionness", "end")
+_STALL_SECONDS = 120.0  # for a picture
 _MOST_POINTS = 500  # of a curve: more than a screen shows
 
 
@@ -62,6 +65,7 @@ def page_videos(
             cannot be decoded, is none: the page says so.
     """
     wanted = {video.video_id for video in chosen}
+    found = dict(_looked_at(chosen, sources, pictures))
     proposals = _rows_of(sources.proposals, wanted)
     events = _rows_of(sources.events, wanted) if sources.events is not None else {}
     path = sources.probabilities
@@ -71,8 +75,7 @@ def page_videos(
         for video in chosen:
             name = video.video_id
             row = sources.videos.get(name)
-            file_path = row.path if row is not None and row.path != Path() else None
-            shown, note = playable_file(name, file_path, sources.copies)
+            shown, note, small = found[name]
             values = table.video(places[name]) if table is not None and name in places else None
             yield PageVideo(
                 video_id=name,
@@ -81,7 +84,7 @@ def page_videos(
                 frames_per_second=row.fps or None if row is not None else None,
                 subset=video.subset,
                 note=note,
-                recall=sources.recalls.get(name),
+                recall=_rounded(sources.recalls.get(name)),
                 truth=[
                     Span(start=each.start, end=each.end, label=each.label)
                     for each in video.instances
@@ -89,8 +92,12 @@ def page_videos(
                 proposals=spans(proposals.get(name, ())),
                 events=spans(events.get(name, ())),
                 curves={} if values is None else curves(values),
-                thumbnails=small_pictures(shown, pictures),
+                thumbnails=small,
             )
+
+
+def _rounded(recall: float | None) -> float | None:
+    return None if recall is None else round(recall, 4)
 
 
 def _rows_of(path: Path, wanted: set[str]) -> dict[str, list[Row]]:
@@ -127,6 +134,37 @@ def relative_path(path: Path, folder: Path) -> str:
         return path.absolute().as_uri()
 
 
+class Look(NamedTuple):
+    """What the page plays of a video, why a browser may not play it, and its thumbnails."""
+
+    file: Path | None = None
+    note: str = ""
+    thumbnails: Sequence[Thumbnail] = ()
+
+
+def _looked_at(
+    chosen: Sequence[Annotation], sources: Sources, pictures: int
+) -> Iterator[tuple[str, Look]]:
+    """Yield what is found in the files of videos; one that crashes its decoder ends no other."""
+    items = []
+    for video in chosen:
+        row = sources.videos.get(video.video_id)
+        path = row.path if row is not None and row.path != Path() else None
+        items.append((video.video_id, path, sources.copies, pictures))
+    for index, outcome in work_apart(_look, items, stall_seconds=_STALL_SECONDS):
+        name, path, *_ = items[index]
+        yield name, outcome.value or Look(note=f"{path}: {outcome.reason}")
+
+
+def _look(item: tuple[str, Path | None, Path, int]) -> Look:
+    name, path, copies, pictures = item
+    shown, note = playable_file(name, path, copies)
+    if shown is None:
+        return Look(None, note)
+    small = thumbnails(shown, pictures) if pictures else []
+    return Look(shown, note, [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in small])
+
+
 def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | None, str]:
     """Return the file of a video that the page plays, and a note where a browser may not.
 
@@ -140,6 +178,8 @@ def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | No
         return copy, ""
     if path is None:
         return None, ""
+    if not path.is_file():
+        return None, f"The video file is not here: {path}"
     try:
         why = why_not_playable(path)
     except InputError as error:
@@ -148,10 +188,3 @@ def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | No
         return path, ""
     command = f"snakemake --cores 1 {shlex.quote(copy.as_posix())}"
     return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
-
-
-def small_pictures(path: Path | None, count: int) -> list[Thumbnail]:
-    """Return the thumbnails of a video, fewer or none where it cannot be decoded."""
-    if path is None or count == 0:
-        return []
-    return [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in thumbnails(path, count)]

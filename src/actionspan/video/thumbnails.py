@@ -75,7 +75,6 @@ def pictures_at(
     with suppress(*_UNREADABLE), opened(path) as main, opened(path) as scout:
         reader = _Reader(path, main, scout)
         for index, seconds in enumerate(times):
-            still_working()
             with suppress(*_UNREADABLE):
                 pictures[index] = reader.picture(seconds, height, early)
     return pictures
@@ -129,6 +128,7 @@ class _Reader:
         if self._shown is None or self._at(self._shown) < self._key_before(seconds):
             self._seek(seconds)
         for _ in range(_MOST_FRAMES):
+            still_working()
             if self._shown is not None and self._at(self._shown) >= seconds - early - _ROUNDING:
                 break
             frame, self._next = self._next or next(self._frames, None), None
