@@ -216,13 +216,15 @@ def test_no_name_is_dropped_and_none_covers_another(rows):
     ("scores", "texts"),
     [
         ([0.9, 0.5, 0.1], ["0.90", "0.50", "0.10"]),
-        ([0.131, 0.129, 0.129], ["0.131", "0.129", "0.129"]),
+        ([0.9852, 0.0364, 0.0361], ["0.99", "0.04", "0.04"]),
+        ([0.132, 0.129, 0.121], ["0.132", "0.129", "0.121"]),
         ([0.12345, 0.12334], ["0.1235", "0.1233"]),
+        ([0.5, 0.5], ["0.50", "0.50"]),
         ([0.0012, 0.00031], ["1.2e-03", "3.1e-04"]),
         ([], []),
     ],
 )
-def test_scores_have_the_decimals_that_tell_them_apart(scores, texts):
+def test_scores_have_decimals_for_their_range(scores, texts):
     assert score_texts(np.array(scores)) == texts
 
 

@@ -37,7 +37,7 @@ def pages(monkeypatch):
     """The pages that were written, in place of the writer."""
     written = []
     module = ModuleType("actionspan.report.page")
-    module.write_page = lambda path, page: written.append((path, page))
+    vars(module)["write_page"] = lambda path, page: written.append((path, page))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return written
 

@@ -164,15 +164,12 @@ def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> No
 
 
 def score_texts(scores: Float64) -> list[str]:
-    """Return scores with as many decimals, two to four, as tell them apart."""
-    if len(scores) and 0 < np.abs(scores).max() < 0.01:
+    """Return scores with two to four decimals: as many as divide their range into ten steps."""
+    if not len(scores) or 0 < np.abs(scores).max() < 0.01:
         return [f"{score:.1e}" for score in scores]
-    different = len(set(np.round(scores, 4).tolist()))
-    for decimals in (2, 3, 4):
-        texts = [f"{score:.{decimals}f}" for score in scores]
-        if len(set(texts)) == different:
-            break
-    return texts
+    spread = float(scores.max() - scores.min())
+    decimals = next((places for places in (2, 3) if spread * 10**places >= 9.5), 4)
+    return [f"{score:.{decimals if spread else 2}f}" for score in scores]
 
 
 def _share(score: float, scores: Float64) -> float:

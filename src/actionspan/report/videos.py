@@ -158,22 +158,23 @@ def _looked_at(
 
 def _look(item: tuple[str, Path | None, Path, int]) -> Look:
     name, path, copies, pictures = item
-    shown, note = playable_file(name, path, copies)
+    copy = copies / f"{name}.mp4"
+    command = f"snakemake --cores 1 {shlex.quote(copy.as_posix())}"
+    shown, note = playable_file(path, copy, command)
     if shown is None:
         return Look(None, note)
     small = thumbnails(shown, pictures) if pictures else []
     return Look(shown, note, [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in small])
 
 
-def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | None, str]:
-    """Return the file of a video that the page plays, and a note where a browser may not.
+def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | None, str]:
+    """Return the file of a video that a page plays, and a note where a browser may not.
 
     Args:
-        name: The video's id.
-        path: Its file, if it has one.
-        copies: The folder in which copies lie.
+        path: The video's file, if it has one.
+        copy: The copy that browsers play, which may not be there yet.
+        command: What makes it.
     """
-    copy = copies / f"{name}.mp4"
     if copy.is_file():
         return copy, ""
     if path is None:
@@ -186,5 +187,4 @@ def playable_file(name: str, path: Path | None, copies: Path) -> tuple[Path | No
         return None, str(error)
     if not why:
         return path, ""
-    command = f"snakemake --cores 1 {shlex.quote(copy.as_posix())}"
     return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
