@@ -1,15 +1,17 @@
 """Which videos browsers play, and copies that they do.
 
-Chromium, Firefox and Safari share H.264 of 8 bits and 4:2:0 in MP4, VP8 and VP9 in WebM, and AV1 in
-both. They turn a rotated video upright. Chromium alone plays more: Matroska, H.264 of 10 bits.
+Counted on is what Chromium, Firefox and Safari share by their documentation: H.264 of 8 bits and
+4:2:0 in MP4, VP8 and VP9 in WebM, AV1 in both (in Safari where the machine has a decoder). They
+turn a rotated video upright. Tried in Chromium 150, which plays more: Matroska, H.264 of 10 bits.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import av
 from av.audio.frame import AudioFrame
@@ -17,7 +19,6 @@ from av.audio.resampler import AudioResampler
 from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
-from av.video.stream import VideoStream
 
 from actionspan.dataset.containers import turned_sideways
 from actionspan.errors import InputError
@@ -99,7 +100,7 @@ def write_playable(path: Path, out: Path, settings: CopySettings | None = None) 
         audio = None if heard is None else _audio_stream(file)
         last, key = -1, 0.0
         for frame in chain([first], frames):
-            while audio is not None and heard is not None and heard.time <= frame.seconds:
+            while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:
                 file.mux(audio.encode(heard))
                 heard = next(sound, None)
             stamp = round(frame.seconds / _TICK)
@@ -139,10 +140,10 @@ def _size(path: Path, first: Frame, short_side: int) -> tuple[int, int]:
 
 def _video_stream(
     file: OutputContainer, shape: tuple[int, int], step: float, settings: CopySettings
-) -> VideoStream:
+) -> Any:
     options = {"preset": "veryfast", "profile": "main", "crf": str(settings.quality), "bf": "0"}
-    rate = Fraction(1 / step).limit_denominator(1001)
-    stream = file.add_stream(_ENCODER, rate=rate, options={**options, "forced-idr": "1"})
+    rate = Fraction(1 / step).limit_denominator(1001) or Fraction(1)
+    stream: Any = file.add_stream(_ENCODER, rate=rate, options={**options, "forced-idr": "1"})
     stream.height, stream.width = shape
     stream.pix_fmt = "yuv420p"
     stream.codec_context.time_base = _TICK
@@ -157,17 +158,18 @@ def _audio_stream(file: OutputContainer) -> AudioStream:
     return stream
 
 
-def _sound(path: Path, origin: float) -> Iterator[AudioFrame]:
+def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
     """Yield a file's sound as AAC takes it, timed as the pictures are, while it can be decoded."""
     with (
         suppress(OSError, ValueError, av.FFmpegError),
         av.open(str(path.absolute()), metadata_errors="replace") as container,
     ):
-        stream = container.streams.best("audio")
+        stream: Any = container.streams.best("audio")
         if stream is None:
             return
         resampler = AudioResampler(format="fltp", layout="stereo", rate=_RATE, frame_size=_SAMPLES)
-        for frame in chain(container.decode(stream), [None]):
+        frames: Iterator[Any] = chain(container.decode(stream), [None])
+        for frame in frames:
             for piece in resampler.resample(frame):
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
                 if piece.pts >= 0:

@@ -142,7 +142,7 @@ class _Reader:
         else:
             return None
         shown = self._shown
-        return shown and Picture(self._at(shown), self._small(shown, height))
+        return None if shown is None else Picture(self._at(shown), self._small(shown, height))
 
     def _at(self, frame: VideoFrame) -> float:
         """Return a frame's time in seconds: AVI has stamps of decoding only."""
