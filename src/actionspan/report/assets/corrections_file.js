@@ -1,0 +1,56 @@
+/* The corrections as a CSV file: video, start, end, label, status. */
+
+import { index, readVideo } from "./data.js";
+import { el } from "./dom.js";
+import { correctionsOf, statusOf, touched } from "./edits.js";
+
+const COLUMNS = ["video", "start", "end", "label", "status"];
+const FORMULA = /^'*[=+\-@\t\r]/;
+const NUMBER = /^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)$/i;
+
+/** No cell is a formula where a spreadsheet opens the file; then quotes where they are needed. */
+function cell(text) {
+  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function row(entry, segment, status) {
+  return [entry.id, segment.start.toFixed(3), segment.end.toFixed(3), segment.label, status];
+}
+
+const replaces = (made, instance) =>
+  !made.rejected && (statusOf(made) === "moved" || made.label !== instance.label);
+
+/** Return the rows of a video: all that happens in it, and what was rejected. */
+function rowsOf(entry) {
+  const { segments, done } = correctionsOf(entry);
+  const rows = segments.map((segment) => row(entry, segment, statusOf(segment)));
+  // an annotation that was moved is no longer where it was; one that was left alone stays
+  const origins = new Map(segments.map((segment) => [segment.origin?.key, segment]));
+  for (const instance of entry.truths ? readVideo(entry).truth : []) {
+    const made = origins.get(instance.key);
+    if (!made) rows.push(row(entry, instance, "accepted"));
+    else if (replaces(made, instance)) rows.push(row(entry, instance, "rejected"));
+  }
+  rows.sort((one, other) => one[1] - other[1] || one[2] - other[2]);
+  const empty = rows.every((values) => values[4] === "rejected");
+  if (done && empty) rows.push([entry.id, "", "", "", "none"]);
+  return rows;
+}
+
+export const touchedVideos = () => index.videos.filter(touched);
+
+export function correctionsText() {
+  const rows = touchedVideos().flatMap(rowsOf);
+  return [COLUMNS, ...rows].map((values) => `${values.map(cell).join(",")}\n`).join("");
+}
+
+export function saveCorrections() {
+  const file = new Blob([correctionsText()], { type: "text/csv" });
+  const address = URL.createObjectURL(file);
+  const link = el("a", { href: address, download: "corrections.csv" });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}

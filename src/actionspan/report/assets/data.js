@@ -1,0 +1,36 @@
+/* The data in the page: the index at once, a video's own when it is chosen. */
+
+import { bestTruth } from "./format.js";
+
+const parse = (id) => JSON.parse(document.getElementById(id).textContent || "null");
+
+export const index = parse("index-data");
+
+index.videos.forEach((entry, place) => {
+  entry.place = place;
+});
+
+export const readSummary = () => parse("summary-data");
+
+const KINDS = { truth: "truth", events: "event", proposals: "proposal" };
+const parsed = new Map();
+
+/** Return a video's segments, curves and pictures. */
+export function readVideo(entry) {
+  if (!parsed.has(entry.place)) parsed.set(entry.place, prepare(parse(`video-${entry.place}`)));
+  return parsed.get(entry.place);
+}
+
+function prepare(video) {
+  for (const [name, kind] of Object.entries(KINDS)) {
+    video[name] = video[name].map(([start, end, label, score], place) => {
+      const key = `${kind} ${start} ${end} ${label}`;
+      return { kind, key, rank: place + 1, start, end, label, score };
+    });
+  }
+  for (const segment of [...video.events, ...video.proposals]) {
+    segment.best = bestTruth(segment, video.truth);
+  }
+  video.truth.sort((one, other) => one.start - other.start);
+  return video;
+}

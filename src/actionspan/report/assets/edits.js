@@ -1,0 +1,161 @@
+/* Corrections of each video, with undo: kept in the browser at every change. */
+
+import { index } from "./data.js";
+import { emit, state } from "./state.js";
+import { store } from "./store.js";
+
+const NOTHING = { segments: [], done: false };
+const histories = new Map();
+const storageKey = (entry) => JSON.stringify(["corrections", index.title, entry.id, entry.duration]);
+
+function history(entry) {
+  if (!histories.has(entry.place)) {
+    const kept = store.read(storageKey(entry));
+    const now = Array.isArray(kept?.segments) ? kept : NOTHING;
+    histories.set(entry.place, { now, past: [], future: [] });
+  }
+  return histories.get(entry.place);
+}
+
+/** Return {segments, done} of a video; each segment has id, start, end, label, rejected, origin. */
+export const correctionsOf = (entry) => history(entry).now;
+
+export function touched(entry) {
+  const { segments, done } = correctionsOf(entry);
+  return done || segments.length > 0;
+}
+
+export const canUndo = () => state.entry !== null && history(state.entry).past.length > 0;
+export const canRedo = () => state.entry !== null && history(state.entry).future.length > 0;
+
+function keep(entry) {
+  const { now } = history(entry);
+  const kept = store.write(storageKey(entry), touched(entry) ? now : null);
+  emit("edits", kept);
+}
+
+function change(make) {
+  const steps = history(state.entry);
+  const next = structuredClone(steps.now);
+  make(next);
+  steps.past.push(steps.now);
+  steps.future.length = 0;
+  steps.now = next;
+  keep(state.entry);
+}
+
+/** Go a step back (or forward) in the chosen video. */
+export function undo(backward = true) {
+  const steps = history(state.entry);
+  const [from, to] = backward ? [steps.past, steps.future] : [steps.future, steps.past];
+  if (!from.length) return;
+  to.push(steps.now);
+  steps.now = from.pop();
+  if (state.chosen?.kind === "own" && !owned(state.chosen.key)) state.chosen = null;
+  keep(state.entry);
+}
+
+/** Return the correction with this key as a segment of the lane. */
+export function owned(key) {
+  const found = correctionsOf(state.entry).segments.find((segment) => ownKey(segment) === key);
+  return found ? asSegment(found) : null;
+}
+
+const ownKey = (segment) => `own ${segment.id}`;
+
+export function asSegment(segment) {
+  return { ...segment, kind: "own", key: ownKey(segment), score: null };
+}
+
+/** Return what was made of a segment: a correction, or undefined. */
+export function correctionOf(segment) {
+  const { segments } = correctionsOf(state.entry);
+  if (segment.kind === "own") return segments.find((other) => other.id === segment.id);
+  return segments.find((other) => other.origin?.key === segment.key);
+}
+
+/** accepted, moved, added or rejected. */
+export function statusOf(correction) {
+  if (correction.rejected) return "rejected";
+  const { origin, start, end } = correction;
+  if (!origin) return "added";
+  return start === origin.start && end === origin.end ? "accepted" : "moved";
+}
+
+const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
+
+function newSegment(draft, values) {
+  const id = 1 + Math.max(0, ...draft.segments.map((segment) => segment.id));
+  const segment = { id, rejected: false, origin: null, ...values };
+  draft.segments.push(segment);
+  return segment;
+}
+
+/** Change the correction of a segment, which is made if there is none; return it. */
+function correct(segment, alter) {
+  let made = null;
+  change((draft) => {
+    const old = correctionOf(segment);
+    made = old && draft.segments.find((other) => other.id === old.id);
+    if (!made) {
+      const { key, kind, start, end, label } = segment;
+      const origin = { key, kind, start, end, label };
+      made = newSegment(draft, { start, end, label, origin });
+    }
+    alter(made);
+  });
+  return asSegment(made);
+}
+
+export const accept = (segment) =>
+  correct(segment, (made) => {
+    made.rejected = false;
+  });
+
+/** Reject what was found; of what was added nothing is left. */
+export function reject(segment) {
+  if (segment.kind === "own" && !segment.origin) {
+    forget(segment);
+    return null;
+  }
+  return correct(segment, (made) => {
+    made.rejected = true;
+    const { start, end, label } = made.origin;
+    Object.assign(made, { start, end, label });
+  });
+}
+
+export const moveTo = (segment, start, end) =>
+  correct(segment, (made) => {
+    made.rejected = false;
+    made.start = milliseconds(start);
+    made.end = milliseconds(end);
+  });
+
+export const nameIt = (segment, label) =>
+  correct(segment, (made) => {
+    made.rejected = false;
+    made.label = label.replace(/\s+/g, " ").trim();
+  });
+
+export function addSegment(start, end, label) {
+  let made = null;
+  change((draft) => {
+    made = newSegment(draft, { start: milliseconds(start), end: milliseconds(end), label });
+  });
+  return asSegment(made);
+}
+
+/** Take a correction back, as if it had never been made. */
+export function forget(segment) {
+  const old = correctionOf(segment);
+  if (!old) return;
+  change((draft) => {
+    draft.segments = draft.segments.filter((other) => other.id !== old.id);
+  });
+}
+
+export const setDone = (done) =>
+  change((draft) => {
+    draft.done = done;
+  });

@@ -1,0 +1,157 @@
+/* The chosen segment in words, and what can be done with it. */
+
+import { byId, el, icon } from "./dom.js";
+import { accept, canRedo, canUndo, correctionOf, correctionsOf, forget, nameIt, reject, setDone, undo } from "./edits.js";
+import { moveEdge, moveEdgeByFrames } from "./edges.js";
+import { addBetween } from "./gestures.js";
+import { choose, nodeOf, segmentAt } from "./lanes.js";
+import { duration, playSegment, time } from "./player.js";
+import { factsOf, titleOf } from "./segments.js";
+import { on, state } from "./state.js";
+
+const NEW_SECONDS = 2; // of a segment that is added at the playhead
+
+/* ---- what is done with the chosen segment ---- */
+
+export const commands = {
+  accept() {
+    if (state.chosen) choose(keepKind(accept(state.chosen)));
+  },
+  reject() {
+    if (!state.chosen) return;
+    const rejected = reject(state.chosen);
+    choose(rejected ? segmentAt({ dataset: { focus: rejected.origin.key } }) : null);
+  },
+  forget() {
+    if (!state.chosen) return;
+    const key = correctionOf(state.chosen)?.origin?.key;
+    forget(state.chosen);
+    choose(key ? segmentAt({ dataset: { focus: key } }) : null);
+  },
+  add() {
+    if (state.video) addBetween(time(), Math.min(time() + NEW_SECONDS, duration()));
+  },
+  start: () => moveEdge("start", time()),
+  end: () => moveEdge("end", time()),
+  play() {
+    if (state.chosen) playSegment(state.chosen);
+  },
+  name() {
+    byId("segment-label")?.focus();
+    byId("segment-label")?.select();
+  },
+  done() {
+    if (state.entry) setDone(!correctionsOf(state.entry).done);
+  },
+  undo: () => state.entry && undo(true),
+  redo: () => state.entry && undo(false),
+};
+
+/** An accepted proposal stays chosen where it was found; so do what was added and moved. */
+function keepKind(made) {
+  return state.chosen.kind === "own" ? made : state.chosen;
+}
+
+/* ---- how it looks ---- */
+
+function button(name, command, key, symbol, more = {}) {
+  const children = symbol ? [icon(symbol)] : [];
+  return el("button", { ...more, onclick: command, title: `${name} (${key})` }, ...children, el("span", {}, name));
+}
+
+function nudges(edge) {
+  const name = edge === "start" ? "Start" : "End";
+  const nudge = (frames) =>
+    el(
+      "button",
+      {
+        class: "small",
+        "aria-label": `${name} one frame ${frames < 0 ? "earlier" : "later"}`,
+        onclick: () => moveEdgeByFrames(edge, frames),
+      },
+      frames < 0 ? "−" : "+",
+    );
+  const here = el(
+    "button",
+    { class: "small", title: `${name} at the playhead ( ${edge === "start" ? "[" : "]"} )`, onclick: commands[edge] },
+    "to playhead",
+  );
+  return el("div", { class: "nudges", role: "group", "aria-label": name }, el("span", {}, name), nudge(-1), nudge(1), here);
+}
+
+function labelField(segment) {
+  const made = correctionOf(segment);
+  const input = el("input", {
+    id: "segment-label",
+    list: "labels",
+    autocomplete: "off",
+    value: made ? made.label : segment.label,
+    onchange(event) {
+      state.lastLabel = event.target.value.trim();
+      choose(keepKind(nameIt(segment, event.target.value)));
+    },
+    onkeydown(event) {
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.target.blur();
+      nodeOf(state.chosen?.key)?.focus({ preventScroll: true });
+    },
+  });
+  return el("label", { class: "field" }, el("span", {}, "Label"), input);
+}
+
+function drawSegment(segment) {
+  const facts = factsOf(segment).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+  const correction = correctionOf(segment);
+  const rejected = correction?.rejected === true;
+  const accepted = correction !== undefined && !rejected;
+  const row = el("div", { class: "row" });
+  if (segment.kind !== "own") {
+    row.append(
+      button("Accept", commands.accept, "a", "tick", { "aria-pressed": String(accepted) }),
+    );
+  }
+  row.append(button("Reject", commands.reject, "x", "cross", { "aria-pressed": String(rejected) }));
+  row.append(button("Play", commands.play, "enter", "play"));
+  if (correction) {
+    const name = segment.kind === "own" && !segment.origin ? "Delete" : "Take back";
+    row.append(button(name, commands.forget, "delete", "undo"));
+  }
+  byId("inspector").replaceChildren(
+    el("h3", {}, titleOf(segment)),
+    el("dl", { class: "facts" }, ...facts),
+    row,
+    labelField(segment),
+    nudges("start"),
+    nudges("end"),
+  );
+}
+
+function drawNothing() {
+  byId("inspector").replaceChildren(
+    el("h3", {}, "No segment chosen"),
+    el(
+      "p",
+      { class: "quiet" },
+      "Click a segment, or go through them with n and p. Drag over an empty part of the lane Corrected to add one.",
+    ),
+  );
+}
+
+function draw() {
+  if (!state.entry) return;
+  const typing = document.activeElement?.id === "segment-label";
+  if (state.chosen) drawSegment(state.chosen);
+  else drawNothing();
+  if (typing) byId("segment-label")?.focus();
+  byId("undo-edit").disabled = !canUndo();
+  byId("redo-edit").disabled = !canRedo();
+  byId("done").checked = correctionsOf(state.entry).done;
+}
+
+export function startInspector() {
+  for (const name of ["video", "chosen", "edits"]) on(name, draw);
+  byId("add-segment").addEventListener("click", commands.add);
+  byId("undo-edit").addEventListener("click", commands.undo);
+  byId("redo-edit").addEventListener("click", commands.redo);
+  byId("done").addEventListener("change", commands.done);
+}

@@ -1,0 +1,190 @@
+/* The lanes under the player: pictures, truth, corrections, events, proposals, curves. */
+
+import { byId, el } from "./dom.js";
+import { asSegment, correctionsOf, owned } from "./edits.js";
+import { drawCurves } from "./curves.js";
+import { edgeHandles } from "./edges.js";
+import { clock, plural } from "./format.js";
+import { duration, time } from "./player.js";
+import { drawRuler } from "./ruler.js";
+import { pack, segmentButton, shareOf } from "./segments.js";
+import { emit, on, state } from "./state.js";
+import { shownProposals } from "./threshold.js";
+import { shown } from "./view.js";
+
+const LANES = [
+  ["pictures", "Pictures"],
+  ["ruler", "Time"],
+  ["truth", "Truth"],
+  ["own", "Corrected"],
+  ["event", "Events"],
+  ["proposal", "Proposals"],
+];
+const MOST_TOLD = 12; // segments in the text of a lane
+const lanes = new Map();
+const nodes = new Map(); // of segments and handles, by what they are called in dataset.focus
+
+function build() {
+  const root = byId("lanes");
+  for (const [kind, name] of LANES) {
+    const count = el("span", { class: "count" });
+    const content = el("div", { class: "content" });
+    const frame = el("div", { class: "window" }, content);
+    const lane = el(
+      "div",
+      { class: `lane ${kind}-lane` },
+      el("div", { class: "lane-name" }, el("span", {}, name), count),
+      frame,
+    );
+    if (kind !== "pictures" && kind !== "ruler") {
+      content.setAttribute("role", "group");
+      content.setAttribute("aria-label", name);
+    } else {
+      lane.setAttribute("aria-hidden", "true");
+    }
+    lane.dataset.kind = kind;
+    root.append(lane);
+    lanes.set(kind, { lane, content, count, frame });
+  }
+  const head = el("div", { class: "playhead" });
+  const hover = el("div", { class: "hover" }, el("span", { id: "hover-time" }));
+  root.append(el("div", { class: "lane curves-lane", id: "curves" }), head, hover);
+  root.append(el("div", { class: "lane scroll-lane" }, el("div", { class: "scroll", id: "scroll" }, el("div", { class: "spacer" }))));
+}
+
+export const laneWindow = () => lanes.get("ruler").frame;
+
+/** Return the segments of a lane in the order in which keys go through them. */
+export function segmentsOf(kind) {
+  if (!state.video) return [];
+  if (kind === "truth") return state.video.truth;
+  if (kind === "event") return state.video.events.toSorted((one, other) => one.start - other.start);
+  if (kind === "proposal") return shownProposals();
+  const kept = correctionsOf(state.entry).segments.filter((segment) => !segment.rejected);
+  return kept.map(asSegment).toSorted((one, other) => one.start - other.start);
+}
+
+/** Draw all segments again; what has the focus keeps it. */
+function draw() {
+  if (!state.video) return;
+  const focused = document.activeElement?.dataset?.focus;
+  nodes.clear();
+  for (const kind of ["truth", "own", "event", "proposal"]) drawLane(kind);
+  drawHandles();
+  if (focused) (nodes.get(focused) ?? nodes.get(state.chosen?.key))?.focus({ preventScroll: true });
+}
+
+function drawLane(kind) {
+  const { lane, content, count } = lanes.get(kind);
+  const segments = segmentsOf(kind);
+  const ranked = kind === "event" ? state.video.events : segments;
+  const rows = new Map(pack(ranked).map((row, place) => [ranked[place].key, row]));
+  const all = kind === "own" ? null : state.video[{ truth: "truth", event: "events", proposal: "proposals" }[kind]];
+  lane.hidden = kind !== "own" && all.length === 0;
+  count.textContent = all && all.length > segments.length ? `${segments.length} of ${all.length}` : segments.length;
+  content.setAttribute("aria-label", textOf(kind, segments));
+  content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
+  const buttons = segments.map((segment) => {
+    const button = segmentButton(segment, rows.get(segment.key), duration());
+    if (segment.score !== null && kind !== "truth") {
+      const share = shareOf(segment, ranked);
+      button.style.setProperty("--share", share);
+      button.classList.toggle("deep", share > 0.6);
+    }
+    button.setAttribute("aria-pressed", String(segment.key === state.chosen?.key));
+    nodes.set(segment.key, button);
+    return button;
+  });
+  // one stop of the tab key for each lane
+  const stop = segments.findIndex((segment) => segment.key === state.chosen?.key);
+  buttons[Math.max(stop, 0)]?.setAttribute("tabindex", "0");
+  content.replaceChildren(...buttons);
+}
+
+/** Say in words what a lane shows. */
+function textOf(kind, segments) {
+  const name = { truth: "truth", own: "corrected", event: "events", proposal: "proposals" }[kind];
+  const told = segments
+    .slice(0, MOST_TOLD)
+    .map(({ start, end, label }) => `${label} ${clock(start, 1)} to ${clock(end, 1)}`.trim());
+  const more = segments.length > told.length ? `; and ${segments.length - told.length} more` : "";
+  return `Lane ${name}: ${plural(segments.length, "segment")}${told.length ? ": " : ""}${told.join("; ")}${more}`;
+}
+
+function drawHandles() {
+  for (const handle of byId("lanes").querySelectorAll(".handle")) handle.remove();
+  const { chosen } = state;
+  const button = chosen && nodes.get(chosen.key);
+  if (!button) return;
+  for (const handle of edgeHandles(chosen, button)) {
+    nodes.set(handle.dataset.focus, handle);
+    lanes.get(chosen.kind).content.append(handle);
+  }
+}
+
+function drawPictures() {
+  const { lane, content } = lanes.get("pictures");
+  const { thumbnails } = state.video;
+  lane.hidden = thumbnails.length === 0;
+  const length = duration();
+  content.replaceChildren(
+    ...thumbnails.map(([at, jpeg], place) => {
+      const left = place ? (thumbnails[place - 1][0] + at) / 2 : 0;
+      const right = place + 1 < thumbnails.length ? (thumbnails[place + 1][0] + at) / 2 : length;
+      const picture = el("img", { alt: "", src: `data:image/jpeg;base64,${jpeg}`, draggable: "false" });
+      picture.style.setProperty("--start", left / length);
+      picture.style.setProperty("--length", (right - left) / length);
+      return picture;
+    }),
+  );
+}
+
+function drawPlayhead() {
+  const { from, to } = shown();
+  const share = (time() - from) / (to - from);
+  const root = byId("lanes");
+  root.style.setProperty("--playhead", share);
+  root.classList.toggle("playhead-outside", share < 0 || share > 1);
+}
+
+function drawView() {
+  const { content, frame } = lanes.get("ruler");
+  drawRuler(content, frame.clientWidth);
+  drawPlayhead();
+}
+
+/** Choose a segment, or null for none. */
+export function choose(segment, { focus = false } = {}) {
+  state.chosen = segment;
+  emit("chosen", segment);
+  if (focus && segment) nodes.get(segment.key)?.focus({ preventScroll: true });
+}
+
+/** Return the segment of a button as it is now. */
+export function segmentAt(node) {
+  const key = node?.dataset?.focus;
+  if (!key) return null;
+  if (key.startsWith("own ")) return owned(key);
+  const { truth, events, proposals } = state.video;
+  return [...truth, ...events, ...proposals].find((segment) => segment.key === key) ?? null;
+}
+
+export const nodeOf = (key) => nodes.get(key);
+
+export function startLanes() {
+  build();
+  on("video", () => {
+    drawPictures();
+    draw();
+    drawCurves(byId("curves"));
+  });
+  on("chosen", draw);
+  on("edits", () => {
+    if (state.chosen?.kind === "own") state.chosen = owned(state.chosen.key);
+    draw();
+  });
+  on("threshold", draw);
+  on("view", drawView);
+  on("time", drawPlayhead);
+  new ResizeObserver(() => state.video && drawView()).observe(laneWindow());
+}

@@ -1,0 +1,58 @@
+/* Start of the page: each part of it, then the first video. */
+
+import { saveCorrections, touchedVideos } from "./corrections_file.js";
+import { startCurves } from "./curves.js";
+import { index } from "./data.js";
+import { announce, byId, el } from "./dom.js";
+import { plural } from "./format.js";
+import { startGestures } from "./gestures.js";
+import { startInspector } from "./inspector.js";
+import { startKeys } from "./keys.js";
+import { startLanes } from "./lanes.js";
+import { startList } from "./list.js";
+import { startPlayer } from "./player.js";
+import { on, state } from "./state.js";
+import { store } from "./store.js";
+import { startSummary } from "./summary.js";
+import { startTheme } from "./theme.js";
+import { startThreshold } from "./threshold.js";
+import { startView } from "./view.js";
+
+const FORGETS = "This browser keeps nothing for this page: save your corrections before you close it.";
+
+function countCorrections(kept = true) {
+  const number = touchedVideos().length;
+  const button = byId("save-corrections");
+  button.disabled = number === 0;
+  button.querySelector("span").textContent = number ? `Save corrections (${plural(number, "video")})` : "Save corrections";
+  const note = byId("storage-note");
+  note.hidden = store.works && kept;
+  if (!note.hidden) note.textContent = FORGETS;
+}
+
+function startSaving() {
+  on("edits", countCorrections);
+  countCorrections();
+  byId("save-corrections").addEventListener("click", () => {
+    saveCorrections();
+    announce(`corrections.csv: ${plural(touchedVideos().length, "video")}`);
+  });
+  addEventListener("beforeunload", (event) => {
+    if (!byId("storage-note").hidden && touchedVideos().length) event.preventDefault();
+  });
+}
+
+byId("labels").append(...index.labels.map((label) => el("option", { value: label })));
+startTheme();
+startPlayer();
+startView();
+startThreshold();
+startCurves();
+startLanes();
+startGestures();
+startInspector();
+startSaving();
+startKeys();
+startSummary();
+startList();
+document.body.classList.toggle("without-videos", state.entry === null);

@@ -1,0 +1,91 @@
+/* The segments of the lanes as buttons, and what is said of each. */
+
+import { el } from "./dom.js";
+import { correctionOf, statusOf } from "./edits.js";
+import { clock, score } from "./format.js";
+import { state } from "./state.js";
+
+const NAMES = { truth: "Truth", event: "Event", proposal: "Proposal", own: "Corrected" };
+
+export function titleOf(segment) {
+  if (segment.kind === "own" || segment.kind === "truth") return NAMES[segment.kind];
+  const list = segment.kind === "event" ? state.video.events : state.video.proposals;
+  return `${NAMES[segment.kind]} ${segment.rank} of ${list.length}`;
+}
+
+/** What became of a segment in the hands of the reader; empty: nothing. */
+export function fateOf(segment) {
+  const correction = correctionOf(segment);
+  return correction ? statusOf(correction) : "";
+}
+
+/** Return the lines about a segment, each with its name. */
+export function factsOf(segment) {
+  const facts = [
+    ["start", clock(segment.start)],
+    ["end", clock(segment.end)],
+    ["length", `${(segment.end - segment.start).toFixed(3)} s`],
+  ];
+  if (segment.label) facts.push(["label", segment.label]);
+  if (segment.score !== null) facts.push(["score", score(segment.score)]);
+  if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
+    const { best } = segment;
+    const match = best ? `${best.tiou.toFixed(2)} ${best.instance.label && `(${best.instance.label})`}` : "0";
+    facts.push(["tIoU with the best truth", match.trim()]);
+  }
+  const fate = fateOf(segment);
+  if (fate) facts.push(["corrected", fate]);
+  return facts;
+}
+
+export const sentenceOf = (segment) =>
+  [titleOf(segment), ...factsOf(segment).map(([name, value]) => `${name} ${value}`)].join(", ");
+
+/** Place an element at the time of a segment, as a share of the video. */
+export function place(node, start, end, duration) {
+  node.style.setProperty("--start", start / duration);
+  node.style.setProperty("--length", (end - start) / duration);
+}
+
+/** Put each segment into the first row where it overlaps none before it; return their rows. */
+export function pack(segments) {
+  const rows = [];
+  return segments.map((segment) => {
+    const free = (row) => row.every((one) => one.end <= segment.start || segment.end <= one.start);
+    let row = rows.findIndex(free);
+    if (row < 0) row = rows.push([]) - 1;
+    rows[row].push(segment);
+    return row;
+  });
+}
+
+/** Return how bright a segment is among those shown: 0 the lowest score, 1 the highest. */
+export function shareOf(segment, segments) {
+  const scores = segments.map((other) => other.score);
+  const low = Math.min(...scores);
+  const high = Math.max(...scores);
+  return high > low ? (segment.score - low) / (high - low) : 1;
+}
+
+/** Make the button of a segment. */
+export function segmentButton(segment, row, duration) {
+  const fate = fateOf(segment);
+  const name = el("span", { class: "name" }, nameOf(segment));
+  const button = el(
+    "button",
+    { class: `segment ${segment.kind} ${fate}`, tabindex: "-1", "aria-label": sentenceOf(segment) },
+    name,
+  );
+  button.dataset.focus = segment.key;
+  place(button, segment.start, segment.end, duration);
+  button.style.setProperty("--row", row);
+  return button;
+}
+
+function nameOf(segment) {
+  if (segment.kind === "proposal" || segment.kind === "event") {
+    const label = segment.label && segment.kind === "event" ? `${segment.label} ` : "";
+    return `${label}${score(segment.score)}`;
+  }
+  return segment.label || "—";
+}

@@ -1,0 +1,20 @@
+/* What is shown now, and who is told when it changes. */
+
+export const state = {
+  entry: null, // of the index: the chosen video
+  video: null, // its data
+  chosen: null, // the chosen segment: one of the video's, or of the corrections
+  least: null, // the least score that is shown; null: that of the 15th proposal
+  lastLabel: "", // what was named last: the next segment gets it
+};
+
+const listeners = new Map();
+
+/** Events: video, chosen, edits, threshold, time, view, theme. */
+export function on(name, listener) {
+  listeners.set(name, [...(listeners.get(name) ?? []), listener]);
+}
+
+export function emit(name, value) {
+  for (const listener of listeners.get(name) ?? []) listener(value);
+}

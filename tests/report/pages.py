@@ -1,0 +1,172 @@
+"""Pages for the tests, and a film that their videos play."""
+
+import io
+import math
+from pathlib import Path
+
+import av
+import numpy as np
+
+from actionspan.report.content import Chart, Page, PageVideo, Series, Span, Table, Thumbnail
+
+SECONDS, RATE = 8.0, 25
+TRUTH = (Span(start=1.0, end=2.52, label="fall"), Span(start=4.4, end=6.0, label="sit down"))
+EVENTS = (
+    Span(start=4.48, end=6.08, label="sit down", score=0.84),
+    Span(start=1.2, end=2.6, label="fall", score=0.61),
+    Span(start=6.6, end=7.4, label="jump", score=0.22),
+)
+
+
+def film(path: Path, *, rate: int = RATE, size: tuple[int, int] = (160, 120)) -> Path:
+    """Write an H.264 film of 8 s with a bar that moves to the right."""
+    width, height = size
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=rate, options={"g": str(rate)})
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        frames = round(SECONDS * rate)
+        for number in range(frames):
+            picture = picture_at(number / frames, width, height)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+def picture_at(share: float, width: int, height: int) -> np.ndarray:
+    rows = np.linspace(0.25, 0.55, height)[:, None]
+    columns = np.linspace(0, 1, width)[None, :]
+    bar = np.exp(-(((columns - share) / 0.04) ** 2))
+    return np.stack(
+        [(255 * np.clip(rows * tint + bar, 0, 1)).astype(np.uint8) for tint in (0.5, 0.7, 0.9)],
+        axis=2,
+    )
+
+
+def thumbnail(share: float) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format="mjpeg") as container:
+        stream = container.add_stream("mjpeg", rate=1)
+        stream.width, stream.height, stream.pix_fmt = 96, 54, "yuvj420p"
+        picture = av.VideoFrame.from_ndarray(picture_at(share, 96, 54), format="rgb24")
+        container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+def proposals(count: int, seconds: float = SECONDS) -> tuple[Span, ...]:
+    """Proposals about the events, best first."""
+    random = np.random.default_rng(3)
+    spans = []
+    for rank in range(count):
+        event = EVENTS[rank % len(EVENTS)]
+        start, end = np.array([event.start, event.end]) + random.normal(0, 0.03 * rank**0.6, 2)
+        start, end = sorted((max(start, 0.0), min(max(end, 0.1), seconds)))
+        score = 0.86 * math.exp(-rank / 14)
+        spans.append(Span(start=round(start, 3), end=round(end + 0.04, 3), label=event.label, score=score))
+    return tuple(spans)
+
+
+def curves(steps: int = 100) -> dict[str, list[float]]:
+    time = (np.arange(steps) + 0.5) * SECONDS / steps
+
+    def bumps(places: list[float], width: float) -> np.ndarray:
+        return sum(np.exp(-(((time - place) / width) ** 2)) for place in places)
+
+    inside = sum(((time > span.start) & (time < span.end)) * 0.85 for span in TRUTH) + 0.06
+    smooth = np.convolve(np.pad(inside, 3, mode="edge"), np.ones(7) / 7, mode="valid")
+    return {
+        "start": (0.8 * bumps([1.1, 4.5], 0.2)).tolist(),
+        "actionness": smooth.tolist(),
+        "end": (0.7 * bumps([2.6, 6.0], 0.25)).tolist(),
+    }
+
+
+def video(video_id: str = "kitchen 01", **more: object) -> PageVideo:
+    values = {
+        "video_id": video_id,
+        "file": "film.mp4",
+        "duration_seconds": SECONDS,
+        "frames_per_second": float(RATE),
+        "subset": "validation",
+        "recall": 0.7,
+        "truth": TRUTH,
+        "proposals": proposals(60),
+        "events": EVENTS,
+        "curves": curves(),
+        "thumbnails": [
+            Thumbnail(seconds=SECONDS * (k + 0.5) / 10, jpeg=thumbnail((k + 0.5) / 10))
+            for k in range(10)
+        ],
+    }
+    return PageVideo(**{**values, **more})
+
+
+def charts() -> tuple[Chart, ...]:
+    numbers = [1, 2, 5, 10, 20, 50, 100]
+    lines = [
+        Series(
+            name=name,
+            values=[1 - math.exp(-(number**0.5) * speed) for number in numbers],
+            low=[1 - math.exp(-(number**0.5) * speed * 0.8) for number in numbers],
+            high=[1 - math.exp(-(number**0.5) * speed * 1.2) for number in numbers],
+        )
+        for name, speed in (("span", 0.45), ("mtn", 0.3), ("random", 0.1))
+    ]
+    return (
+        Chart(
+            title="Recall by number of proposals",
+            x_label="proposals a video",
+            y_label="mean recall",
+            x=numbers,
+            series=lines,
+            note="12 videos of subset validation; 95 % intervals over videos",
+        ),
+        Chart(
+            title="Loss",
+            x_label="epoch",
+            y_label="loss",
+            x=list(range(1, 31)),
+            series=[
+                Series(name="training", values=[2 / (1 + 0.2 * k) for k in range(30)]),
+                Series(name="validation", values=[None, *(2.2 / (1 + 0.15 * k) for k in range(1, 30))]),
+            ],
+        ),
+        Chart(
+            title="Instances missed, by length",
+            x_label="length",
+            y_label="share missed",
+            x=["under 1 s", "1–2 s", "2–4 s", "over 4 s"],
+            series=[
+                Series(name="span", values=[0.4, 0.2, 0.1, 0.05], low=[0.3, 0.15, 0.05, 0.0], high=[0.5, 0.3, 0.2, 0.1]),
+                Series(name="mtn", values=[0.6, 0.3, 0.2, None]),
+            ],
+            kind="bars",
+        ),
+        Chart(
+            title="Time by stage",
+            x_label="stage",
+            y_label="CPU time (s)",
+            x=["dataset", "video", "recognition", "features", "temporal", "proposals", "evaluation", "report"],
+            series=[Series(name="time", values=[12, 840, 0, 1310, 620, 95, 44, 3])],
+            kind="bars",
+        ),
+    )
+
+
+TABLE = Table(
+    title="Methods",
+    columns=["method", "AR@10", "AR@100", "AUC (%)"],
+    rows=[["span", "0.61", "0.83", "71.2"], ["mtn", "0.52", "0.79", "64.9"], ["random", "0.22", "0.61", "44.0"]],
+    note="Subset validation, 12 videos",
+)
+
+
+def page(videos: list[PageVideo] | None = None, **more: object) -> Page:
+    return Page(
+        **{
+            "title": "Kitchen",
+            "subtitle": "model span, actionspan 0.1.0",
+            "videos": [video()] if videos is None else videos,
+            **more,
+        }
+    )
