@@ -177,7 +177,9 @@ def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
     expected = trained.proposals()[path.stem]
     assert len(expected) > 1
     assert results(tmp_path) == {path.stem: expected}
-    assert capsys.readouterr().out == f"{tmp_path}: proposals of 1 video\n"
+    assert (
+        capsys.readouterr().out == f"{tmp_path}: proposals of 1 video; open {tmp_path}/index.html\n"
+    )
 
 
 def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
@@ -306,6 +308,7 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
         "proposals.csv",
         "events.json",
         "events.csv",
+        "index.html",
         "videos",
         f"{path.stem}.vtt",
         f"{path.stem}.svg",
@@ -433,7 +436,7 @@ def test_a_second_call_does_only_what_is_new(trained, tmp_path, capsys):
     shown = capsys.readouterr()
     assert [line.split()[0] for line in shown.err.splitlines()][:1] == [third.name]
     assert second.name not in shown.err
-    assert shown.out.endswith("proposals of 2 videos, 1 done before, 3 in the folder\n")
+    assert "proposals of 2 videos, 1 done before, 3 in the folder; open" in shown.out
     assert list(results(tmp_path / "out")) == sorted(path.stem for path in (first, second, third))
     assert picture.stat().st_mtime_ns == written
     # fewer events need no network either

@@ -62,7 +62,9 @@ def proposals(count: int, seconds: float = SECONDS) -> tuple[Span, ...]:
         start, end = np.array([event.start, event.end]) + random.normal(0, 0.03 * rank**0.6, 2)
         start, end = sorted((max(start, 0.0), min(max(end, 0.1), seconds)))
         score = 0.86 * math.exp(-rank / 14)
-        spans.append(Span(start=round(start, 3), end=round(end + 0.04, 3), label=event.label, score=score))
+        spans.append(
+            Span(start=round(start, 3), end=round(end + 0.04, 3), label=event.label, score=score)
+        )
     return tuple(spans)
 
 
@@ -128,7 +130,9 @@ def charts() -> tuple[Chart, ...]:
             x=list(range(1, 31)),
             series=[
                 Series(name="training", values=[2 / (1 + 0.2 * k) for k in range(30)]),
-                Series(name="validation", values=[None, *(2.2 / (1 + 0.15 * k) for k in range(1, 30))]),
+                Series(
+                    name="validation", values=[None, *(2.2 / (1 + 0.15 * k) for k in range(1, 30))]
+                ),
             ],
         ),
         Chart(
@@ -137,7 +141,12 @@ def charts() -> tuple[Chart, ...]:
             y_label="share missed",
             x=["under 1 s", "1–2 s", "2–4 s", "over 4 s"],
             series=[
-                Series(name="span", values=[0.4, 0.2, 0.1, 0.05], low=[0.3, 0.15, 0.05, 0.0], high=[0.5, 0.3, 0.2, 0.1]),
+                Series(
+                    name="span",
+                    values=[0.4, 0.2, 0.1, 0.05],
+                    low=[0.3, 0.15, 0.05, 0.0],
+                    high=[0.5, 0.3, 0.2, 0.1],
+                ),
                 Series(name="mtn", values=[0.6, 0.3, 0.2, None]),
             ],
             kind="bars",
@@ -146,7 +155,16 @@ def charts() -> tuple[Chart, ...]:
             title="Time by stage",
             x_label="stage",
             y_label="CPU time (s)",
-            x=["dataset", "video", "recognition", "features", "temporal", "proposals", "evaluation", "report"],
+            x=[
+                "dataset",
+                "video",
+                "recognition",
+                "features",
+                "temporal",
+                "proposals",
+                "evaluation",
+                "report",
+            ],
             series=[Series(name="time", values=[12, 840, 0, 1310, 620, 95, 44, 3])],
             kind="bars",
         ),
@@ -156,7 +174,11 @@ def charts() -> tuple[Chart, ...]:
 TABLE = Table(
     title="Methods",
     columns=["method", "AR@10", "AR@100", "AUC (%)"],
-    rows=[["span", "0.61", "0.83", "71.2"], ["mtn", "0.52", "0.79", "64.9"], ["random", "0.22", "0.61", "44.0"]],
+    rows=[
+        ["span", "0.61", "0.83", "71.2"],
+        ["mtn", "0.52", "0.79", "64.9"],
+        ["random", "0.22", "0.61", "44.0"],
+    ],
     note="Subset validation, 12 videos",
 )
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,9 +14,11 @@ from actionspan.running.progress import video_progress
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
+    from actionspan.dataset.tables import Instance
     from actionspan.features.settings import Device
     from actionspan.propose.motion import MotionProposer
     from actionspan.propose.proposer import Proposer
+    from actionspan.propose.results import ResultFolder, Shown
 
 _UNTRAINED = "none"
 _DEMO_NOTE = (
@@ -35,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "actionspan; none: untrained motion grouping",
     )
     results = (
-        "proposals and events (.json, .csv) and each video's .vtt, .svg, .jpg (default: proposals)"
+        "the page index.html, proposals and events (.json and .csv), and each video's .vtt, .svg "
+        "and .jpg (default: proposals)"
     )
     parser.add_argument(
         "-o", "--out", type=Path, default=Path("proposals"), help=f"folder for {results}"
@@ -63,6 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="print a line of JSON with its events for each video, as soon as it is done",
+    )
+    parser.add_argument(
+        "--no-page", action="store_true", help="do not write index.html, the page to look at"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
@@ -123,6 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
                 print(json.dumps(shown.summary(result)), flush=True)
     finally:
         in_folder = folder.write_tables(shown) if done else 0
+        if done and not arguments.no_page:
+            _write_page(folder, shown, videos, truth, model)
         if not done:
             folder.remove_if_empty()
     if not done:
@@ -133,6 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         said += [f"{broken} could not be read"] * (broken > 0)
         said += [f"{in_folder} in the folder"] * (in_folder > done)
         line = f"{arguments.out}: {', '.join(said)}"
+        line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
     return 1 if broken else 0
 
@@ -143,6 +153,19 @@ def _digest(model: Path | None) -> str:
     from actionspan.files.storage import digest
 
     return digest(__version__, file_sha256(model) if model else _UNTRAINED)
+
+
+def _write_page(
+    folder: "ResultFolder",
+    shown: "Shown",
+    videos: Mapping[str, Path],
+    truth: Mapping[str, Sequence["Instance"]],
+    model: Path | None,
+) -> None:
+    from actionspan.propose.page import write_result_page
+
+    name = f"model {model.resolve().parent.name}" if model else "motion, without a model"
+    write_result_page(folder.page, folder.results(), shown, videos, truth, name)
 
 
 def _proposer(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import av
+
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 
@@ -16,3 +18,14 @@ def read_duration(path: Path) -> float:
     if video.error:
         raise InputError(f"{path}: {video.error}")
     return video.duration_seconds
+
+
+def read_frame_rate(path: Path) -> float | None:
+    """Return the frames per second that a container states, None where it cannot be read."""
+    try:
+        with av.open(str(path.absolute()), metadata_errors="replace") as container:
+            stream = container.streams.best("video")
+            rate = stream and (stream.average_rate or stream.guessed_rate)
+            return float(rate) if rate else None
+    except (av.FFmpegError, OSError):
+        return None

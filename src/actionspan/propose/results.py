@@ -151,6 +151,11 @@ class ResultFolder:
         )
         return chapters, picture, sheet
 
+    @property
+    def page(self) -> Path:
+        """Path of the page of all videos."""
+        return self.folder / "index.html"
+
     def finished(self, path: Path) -> Result | None:
         """Return the result of a video that is done, None if it has to be done."""
         result = None if self.overwrite else self._read(self._path(path.stem))

@@ -105,7 +105,12 @@ def _details(video: PageVideo) -> dict[str, Any]:
 
 def _rows(spans: Sequence[Span]) -> list[list[Any]]:
     return [
-        [_number(span.start, _SECONDS), _number(span.end, _SECONDS), span.label, _number(span.score)]
+        [
+            _number(span.start, _SECONDS),
+            _number(span.end, _SECONDS),
+            span.label,
+            _number(span.score),
+        ]
         for span in spans
     ]
 

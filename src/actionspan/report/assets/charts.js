@@ -38,7 +38,7 @@ export function drawLines(chart, frame) {
       bands,
       scales: { x: { time: false } },
       axes: [
-        { ...axis, label: chart.xLabel, grid: { show: false } },
+        { ...axis, label: chart.xLabel, grid: { show: false }, size: 26 },
         { ...axis, label: chart.yLabel, size: 54 },
       ],
       cursor: { points: { size: 7 }, drag: { x: false, y: false } },
@@ -63,16 +63,20 @@ function legend(chart) {
   return el("ul", { class: "bar-legend" }, ...entries);
 }
 
-function niceTop(most) {
-  if (!(most > 0)) return 1;
-  const unit = 10 ** Math.floor(Math.log10(most));
-  return unit * [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= most * 0.999);
+/** Return a round distance of marks, of which 3 to 6 reach a value. */
+function niceStep(most) {
+  if (!(most > 0)) return 0.25;
+  const unit = 10 ** Math.floor(Math.log10(most / 4));
+  return unit * [1, 2, 2.5, 5, 10].find((step) => step * unit >= (most / 5) * 0.999);
 }
 
 function bars(chart, width) {
   const values = chart.series.flatMap((series) => [...series.values, ...series.high]).filter((value) => value !== null);
-  const top = niceTop(Math.max(...values, 0));
-  const left = 54;
+  const most = Math.max(...values, 0);
+  const step = niceStep(most);
+  const marks = Math.max(Math.ceil((most / step) * 0.999), 1);
+  const top = marks * step;
+  const left = 66;
   const slanted = chart.x.length * Math.max(...chart.x.map((name) => String(name).length)) * 7.2 > width - left;
   const bottom = slanted ? 92 : 44;
   const height = HEIGHT + (slanted ? 48 : 0);
@@ -80,8 +84,8 @@ function bars(chart, width) {
   const group = (width - left - 6) / chart.x.length;
   const bar = Math.min((group * 0.78) / chart.series.length, 46);
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "bars", "aria-hidden": "true" });
-  for (let mark = 0; mark <= 4; mark += 1) {
-    const value = (top * mark) / 4;
+  for (let mark = 0; mark <= marks; mark += 1) {
+    const value = step * mark;
     drawing.append(
       svg("line", { x1: left, x2: width - 6, y1: y(value), y2: y(value), class: "grid" }),
       svg("text", { x: left - 8, y: y(value) + 4, class: "mark end" }, number(value)),

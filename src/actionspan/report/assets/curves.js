@@ -35,9 +35,9 @@ export function drawCurves(lane) {
   const legend = names().map((name) =>
     el("li", { class: `curve-${name}` }, el("i"), `${name} `, el("output", { "aria-live": "off" })),
   );
-  const name = el("div", { class: "lane-name" }, el("span", {}, "Curves"), el("span", { class: "count" }, unit()));
+  const name = el("div", { class: "lane-name" }, el("span", {}, "Curves"), el("span", { class: "count" }, unit()), el("ul", { class: "curve-legend" }, ...legend));
   const frame = el("div", { class: "window", role: "img", "aria-label": describe() });
-  lane.replaceChildren(name, frame, el("ul", { class: "curve-legend" }, ...legend));
+  lane.replaceChildren(name, frame);
   plot = new uPlot(options(frame.clientWidth), [centres, ...values], frame);
   showValues();
 }

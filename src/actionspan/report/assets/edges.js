@@ -1,12 +1,18 @@
 /* The edges of the chosen segment, to be moved by mouse, touch or keys. */
 
 import { el } from "./dom.js";
-import { moveTo } from "./edits.js";
+import { asSegment, correctionOf, moveTo } from "./edits.js";
 import { clock } from "./format.js";
 import { clamp, duration, frameSeconds, seek } from "./player.js";
 import { place } from "./segments.js";
 import { emit, state } from "./state.js";
 import { seconds, shown } from "./view.js";
+
+/** Return what of the chosen segment is to be moved: what was made of it already, else itself. */
+function movable() {
+  const made = state.chosen && correctionOf(state.chosen);
+  return made && !made.rejected ? asSegment(made) : state.chosen;
+}
 
 /** Return start and end of a segment with one edge at a time; it keeps the length of a frame. */
 function withEdge(segment, edge, at) {
@@ -17,7 +23,7 @@ function withEdge(segment, edge, at) {
 
 /** Move an edge of the chosen segment to a time. */
 export function moveEdge(edge, at) {
-  const segment = state.chosen;
+  const segment = movable();
   if (!segment) return;
   const [start, end] = withEdge(segment, edge, at);
   seek(edge === "start" ? start : end);
@@ -27,9 +33,10 @@ export function moveEdge(edge, at) {
 
 /** Move an edge by whole frames: from the frame that it is nearest to. */
 export function moveEdgeByFrames(edge, frames) {
-  if (!state.chosen) return;
+  const segment = movable();
+  if (!segment) return;
   const frame = frameSeconds();
-  moveEdge(edge, (Math.round(state.chosen[edge] / frame) + frames) * frame);
+  moveEdge(edge, (Math.round(segment[edge] / frame) + frames) * frame);
 }
 
 export function timeAt(event, frame) {
@@ -76,7 +83,7 @@ function drag(event, edge, handle, button) {
   event.stopPropagation();
   handle.focus({ preventScroll: true });
   handle.setPointerCapture(event.pointerId);
-  const segment = state.chosen;
+  const segment = movable();
   const frame = handle.closest(".window");
   const frameOf = (at) => Math.round(at / frameSeconds()) * frameSeconds();
   let at = null;

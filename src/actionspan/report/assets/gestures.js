@@ -73,8 +73,9 @@ function tell(event) {
   const node = event.target.closest?.(".segment");
   const segment = segmentAt(node);
   const tip = byId("tip");
-  tip.hidden = !segment;
-  if (!segment) return;
+  // the chosen one is told of beside the player; under the mouse it is told of here too
+  tip.hidden = !segment || (event.type === "focusin" && segment.key === state.chosen?.key);
+  if (tip.hidden) return;
   tip.replaceChildren(
     el("strong", {}, titleOf(segment)),
     el("dl", {}, ...factsOf(segment).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
@@ -85,6 +86,13 @@ function tell(event) {
   const above = box.top - tip.offsetHeight - 8;
   tip.style.left = `${left}px`;
   tip.style.top = `${above > 0 ? above : box.bottom + 8}px`;
+}
+
+/** What the tab key reaches is chosen. */
+function reach(event) {
+  if (!event.target.matches(".segment:focus-visible")) return;
+  const segment = segmentAt(event.target);
+  if (segment && segment.key !== state.chosen?.key) choose(segment, { focus: true });
 }
 
 function hideTip() {
@@ -151,6 +159,7 @@ export function startGestures() {
   root.addEventListener("pointerleave", hover);
   root.addEventListener("pointerover", tell);
   root.addEventListener("focusin", tell);
+  root.addEventListener("focusin", reach);
   root.addEventListener("pointerleave", hideTip);
   root.addEventListener("focusout", hideTip);
   root.addEventListener("wheel", wheel, { passive: false });

@@ -5,11 +5,15 @@ import { accept, canRedo, canUndo, correctionOf, correctionsOf, forget, nameIt, 
 import { moveEdge, moveEdgeByFrames } from "./edges.js";
 import { addBetween } from "./gestures.js";
 import { choose, nodeOf, segmentAt } from "./lanes.js";
-import { duration, playSegment, time } from "./player.js";
-import { factsOf, titleOf } from "./segments.js";
+import { clock, score } from "./format.js";
+import { duration, playSegment, seek, time } from "./player.js";
+import { factsOf, sentenceOf, titleOf } from "./segments.js";
 import { on, state } from "./state.js";
 
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
+const MOST_LISTED = 8;
+const HINT =
+  "Click a segment, or go through them with n and p. Drag over an empty part of the lane Corrected to add one.";
 
 /* ---- what is done with the chosen segment ---- */
 
@@ -92,6 +96,7 @@ function labelField(segment) {
     },
     onkeydown(event) {
       if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // else the segment that gets the focus is pressed, too
       event.target.blur();
       nodeOf(state.chosen?.key)?.focus({ preventScroll: true });
     },
@@ -110,11 +115,11 @@ function drawSegment(segment) {
       button("Accept", commands.accept, "a", "tick", { "aria-pressed": String(accepted) }),
     );
   }
-  row.append(button("Reject", commands.reject, "x", "cross", { "aria-pressed": String(rejected) }));
+  const added = segment.kind === "own" && !segment.origin;
+  if (!added) row.append(button("Reject", commands.reject, "x", "cross", { "aria-pressed": String(rejected) }));
   row.append(button("Play", commands.play, "enter", "play"));
   if (correction) {
-    const name = segment.kind === "own" && !segment.origin ? "Delete" : "Take back";
-    row.append(button(name, commands.forget, "delete", "undo"));
+    row.append(button(added ? "Delete" : "Take back", commands.forget, "delete", "undo"));
   }
   byId("inspector").replaceChildren(
     el("h3", {}, titleOf(segment)),
@@ -126,14 +131,29 @@ function drawSegment(segment) {
   );
 }
 
+/** List what was found: the events, or the best proposals where there are none. */
 function drawNothing() {
-  byId("inspector").replaceChildren(
-    el("h3", {}, "No segment chosen"),
+  const { events, proposals } = state.video;
+  const found = (events.length ? events : proposals).slice(0, MOST_LISTED);
+  const line = (segment) =>
     el(
-      "p",
-      { class: "quiet" },
-      "Click a segment, or go through them with n and p. Drag over an empty part of the lane Corrected to add one.",
-    ),
+      "button",
+      {
+        "aria-label": sentenceOf(segment),
+        onclick() {
+          choose(segment, { focus: true });
+          seek(segment.start);
+        },
+      },
+      el("span", {}, segment.label || titleOf(segment).split(" of ")[0]),
+      el("span", {}, `${clock(segment.start, 1)} – ${clock(segment.end, 1)}`),
+      el("span", { class: "quiet" }, score(segment.score)),
+    );
+  const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
+  byId("inspector").replaceChildren(
+    el("h3", {}, events.length ? "Events found" : "Best proposals"),
+    found.length ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment)))) : none,
+    el("p", { class: "quiet" }, HINT),
   );
 }
 

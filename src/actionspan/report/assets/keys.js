@@ -9,12 +9,14 @@ import { state } from "./state.js";
 import { summaryShown } from "./summary.js";
 import { showAll, zoom } from "./view.js";
 
-/** Choose the next segment of the lane where one is chosen, else of the events or proposals. */
+/** Choose the next segment of the lane where one was chosen, else of the events or proposals. */
 function nextSegment(by) {
-  const lanes = [state.chosen?.kind, "event", "proposal", "truth", "own"].filter(Boolean);
+  const lanes = [state.lane, "event", "proposal", "truth", "own"].filter(Boolean);
   const segments = lanes.map(segmentsOf).find((list) => list.length);
   if (!segments) return;
-  const here = segments.findIndex((segment) => segment.key === state.chosen?.key);
+  // what was moved goes on in the lane where it was found
+  const { key, origin } = state.chosen ?? {};
+  const here = segments.findIndex((segment) => segment.key === key || segment.key === origin?.key);
   const place = here < 0 ? 0 : Math.min(Math.max(here + by, 0), segments.length - 1);
   choose(segments[place], { focus: true });
   seek(segments[place].start);

@@ -64,14 +64,16 @@ export function segmentsOf(kind) {
   return kept.map(asSegment).toSorted((one, other) => one.start - other.start);
 }
 
-/** Draw all segments again; what has the focus keeps it. */
+/** Draw all segments again; a handle keeps the focus, and a segment hands it to the chosen one. */
 function draw() {
   if (!state.video) return;
   const focused = document.activeElement?.dataset?.focus;
   nodes.clear();
   for (const kind of ["truth", "own", "event", "proposal"]) drawLane(kind);
   drawHandles();
-  if (focused) (nodes.get(focused) ?? nodes.get(state.chosen?.key))?.focus({ preventScroll: true });
+  if (!focused) return;
+  const handle = focused.startsWith("handle ") ? nodes.get(focused) : null;
+  (handle ?? nodes.get(state.chosen?.key) ?? nodes.get(focused))?.focus({ preventScroll: true });
 }
 
 function drawLane(kind) {
@@ -89,7 +91,9 @@ function drawLane(kind) {
     if (segment.score !== null && kind !== "truth") {
       const share = shareOf(segment, ranked);
       button.style.setProperty("--share", share);
-      button.classList.toggle("deep", share > 0.6);
+      // where black on the shade gets harder to read than white: by day, and at night
+      button.classList.toggle("dark-by-day", share > 0.63);
+      button.classList.toggle("dark-at-night", share < 0.49);
     }
     button.setAttribute("aria-pressed", String(segment.key === state.chosen?.key));
     nodes.set(segment.key, button);
@@ -153,9 +157,10 @@ function drawView() {
   drawPlayhead();
 }
 
-/** Choose a segment, or null for none. */
+/** Choose a segment, or null for none; with the focus, keys go on from there. */
 export function choose(segment, { focus = false } = {}) {
   state.chosen = segment;
+  if (focus && segment) state.lane = segment.kind;
   emit("chosen", segment);
   if (focus && segment) nodes.get(segment.key)?.focus({ preventScroll: true });
 }

@@ -42,6 +42,10 @@ function startSaving() {
   });
 }
 
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names the video
+  byId("stage").focus();
+});
 byId("labels").append(...index.labels.map((label) => el("option", { value: label })));
 startTheme();
 startPlayer();

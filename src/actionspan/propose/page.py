@@ -1,0 +1,89 @@
+"""The page of a folder of proposals."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from actionspan import __version__
+from actionspan.dataset.tables import Instance
+from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
+from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.writing import Row
+from actionspan.propose.reading import read_frame_rate
+from actionspan.propose.results import Result, Shown
+from actionspan.report.content import Page, PageVideo, Span
+from actionspan.report.page import write_page
+
+
+def write_result_page(
+    path: Path,
+    results: Iterable[Result],
+    shown: Shown,
+    files: Mapping[str, Path],
+    truth: Mapping[str, Sequence[Instance]],
+    model: str,
+) -> None:
+    """Write the page of all videos in a folder.
+
+    Args:
+        path: The page.
+        results: What is stored of each video.
+        shown: What of it is listed.
+        files: Video files by id; of others the path that their result has.
+        truth: Instances by video id.
+        model: Its name, for the title.
+    """
+    folder = path.parent.resolve()
+    videos = [
+        _page_video(result, files.get(result.video_id, Path(result.path)), folder, shown, truth)
+        for result in results
+    ]
+    page = Page(title=folder.name, subtitle=f"{model} · actionspan {__version__}", videos=videos)
+    write_page(path, page)
+
+
+def _page_video(
+    result: Result,
+    file: Path,
+    folder: Path,
+    shown: Shown,
+    truth: Mapping[str, Sequence[Instance]],
+) -> PageVideo:
+    instances = truth.get(result.video_id, ())
+    proposals = shown.proposals(result.proposals)
+    return PageVideo(
+        video_id=result.video_id,
+        file=_seen_from(folder, file),
+        duration_seconds=result.duration_seconds,
+        frames_per_second=read_frame_rate(file),
+        recall=_recall(instances, proposals),
+        truth=[Span(start=one.start, end=one.end, label=one.label) for one in instances],
+        proposals=list(map(_span, proposals)),
+        events=list(map(_span, shown.events(result.events))),
+        curves=result.curves,
+    )
+
+
+def _span(row: Row) -> Span:
+    start, end = row["segment"]
+    return Span(start=start, end=end, label=row.get("label", ""), score=row["score"])
+
+
+def _seen_from(folder: Path, file: Path) -> str:
+    """Return the path of a file from a folder; from another drive, its absolute path."""
+    try:
+        return os.path.relpath(file.resolve(), folder)
+    except ValueError:
+        return str(file.resolve())
+
+
+def _recall(instances: Sequence[Instance], proposals: Sequence[Row]) -> float | None:
+    """Return the mean over 0.5:0.05:0.95 tIoU of the share of instances that a proposal finds."""
+    if not instances:
+        return None
+    if not proposals:
+        return 0.0
+    tious = temporal_iou(
+        [(one.start, one.end) for one in instances], [row["segment"] for row in proposals]
+    )
+    return float((tious.max(axis=1)[:, None] >= TIOU_THRESHOLDS).mean())

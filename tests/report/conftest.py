@@ -1,0 +1,73 @@
+"""Chromium, which shows the pages as a person would see them."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from actionspan.report.content import Page
+from actionspan.report.page import write_page
+from report.pages import film
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator:
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="the page is tested by playwright, which is not installed"
+    )
+    if CHROMIUM is None:
+        pytest.skip("the page is tested in Chromium, which is not installed: apt install chromium")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def film_path(tmp_path_factory) -> Path:
+    return film(tmp_path_factory.mktemp("film") / "film.mp4")
+
+
+@pytest.fixture
+def folder(tmp_path, film_path) -> Path:
+    """A folder with the film beside the page."""
+    shutil.copy(film_path, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def show(chromium, folder) -> Iterator[Callable]:
+    """Open a page in the browser; no script may fail and nothing may come from the network."""
+    contexts, wrong = [], []
+
+    def told(message) -> None:
+        # a file that is not there is what some tests are about
+        if message.type in ("error", "warning") and "ERR_FILE_NOT_FOUND" not in message.text:
+            wrong.append(message.text)
+
+    def asked(request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            wrong.append(request.url)
+
+    def show(
+        content: Page, *, width: int = 1400, height: int = 1000, script: str = "", **more: object
+    ):
+        context = chromium.new_context(viewport={"width": width, "height": height}, **more)
+        contexts.append(context)
+        if script:
+            context.add_init_script(script)
+        write_page(folder / "index.html", content)
+        tab = context.new_page()
+        tab.on("console", told)
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("request", asked)
+        tab.goto((folder / "index.html").as_uri())
+        return tab
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert wrong == []

@@ -1,0 +1,601 @@
+"""The page in Chromium: what a person sees, clicks, types and saves."""
+
+import csv
+import io
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from actionspan.report.content import Span
+from report import pages
+
+LANES = ".{}-lane .segment"
+START, END = 4.48, 6.08  # of the best event
+
+
+def lane(tab, kind: str):
+    return tab.locator(LANES.format(kind))
+
+
+def now(tab) -> float:
+    minutes, seconds = tab.locator("#now").inner_text().split(":")
+    return 60 * int(minutes) + float(seconds)
+
+
+def x_of(tab, seconds: float, duration: float = pages.SECONDS) -> float:
+    """Where a time lies, in pixels."""
+    box = tab.locator(".ruler-lane .window").bounding_box()
+    return box["x"] + box["width"] * seconds / duration
+
+
+def drag(tab, start: tuple[float, float], end: tuple[float, float]) -> None:
+    tab.mouse.move(*start)
+    tab.mouse.down()
+    tab.mouse.move((start[0] + end[0]) / 2, end[1])
+    tab.mouse.move(*end)
+    tab.mouse.up()
+
+
+def middle(box: dict) -> tuple[float, float]:
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def press(tab, *keys: str) -> None:
+    for key in keys:
+        tab.keyboard.press(key)
+
+
+def until(tab, expression: str) -> None:
+    """Wait until an expression is true; the page's policy allows no polling inside it."""
+    end = time.monotonic() + 10
+    while not tab.evaluate(expression):
+        assert time.monotonic() < end, expression
+        tab.wait_for_timeout(20)
+
+
+def saved(tab) -> list[dict]:
+    """The rows of the file of corrections."""
+    with tab.expect_download() as download:
+        tab.click("#save-corrections")
+    assert download.value.suggested_filename == "corrections.csv"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert text.startswith("video,start,end,label,status\n")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def row(start: float | None, end: float | None, label: str, status: str, video="kitchen 01"):
+    times = ["" if time is None else f"{time:.3f}" for time in (start, end)]
+    return dict(zip(("video", "start", "end", "label", "status"), (video, *times, label, status)))
+
+
+@pytest.fixture
+def alone(show):
+    """A page of a video without truth, so that only corrections are saved."""
+    return show(pages.page([pages.video(truth=(), recall=None)]))
+
+
+def test_a_video_is_shown_with_its_lanes(show):
+    tab = show(pages.page(charts=pages.charts(), tables=[pages.TABLE]))
+    assert tab.locator("h1").inner_text() == "Kitchen"
+    assert tab.locator("#video-name").inner_text() == "kitchen 01"
+    assert lane(tab, "truth").count() == 2
+    assert lane(tab, "event").count() == 3
+    assert lane(tab, "proposal").count() == 15, "at first the best of them"
+    assert tab.locator("#shown-number").inner_text() == "15 of 60"
+    assert tab.locator("#curves canvas").count() == 1
+    assert tab.locator(".pictures-lane img").count() == 10
+
+
+def test_it_plays_and_pauses_an_h264_file(show):
+    tab = show(pages.page())
+    until(tab, "document.getElementById('video').videoWidth === 160")
+    press(tab, "Space")
+    until(tab, "document.getElementById('video').currentTime > 0.3")
+    assert tab.locator("#toggle").get_attribute("aria-label") == "Pause"
+    press(tab, "Space")
+    until(tab, "document.getElementById('video').paused")
+    at = tab.evaluate("document.getElementById('video').currentTime")
+    assert now(tab) == pytest.approx(at, abs=0.06)
+    assert tab.locator("#toggle").get_attribute("aria-label") == "Play"
+
+
+def test_a_segment_plays_to_its_end(show):
+    tab = show(pages.page())
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    lane(tab, "event").last.click()
+    tab.select_option("#speed", "4")
+    tab.get_by_role("button", name="Play", exact=True).last.click()
+    until(tab, "!document.getElementById('video').paused")
+    until(tab, "document.getElementById('video').paused")
+    assert now(tab) == 7.4
+
+
+def test_a_click_or_a_drag_on_the_lanes_seeks(show):
+    tab = show(pages.page())
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    for name in (".ruler-lane", ".pictures-lane", "#curves"):
+        y = middle(tab.locator(f"{name} .window").bounding_box())[1]
+        tab.mouse.click(x_of(tab, 3.0), y)
+        assert now(tab) == pytest.approx(3.0, abs=0.02)
+        drag(tab, (x_of(tab, 1.0), y), (x_of(tab, 5.0), y))
+        assert now(tab) == pytest.approx(5.0, abs=0.02)
+    until(tab, "Math.abs(document.getElementById('video').currentTime - 5) < 0.05")
+
+
+def test_frames_are_stepped_one_by_one(show):
+    tab = show(pages.page())
+    press(tab, ".", ".", ".", ",")
+    assert now(tab) == 2 / pages.RATE
+    press(tab, "ArrowRight", "Shift+ArrowRight", "ArrowLeft")
+    assert now(tab) == pytest.approx(5 + 2 / pages.RATE)
+    press(tab, "End")
+    assert now(tab) == pages.SECONDS
+    press(tab, "Home")
+    assert now(tab) == 0
+
+
+def test_what_is_under_the_mouse_is_told(show):
+    tab = show(pages.page())
+    lane(tab, "event").first.hover()
+    told = tab.locator("#tip").inner_text()
+    for text in ("Event 2 of 3", "0:01.200", "0:02.600", "fall", "0.61", "0.82 (fall)"):
+        assert text in told
+    tab.locator("h1").hover()
+    assert tab.locator("#tip").is_hidden()
+
+
+def test_who_hears_the_page_is_told_the_same(show):
+    tab = show(pages.page())
+    name = lane(tab, "event").first.get_attribute("aria-label")
+    assert name == (
+        "Event 2 of 3, start 0:01.200, end 0:02.600, length 1.400 s, label fall, score 0.61, "
+        "tIoU with the best truth 0.82 (fall)"
+    )
+    words = tab.locator(".truth-lane .content").get_attribute("aria-label")
+    assert words == "Lane truth: 2 segments: fall 0:01.0 to 0:02.5; sit down 0:04.4 to 0:06.0"
+    assert "start is highest at" in tab.locator("#curves .window").get_attribute("aria-label")
+
+
+def test_the_threshold_shows_fewer_or_all(show):
+    tab = show(pages.page())
+    slider = tab.locator("#threshold")
+    slider.focus()
+    press(tab, "Home")
+    assert lane(tab, "proposal").count() == 60
+    press(tab, "End")
+    assert lane(tab, "proposal").count() == 1
+    assert tab.locator("#shown-number").inner_text() == "1 of 60"
+    assert tab.locator("#threshold-value").inner_text() == "0.86"
+
+
+def test_zoom_keeps_the_time_under_the_mouse(show):
+    tab = show(pages.page())
+    before = lane(tab, "truth").first.bounding_box()
+    y = middle(tab.locator(".ruler-lane .window").bounding_box())[1]
+    tab.mouse.move(before["x"], y)
+    tab.keyboard.down("Control")
+    tab.mouse.wheel(0, -200)
+    tab.keyboard.up("Control")
+    after = lane(tab, "truth").first.bounding_box()
+    assert after["x"] == pytest.approx(before["x"], abs=1.5)
+    assert after["width"] > 1.9 * before["width"]
+    press(tab, "0")
+    assert lane(tab, "truth").first.bounding_box()["width"] == pytest.approx(before["width"], abs=1)
+
+
+def test_the_list_is_searched_filtered_and_sorted(show):
+    values = [("b", "training", 0.2, 8.0), ("a10", "validation", 0.9, 9.0)]
+    values += [("a9", "validation", None, 3.0), ("a1", "training", 0.1, 5.0)]
+    videos = [
+        pages.video(name, subset=subset, recall=recall, duration_seconds=seconds)
+        for name, subset, recall, seconds in values
+    ]
+    tab = show(pages.page(videos))
+
+    def listed() -> list[str]:
+        return tab.locator(".entry-name").all_text_contents()
+
+    assert listed() == ["a1", "a9", "a10", "b"]
+    assert tab.locator("#video-name").inner_text() == "a1"
+    tab.select_option("#order", "recall")
+    assert listed() == ["a1", "b", "a10", "a9"]
+    tab.select_option("#order", "duration")
+    assert listed() == ["a10", "b", "a1", "a9"]
+    tab.select_option("#subset", "validation")
+    assert listed() == ["a10", "a9"]
+    tab.fill("#search", "A9")
+    assert listed() == ["a9"]
+    assert tab.locator("#index-title").inner_text() == "1 of 4 videos"
+    tab.fill("#search", "nothing")
+    assert tab.get_by_text("No video matches.").is_visible()
+    tab.fill("#search", "")
+    tab.click("text=a9")
+    assert tab.locator("#video-name").inner_text() == "a9"
+    press(tab, "k")
+    assert tab.locator("#video-name").inner_text() == "a10"
+    press(tab, "j")
+    assert tab.locator("#video-name").inner_text() == "a9"
+
+
+def test_sorted_by_score_the_best_comes_first(show):
+    def scored(name: str, *scores: float):
+        spans = [Span(start=1.0, end=2.0, score=score) for score in scores]
+        return pages.video(name, proposals=spans, events=())
+
+    tab = show(pages.page([scored("low", 0.1), scored("none"), scored("high", 0.9, 0.2)]))
+    tab.select_option("#order", "score")
+    assert tab.locator(".entry-name").all_text_contents() == ["high", "low", "none"]
+
+
+def test_one_video_needs_no_list(show):
+    assert show(pages.page()).locator("#list").is_hidden()
+
+
+def test_events_are_accepted_and_rejected(alone):
+    lane(alone, "event").nth(1).click()
+    assert now(alone) == START
+    alone.get_by_role("button", name="Accept").click()
+    assert lane(alone, "own").count() == 1
+    lane(alone, "event").nth(0).click()
+    press(alone, "x")
+    assert "rejected" in lane(alone, "event").nth(0).get_attribute("class")
+    assert saved(alone) == [
+        row(1.2, 2.6, "fall", "rejected"),
+        row(START, END, "sit down", "accepted"),
+    ]
+
+
+def test_an_edge_is_dragged_to_a_frame(alone):
+    lane(alone, "event").nth(1).click()
+    handle = alone.get_by_role("slider", name="End of the chosen segment")
+    x, y = middle(handle.bounding_box())
+    drag(alone, (x, y), (x_of(alone, 5.51), y))
+    assert now(alone) == pytest.approx(5.52)
+    assert saved(alone) == [row(START, 5.52, "sit down", "moved")]
+
+
+def test_an_edge_is_moved_by_keys_a_frame_at_a_time(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "s", "ArrowLeft", "ArrowLeft", "e", "Shift+ArrowRight")
+    assert saved(alone) == [row(START - 0.08, END + 0.4, "sit down", "moved")]
+    # an edge cannot pass the other, nor leave the video
+    press(alone, "s", *["Shift+ArrowLeft"] * 15)
+    assert saved(alone)[0]["start"] == "0.000"
+    press(alone, "s", *["Shift+ArrowRight"] * 20)
+    assert saved(alone)[0]["start"] == f"{END + 0.4 - 0.04:.3f}"
+
+
+def test_edges_are_set_to_the_playhead(alone):
+    lane(alone, "event").nth(1).click()
+    alone.mouse.move(0, 0)
+    press(alone, *[","] * 3, "[", *["."] * 28, "]")
+    assert saved(alone) == [row(START - 0.12, START + 1.0, "sit down", "moved")]
+
+
+def test_a_segment_back_where_it_was_found_is_accepted(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "s", "ArrowLeft", "ArrowRight")
+    assert saved(alone) == [row(START, END, "sit down", "accepted")]
+
+
+def test_a_drag_over_the_empty_lane_adds_a_segment(alone):
+    y = middle(alone.locator(".own-lane .window").bounding_box())[1]
+    drag(alone, (x_of(alone, 3.01), y), (x_of(alone, 2.0), y))
+    alone.fill("#segment-label", "=wave, hello")
+    press(alone, "Enter")
+    assert saved(alone) == [row(2.0, 3.0, "'=wave, hello", "added")]
+    # the next one gets the same label
+    press(alone, "Escape", "End", *["Shift+ArrowLeft"], "i")
+    assert saved(alone)[1] == row(3.0, 5.0, "'=wave, hello", "added")
+    press(alone, "Delete")
+    assert len(saved(alone)) == 1
+
+
+def test_known_labels_are_offered(show):
+    tab = show(pages.page())
+    options = tab.locator("#labels option").evaluate_all("all => all.map(one => one.value)")
+    assert options == ["fall", "jump", "sit down"]
+
+
+def test_undo_and_redo(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "a", "e", "ArrowRight", "x")
+    assert lane(alone, "own").count() == 0
+    press(alone, "z")
+    assert saved(alone) == [row(START, END + 0.04, "sit down", "moved")]
+    press(alone, "Control+z")
+    assert saved(alone)[0]["status"] == "accepted"
+    press(alone, "z")
+    assert alone.locator("#save-corrections").is_disabled()
+    assert alone.locator("#undo-edit").is_disabled()
+    press(alone, "Shift+Z", "Control+y")
+    assert saved(alone)[0]["status"] == "moved"
+    alone.click("#redo-edit")
+    assert saved(alone)[0]["status"] == "rejected"
+    assert alone.locator("#redo-edit").is_disabled()
+
+
+def test_corrections_are_there_after_the_page_is_loaded_again(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "a", "d")
+    before = saved(alone)
+    alone.reload()
+    assert saved(alone) == before
+    assert lane(alone, "own").count() == 1
+    assert alone.locator("#done").is_checked()
+    assert alone.get_by_text("Save corrections (1 video)").is_visible()
+
+
+def test_another_video_or_page_has_its_own_corrections(show):
+    both = [pages.video("one"), pages.video("two")]
+    tab = show(pages.page(both))
+    lane(tab, "event").first.click()
+    press(tab, "a", "j")
+    assert lane(tab, "own").count() == 0
+    assert tab.locator(".entry .state").all_inner_texts() == ["1 corrected", ""]
+    other = show(pages.page(both, title="Another"))
+    assert other.locator("#save-corrections").is_disabled()
+
+
+def test_a_video_that_is_done_and_empty_says_so(alone):
+    alone.check("#done")
+    assert saved(alone) == [row(None, None, "", "none")]
+    for _ in range(3):
+        lane(alone, "event").locator("nth=0").focus()
+    for place in range(3):
+        lane(alone, "event").nth(place).click()
+        press(alone, "x")
+    assert [line["status"] for line in saved(alone)] == ["rejected"] * 3 + ["none"]
+
+
+def test_truth_that_was_moved_or_named_is_replaced_and_the_rest_stays(show):
+    tab = show(pages.page())
+    lane(tab, "truth").first.click()
+    press(tab, "e", "ArrowRight")
+    fall, sit = pages.TRUTH
+    assert saved(tab) == [
+        row(fall.start, fall.end, "fall", "rejected"),
+        row(fall.start, fall.end + 0.04, "fall", "moved"),
+        row(sit.start, sit.end, "sit down", "accepted"),
+    ]
+    lane(tab, "truth").last.click()
+    tab.fill("#segment-label", "sit")
+    press(tab, "Enter")
+    assert sorted(line["status"] for line in saved(tab) if float(line["start"]) > 4) == [
+        "accepted",
+        "rejected",
+    ]
+
+
+def test_with_the_keyboard_alone(alone):
+    """From the head of the page to a saved file, without the mouse."""
+    press(alone, "Tab")
+    assert alone.evaluate("document.activeElement.className") == "skip"
+    press(alone, "Enter", "n", "n", "a", "s", "ArrowRight", "l")
+    alone.keyboard.type("to sit")
+    press(alone, "Enter", "n", "x")
+    press(alone, "?")
+    assert alone.locator("#help").is_visible()
+    press(alone, "Escape")
+    assert alone.locator("#help").is_hidden()
+    for _ in range(60):
+        press(alone, "Shift+Tab")
+        if alone.evaluate("document.activeElement.id") == "save-corrections":
+            break
+    with alone.expect_download() as download:
+        press(alone, "Enter")
+    text = Path(download.value.path()).read_text()
+    assert f"kitchen 01,{START + 0.04:.3f},{END:.3f},to sit,moved\n" in text
+
+
+def test_each_lane_is_one_stop_of_the_tab_key(show):
+    tab = show(pages.page())
+    stops = tab.locator(".segment[tabindex='0']")
+    assert stops.count() == 3
+    tab.locator("#threshold").focus()
+    press(tab, *["Tab"] * 20)
+    stops.last.focus()
+    press(tab, "n", "n")
+    chosen = tab.locator(".proposal-lane .segment[aria-pressed='true']")
+    assert chosen.count() == 1
+    assert chosen.get_attribute("tabindex") == "0"
+
+
+def test_hostile_names_are_text(show):
+    evil = "<img src=x onerror=alert(1)>\"&'.mp4"
+    closing = "</script><script>alert(2)</script><!--"
+    videos = [
+        pages.video(evil, subset=closing, truth=[Span(start=1.0, end=2.0, label=closing)]),
+        pages.video("=cmd()", file="film.mp4#?%<>.mp4", note=closing, thumbnails=()),
+    ]
+    content = pages.page(videos, title=evil, subtitle=closing, tables=[pages.TABLE])
+    tab = show(content, script="window.alert = () => { throw new Error('alert'); };")
+    assert tab.locator("h1").inner_text() == evil
+    assert evil in tab.locator(".entry-name").all_text_contents()
+    tab.get_by_text(evil, exact=True).last.click()
+    assert tab.locator("#video-name").inner_text() == evil
+    assert closing in lane(tab, "truth").inner_text()
+    lane(tab, "truth").click()
+    assert tab.locator("#segment-label").input_value() == closing
+    press(tab, "a")
+    assert saved(tab)[0]["label"] == closing
+    tab.get_by_text("=cmd()", exact=True).last.click()
+    tab.check("#done")
+    assert saved(tab)[-1]["video"] == "'=cmd()"
+    tab.locator("#no-video-reason").get_by_text(closing).wait_for()
+    assert tab.locator("img[src='x']").count() == 0
+
+
+def test_without_a_video_file_the_time_line_works(show):
+    tab = show(pages.page([pages.video(file="")]))
+    assert "No video file is known" in tab.locator("#no-video-reason").inner_text()
+    assert tab.locator("#toggle").is_disabled()
+    first = tab.locator("#still").get_attribute("src")
+    lane(tab, "event").nth(1).click()
+    assert now(tab) == START
+    assert tab.locator("#still").get_attribute("src") != first, "the picture nearest to the time"
+
+
+def test_the_note_says_why_a_video_cannot_be_played(show, folder):
+    (folder / "old.avi").write_bytes(b"RIFF")
+    note = "HEVC in AVI: make results/report/videos/old.mp4"
+    tab = show(pages.page([pages.video(file="old.avi", note=note), pages.video(note=note)]))
+    tab.get_by_text(note).wait_for()
+    # a browser that can play it does
+    tab.locator(".entry").last.click()
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    assert tab.get_by_text(note).is_hidden()
+
+
+def test_a_file_that_moved_can_be_chosen(show, folder):
+    tab = show(pages.page([pages.video(file="gone.mp4")]))
+    tab.locator("#no-video-reason").get_by_text("not where it was").wait_for()
+    tab.set_input_files("#choose-file", folder / "film.mp4")
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    assert tab.locator("#no-video").is_hidden()
+
+
+def test_a_file_of_any_name_is_played(show, folder):
+    name = "a b#c?d%20é:\u4e2d.mp4"
+    (folder / "sub folder").mkdir()
+    (folder / "film.mp4").rename(folder / "sub folder" / name)
+    tab = show(pages.page([pages.video(file=f"sub folder/{name}")]))
+    until(tab, "document.getElementById('video').videoWidth > 0")
+
+
+def test_without_storage_the_page_works_and_says_that_it_forgets(show):
+    script = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
+    tab = show(pages.page([pages.video(truth=())]), script=script)
+    assert "keeps nothing" in tab.locator("#storage-note").inner_text()
+    lane(tab, "event").nth(1).click()
+    press(tab, "a")
+    assert saved(tab) == [row(START, END, "sit down", "accepted")]
+
+
+def test_a_summary_has_charts_and_tables(show):
+    tab = show(pages.page(charts=pages.charts(), tables=[pages.TABLE]))
+    tab.click("#tab-summary")
+    assert tab.locator("#videos").is_hidden()
+    assert tab.locator("#summary .card h2").all_inner_texts() == [
+        "Recall by number of proposals",
+        "Loss",
+        "Instances missed, by length",
+        "Time by stage",
+        "Methods",
+    ]
+    assert tab.locator("#summary .uplot").count() == 2
+    assert tab.locator("#summary .bars rect").count() == 4 + 3 + 8
+    tab.locator("summary", has_text="Numbers").first.click()
+    cells = tab.locator("#summary details[open] tbody tr").first.locator("td").all_inner_texts()
+    assert cells[:3] == ["1", "0.3624", "0.3023–0.4173"]
+    tab.locator("#tab-summary").focus()
+    press(tab, "ArrowLeft")
+    assert tab.locator("#videos").is_visible()
+
+
+def test_without_charts_and_tables_there_is_no_summary(show):
+    assert show(pages.page()).locator("#tabs").is_hidden()
+
+
+def test_motion_and_one_frame_and_no_proposals(show):
+    still = pages.video(
+        duration_seconds=0.04,
+        frames_per_second=None,
+        truth=(),
+        proposals=(),
+        events=(),
+        thumbnails=(),
+        curves={"motion": [0.0]},
+        recall=None,
+    )
+    tab = show(pages.page([still]))
+    assert tab.get_by_text("Nothing was found in this video.").is_visible()
+    assert tab.locator("#threshold-tool").is_hidden()
+    press(tab, "i", ".", "+")
+    assert lane(tab, "own").count() == 1
+    assert "pixels a frame" in tab.locator("#curves").inner_text()
+
+
+def test_no_videos_at_all(show):
+    tab = show(pages.page([], tables=[pages.TABLE]))
+    tab.click("#tab-summary")
+    assert tab.get_by_text("Methods").is_visible()
+
+
+def test_the_colours_are_switched_and_remembered(show):
+    tab = show(pages.page(), color_scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = tab.evaluate(background)
+    tab.click("#switch-theme")
+    tab.click("#switch-theme")
+    dark = tab.evaluate(background)
+    assert dark != light
+    tab.reload()
+    assert tab.evaluate(background) == dark
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1024, 1920])
+def test_it_fits_every_screen(show, tmp_path, width, scheme):
+    videos = [pages.video(f"kitchen {number:02}") for number in range(1, 13)]
+    content = pages.page(videos, charts=pages.charts(), tables=[pages.TABLE])
+    tab = show(content, width=width, height=1080, color_scheme=scheme)
+    shots = Path(os.environ.get("ACTIONSPAN_SCREENSHOTS", tmp_path))
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    for view in ("videos", "summary"):
+        if view == "summary":
+            tab.click("#tab-summary")
+        else:
+            press(tab, "n", "a", "n", "x", "n")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        path = shots / f"{view}-{width}-{scheme}.png"
+        tab.screenshot(path=path, full_page=True)
+        assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1920])
+def test_nothing_is_out_of_reach(show, width, scheme):
+    """No rule of axe that matters is broken, in any view."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    videos = [pages.video(), pages.video("second", file="")]
+    content = pages.page(videos, charts=pages.charts(), tables=[pages.TABLE])
+    tab = show(content, width=width, color_scheme=scheme, reduced_motion="reduce")
+
+    def broken() -> list[str]:
+        return [
+            f"{rule['id']}: {node['html']}: {node['failureSummary']}"
+            for rule in axe.Axe().run(tab).response["violations"]
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+
+    assert broken() == []
+    press(tab, "n", "a", "n", "x", "n", "i")
+    assert broken() == []
+    press(tab, "?")
+    assert broken() == []
+    press(tab, "Escape", "j")
+    assert broken() == []
+    tab.click("#tab-summary")
+    tab.locator("summary", has_text="Numbers").first.click()
+    assert broken() == []
+
+
+def test_nothing_moves_by_itself_where_motion_is_reduced(show):
+    tab = show(pages.page(), reduced_motion="reduce")
+    moving = tab.locator("body *").evaluate_all(
+        "all => all.filter(one => getComputedStyle(one).transitionDuration !== '0s').length"
+    )
+    assert moving == 0
+
+
+def test_help_names_every_key(show):
+    tab = show(pages.page())
+    tab.click("#show-help")
+    keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
+    wanted = "space ← → , . home end n p enter j k + − 0 m f / ? a x [ ] s e l i delete z d escape"
+    assert set(wanted.split()) == keys

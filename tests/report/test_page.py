@@ -1,0 +1,226 @@
+"""The file of the page, without a browser."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actionspan.report.content import Span
+from actionspan.report.page import write_page
+from actionspan.report.scripts import as_one_script
+from report import pages
+
+ASSETS = Path(__file__).parents[2] / "src/actionspan/report/assets"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, each with its attributes and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str], str]] = []
+        self.open: list[int] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs), ""))
+        self.open.append(len(self.found) - 1)
+
+    def handle_data(self, data):
+        if self.open:
+            tag, attributes, text = self.found[self.open[-1]]
+            self.found[self.open[-1]] = (tag, attributes, text + data)
+
+    def handle_endtag(self, tag):
+        while self.open and self.found[self.open.pop()][0] != tag:
+            pass
+
+    def all(self, tag: str) -> list[tuple[dict[str, str], str]]:
+        return [(attributes, text) for name, attributes, text in self.found if name == tag]
+
+    def data(self, name: str):
+        (text,) = [text for attributes, text in self.all("script") if attributes.get("id") == name]
+        return json.loads(text)
+
+
+def written(folder: Path, content) -> tuple[str, Elements]:
+    path = folder / "index.html"
+    write_page(path, content)
+    text = path.read_bytes().decode("utf-8")
+    return text, Elements(text)
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path):
+    content = pages.page(charts=pages.charts(), tables=[pages.TABLE])
+    assert written(tmp_path, content)[0] == written(tmp_path, content)[0]
+
+
+def test_nothing_is_loaded_from_elsewhere(tmp_path):
+    _, elements = written(tmp_path, pages.page())
+    addresses = [
+        value
+        for _, attributes, _ in elements.found
+        for name, value in attributes.items()
+        if name in ("src", "href", "action", "data") and not value.startswith("#")
+    ]
+    assert addresses == []
+    assert not [name for _, found, _ in elements.found for name in found if name.startswith("on")]
+    assert not [1 for _, found, _ in elements.found if "style" in found]
+
+
+def test_the_policy_names_the_hash_of_every_script_and_style(tmp_path):
+    _, elements = written(tmp_path, pages.page())
+    (policy,) = [
+        attributes["content"]
+        for attributes, _ in elements.all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+
+    def hashes(texts: list[str]) -> str:
+        digests = [hashlib.sha256(text.encode()).digest() for text in texts]
+        return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+    runs = [
+        text for found, text in elements.all("script") if found.get("type") != "application/json"
+    ]
+    assert len(runs) == 2
+    assert rules["script-src"] == hashes(runs)
+    assert rules["style-src"] == hashes([text for _, text in elements.all("style")])
+
+
+def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
+    _, elements = written(tmp_path, pages.page([pages.video("one"), pages.video("two")]))
+    index = elements.data("index-data")
+    assert index["labels"] == ["fall", "jump", "sit down"]
+    assert [video["id"] for video in index["videos"]] == ["one", "two"]
+    assert index["videos"][0] == {
+        "id": "one",
+        "file": "film.mp4",
+        "duration": 8,
+        "rate": 25,
+        "subset": "validation",
+        "note": "",
+        "recall": 0.7,
+        "score": 0.86,
+        "truths": 2,
+        "proposals": 60,
+    }
+    video = elements.data("video-1")
+    assert video["truth"][0] == [1, 2.52, "fall", None]
+    assert video["events"][0] == [4.48, 6.08, "sit down", 0.84]
+    assert len(video["curves"]["start"]) == 100
+    seconds, jpeg = video["thumbnails"][0]
+    assert seconds == 0.4
+    assert base64.b64decode(jpeg) == pages.thumbnail(0.05)
+
+
+def test_hostile_text_stays_data(tmp_path):
+    evil = "</script><script>alert(1)</script><!--<script>\u2028&amp;"
+    content = pages.page(
+        [pages.video(evil, note=evil, subset=evil, events=[Span(start=0.0, end=1.0, label=evil)])],
+        title=evil,
+        subtitle=evil,
+        charts=[dataclasses.replace(pages.charts()[0], title=evil)],
+        tables=[dataclasses.replace(pages.TABLE, rows=[[evil]])],
+    )
+    _, plain = written(tmp_path, pages.page(charts=pages.charts(), tables=[pages.TABLE]))
+    _, elements = written(tmp_path, content)
+    assert [tag for tag, *_ in elements.found] == [tag for tag, *_ in plain.found]
+    assert elements.data("index-data")["videos"][0]["id"] == evil
+    assert elements.data("video-0")["events"][0][2] == evil
+    assert elements.data("summary-data")["tables"][0]["rows"] == [[evil]]
+    assert elements.all("h1")[0][1] == evil
+
+
+@pytest.mark.parametrize(
+    ("file", "address"),
+    [
+        ("", ""),
+        ("film.mp4", "film.mp4"),
+        ("../my films/1?2#3%4.mp4", "../my%20films/1%3F2%233%254.mp4"),
+        ("javascript:alert(1)", "javascript%3Aalert%281%29"),
+        ("é/中.mp4", "%C3%A9/%E4%B8%AD.mp4"),
+        ("not utf-8 \udcff.mp4", "not%20utf-8%20%FF.mp4"),
+        ("/a/b c.mp4", "file:///a/b%20c.mp4"),
+    ],
+)
+def test_paths_become_addresses(tmp_path, file, address):
+    _, elements = written(tmp_path, pages.page([pages.video(file=file)]))
+    assert elements.data("index-data")["videos"][0]["file"] == address
+
+
+def test_a_name_that_is_not_utf8_is_shown_as_well_as_can_be(tmp_path):
+    _, elements = written(tmp_path, pages.page([pages.video("a\udcff")], title="b\udcff"))
+    assert elements.data("index-data")["videos"][0]["id"] == "a\udcff"
+    assert elements.all("title")[0][1] == "b?"
+
+
+def test_numbers_that_json_lacks_are_gaps(tmp_path):
+    curves = {"motion": np.array([0.5, np.nan, np.inf, 1 / 3], np.float32)}
+    _, elements = written(tmp_path, pages.page([pages.video(curves=curves, recall=np.nan)]))
+    assert elements.data("video-0")["curves"]["motion"] == [0.5, None, None, 0.3333]
+    assert elements.data("index-data")["videos"][0]["recall"] is None
+
+
+def test_without_charts_and_tables_there_is_no_summary(tmp_path):
+    text, _ = written(tmp_path, pages.page())
+    assert '<script type="application/json" id="summary-data"></script>' in text
+
+
+def test_modules_become_one_script(tmp_path):
+    files = {
+        "main": 'import { twice } from "./numbers.js";\nconst one = 1;\nreport(twice(one));\n',
+        "numbers": (
+            'import { factor } from "./factor.js";\n'
+            "const one = 100;\nexport function twice(x) {\n  return factor * x + 0 * one;\n}\n"
+        ),
+        "factor": "export const factor = 2;\n",
+        "unused": "export const nothing = 1;\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.js").write_text(text)
+    script = as_one_script(tmp_path, "main")
+    assert script.index("factor = 2") < script.index("function twice") < script.index("report(")
+    assert "nothing" not in script
+    assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
+
+
+def test_every_script_is_a_part_of_the_page():
+    script = as_one_script(ASSETS, "main")
+    modules = {path.stem for path in ASSETS.glob("*.js")}
+    assert {name for name in modules if f"modules.{name} = " in script} == modules
+    assert "</script" not in script.lower()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", script)
+
+
+def test_the_library_has_its_licence():
+    licence = (ASSETS / "vendor/LICENSE").read_text()
+    assert "MIT" in licence
+    assert "Leon Sorokin" in licence
+    assert "uPlot (v1.6.32)" in (ASSETS / "vendor/uPlot.iife.min.js").read_text()[:200]
+
+
+def test_the_linter_finds_nothing():
+    linter = shutil.which("oxlint")
+    if linter is None:
+        pytest.skip("oxlint is not installed")
+    root = ASSETS.parents[3]
+    done = subprocess.run(
+        [linter, "--deny-warnings", "src/actionspan/report/assets"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
