@@ -108,6 +108,25 @@ def test_what_is_missing_is_one_line(installed, tmp_path, words, line):
     assert not (tmp_path / "mine").exists()
 
 
+def test_the_page_of_results_is_whole(installed, tmp_path):
+    code = (
+        "from pathlib import Path; from actionspan.report.content import Page; "
+        "from actionspan.report.page import write_page; "
+        "write_page(Path('index.html'), Page(title='mine', videos=()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "index.html").read_text()
+    for kind in ("assets", "assets/vendor", "templates"):
+        sources = {path.name for path in (ROOT / "src/actionspan/report" / kind).glob("*.*")}
+        assert {
+            path.name for path in (installed / "actionspan/report" / kind).glob("*.*")
+        } == sources
+    assert "uPlot" in text
+
+
 def test_the_page_of_the_package_says_what_it_is(installed):
     (metadata,) = installed.glob("*.dist-info/METADATA")
     text = metadata.read_text()

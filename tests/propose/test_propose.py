@@ -509,6 +509,7 @@ def test_a_call_that_is_stopped_goes_on_and_leaves_nothing_else(trained, tmp_pat
     assert "Traceback" not in remaining
     first = trained.videos[0].stem
     assert first in results(tmp_path / "out")
+    assert f'"id":"{first}"' in (tmp_path / "out/index.html").read_text()
     left = [path.name for path in (tmp_path / "out").rglob("*") if "partial" in path.name]
     assert left + list((tmp_path / "temporary").iterdir()) == []
     # the next call goes on, and ends as one that was left alone

@@ -68,7 +68,13 @@ def saved(tab) -> list[dict]:
 
 def row(start: float | None, end: float | None, label: str, status: str, video="kitchen 01"):
     times = ["" if time is None else f"{time:.3f}" for time in (start, end)]
-    return dict(zip(("video", "start", "end", "label", "status"), (video, *times, label, status)))
+    return {
+        "video": video,
+        "start": times[0],
+        "end": times[1],
+        "label": label,
+        "status": status,
+    }
 
 
 @pytest.fixture

@@ -1,0 +1,97 @@
+"""`actionspan propose` writes a page of all that it found."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from actionspan.cli import main
+from video.numbered import encode
+
+ANNOTATIONS = "video,start,end,label\nfirst film,0.5,2.5,count\n"
+
+
+def propose(out: Path, *words: object) -> int:
+    return main(["propose", *map(str, words), "--model", "none", "--quiet", "--out", str(out)])
+
+
+def data(out: Path, name: str):
+    text = (out / "index.html").read_text()
+    (found,) = re.findall(rf'<script type="application/json" id="{name}">(.*?)</script>', text)
+    return json.loads(found)
+
+
+@pytest.fixture
+def videos(tmp_path) -> list[Path]:
+    (tmp_path / "my films").mkdir()
+    return [
+        encode(tmp_path / "my films" / "first film.mp4", 100),
+        encode(tmp_path / "my films" / "second.mkv", 60, rate=30),
+    ]
+
+
+def test_a_page_shows_all_videos_of_the_folder(tmp_path, videos, monkeypatch):
+    out = tmp_path / "found"
+    assert propose(out, videos[0]) == 0
+    assert [video["id"] for video in data(out, "index-data")["videos"]] == ["first film"]
+    # a later call from elsewhere adds its own
+    monkeypatch.chdir(tmp_path / "my films")
+    assert propose(out, "second.mkv") == 0
+    index = data(out, "index-data")
+    assert index["title"] == "found"
+    first, second = index["videos"]
+    assert (first["file"], first["rate"]) == ("../my%20films/first%20film.mp4", 25)
+    assert (second["file"], second["rate"]) == ("../my%20films/second.mkv", 30)
+    assert (first["recall"], first["truths"]) == (None, 0)
+    stored = json.loads((out / "videos/first film.json").read_text())
+    shown = data(out, "video-0")
+    assert [row[:2] for row in shown["proposals"]] == [
+        row["segment"] for row in stored["proposals"]
+    ]
+    assert [row[3] for row in shown["events"]] == [
+        pytest.approx(row["score"], rel=1e-5) for row in stored["events"]
+    ]
+    assert shown["curves"]["motion"] == stored["curves"]["motion"]
+
+
+def test_a_page_shows_the_truth_and_its_recall(tmp_path, videos):
+    table = tmp_path / "truth.csv"
+    table.write_text(ANNOTATIONS)
+    out = tmp_path / "found"
+    assert propose(out, *videos, "--annotations", table) == 0
+    first, second = data(out, "index-data")["videos"]
+    assert data(out, "video-0")["truth"] == [[0.5, 2.5, "count", None]]
+    assert second["recall"] is None
+    # the share of the thresholds 0.5, 0.55 … 0.95 that the best proposal reaches
+    best = max(
+        (min(end, 2.5) - max(start, 0.5)) / (max(end, 2.5) - min(start, 0.5))
+        for start, end, *_ in data(out, "video-0")["proposals"]
+    )
+    reached = sum(best >= 0.5 + 0.05 * step for step in range(10))
+    assert first["recall"] == pytest.approx(reached / 10)
+
+
+def test_a_page_lists_what_is_listed(tmp_path, videos):
+    out = tmp_path / "found"
+    assert propose(out, videos[0], "--top", 1) == 0
+    assert len(data(out, "video-0")["events"]) == 1
+
+
+def test_no_page_where_none_is_wanted(tmp_path, videos, capsys):
+    assert (
+        main(["propose", str(videos[0]), "--model", "none", "--out", str(tmp_path), "--no-page"])
+        == 0
+    )
+    assert not (tmp_path / "index.html").exists()
+    assert capsys.readouterr().out == f"{tmp_path}: proposals of 1 video\n"
+
+
+def test_a_video_that_is_gone_stays_on_the_page(tmp_path, videos):
+    out = tmp_path / "found"
+    assert propose(out, *videos) == 0
+    videos[0].unlink()
+    assert propose(out, videos[1]) == 0
+    first, second = data(out, "index-data")["videos"]
+    assert (first["id"], first["rate"]) == ("first film", None)
+    assert second["rate"] == 30
