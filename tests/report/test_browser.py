@@ -376,6 +376,20 @@ def test_truth_that_was_moved_or_named_is_replaced_and_the_rest_stays(show):
     ]
 
 
+def test_an_accepted_event_takes_the_place_of_the_truth_that_it_fits(show):
+    tab = show(pages.page())
+    lane(tab, "event").nth(1).click()
+    press(tab, "a")
+    fall, sit = pages.TRUTH
+    assert saved(tab) == [
+        row(fall.start, fall.end, "fall", "accepted"),
+        row(sit.start, sit.end, "sit down", "rejected"),
+        row(START, END, "sit down", "accepted"),
+    ]
+    assert "replaced" in lane(tab, "truth").last.get_attribute("class")
+    assert "replaced" not in lane(tab, "truth").first.get_attribute("class")
+
+
 def test_with_the_keyboard_alone(alone):
     """From the head of the page to a saved file, without the mouse."""
     press(alone, "Tab")

@@ -24,7 +24,8 @@ from actionspan.report.content import Page, PageVideo, Span
 from actionspan.report.scripts import as_one_script
 
 _HERE = Path(__file__).parent
-_STYLES = ("vendor/uPlot.min", "base", "layout", "timeline", "summary")
+_LIBRARY = "vendor/uPlot"
+_STYLES = "base layout list player inspector timeline segments summary narrow".split()
 _SECONDS, _SHARES = 3, 4  # decimals
 
 
@@ -176,16 +177,16 @@ def _address(file: str) -> str:
 
 @cache
 def _styles() -> list[Markup]:
-    """Return the text of each style element."""
-    sheets = [_asset(f"{name}.css") for name in _STYLES]
-    return [Markup(sheets[0]), Markup("\n".join(sheets[1:]))]
+    """Return the text of the style elements: the library's, and ours."""
+    ours = "\n".join(_asset(f"{name}.css") for name in _STYLES)
+    return [Markup(_asset(f"{_LIBRARY}.min.css")), Markup(ours)]
 
 
 @cache
 def _scripts() -> list[Markup]:
     """Return the text of the script elements: the library, and our modules as one."""
     return [
-        Markup(_asset("vendor/uPlot.iife.min.js")),
+        Markup(_asset(f"{_LIBRARY}.iife.min.js")),
         Markup(as_one_script(_HERE / "assets", "main")),
     ]
 

@@ -2,7 +2,7 @@
 
 import { index, readVideo } from "./data.js";
 import { el } from "./dom.js";
-import { correctionsOf, statusOf, touched } from "./edits.js";
+import { correctionsOf, replaces, statusOf, touched } from "./edits.js";
 
 const COLUMNS = ["video", "start", "end", "label", "status"];
 const FORMULA = /^'*[=+\-@\t\r]/;
@@ -18,19 +18,23 @@ function row(entry, segment, status) {
   return [entry.id, segment.start.toFixed(3), segment.end.toFixed(3), segment.label, status];
 }
 
-const replaces = (made, instance) =>
+const differs = (made, instance) =>
   !made.rejected && (statusOf(made) === "moved" || made.label !== instance.label);
 
 /** Return the rows of a video: all that happens in it, and what was rejected. */
 function rowsOf(entry) {
   const { segments, done } = correctionsOf(entry);
   const rows = segments.map((segment) => row(entry, segment, statusOf(segment)));
-  // an annotation that was moved is no longer where it was; one that was left alone stays
+  // an annotation that was moved or replaced is no longer where it was; any other stays
   const origins = new Map(segments.map((segment) => [segment.origin?.key, segment]));
   for (const instance of entry.truths ? readVideo(entry).truth : []) {
     const made = origins.get(instance.key);
-    if (!made) rows.push(row(entry, instance, "accepted"));
-    else if (replaces(made, instance)) rows.push(row(entry, instance, "rejected"));
+    if (!made) {
+      const gone = segments.some((segment) => replaces(segment, instance));
+      rows.push(row(entry, instance, gone ? "rejected" : "accepted"));
+    } else if (differs(made, instance)) {
+      rows.push(row(entry, instance, "rejected"));
+    }
   }
   rows.sort((one, other) => one[1] - other[1] || one[2] - other[2]);
   const empty = rows.every((values) => values[4] === "rejected");

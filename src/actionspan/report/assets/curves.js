@@ -35,7 +35,13 @@ export function drawCurves(lane) {
   const legend = names().map((name) =>
     el("li", { class: `curve-${name}` }, el("i"), `${name} `, el("output", { "aria-live": "off" })),
   );
-  const name = el("div", { class: "lane-name" }, el("span", {}, "Curves"), el("span", { class: "count" }, unit()), el("ul", { class: "curve-legend" }, ...legend));
+  const name = el(
+    "div",
+    { class: "lane-name" },
+    el("span", {}, "Curves"),
+    el("span", { class: "count" }, unit()),
+    el("ul", { class: "curve-legend" }, ...legend),
+  );
   const frame = el("div", { class: "window", role: "img", "aria-label": describe() });
   lane.replaceChildren(name, frame);
   plot = new uPlot(options(frame.clientWidth), [centres, ...values], frame);
@@ -55,7 +61,13 @@ function options(width) {
   const line = (name) => {
     const look = CURVES[name];
     const stroke = colour(look.colour);
-    return { stroke, width: look.width, dash: look.dash, fill: look.fill && colour("actionness-fill"), points: { show: false } };
+    return {
+      stroke,
+      width: look.width,
+      dash: look.dash,
+      fill: look.fill && colour("actionness-fill"),
+      points: { show: false },
+    };
   };
   const most = "motion" in state.video.curves ? Math.max(...values[0]) * 1.06 || 1 : 1.02;
   return {
@@ -88,7 +100,11 @@ function grid(chart) {
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
     ctx.textBaseline = mark ? "top" : "bottom";
-    ctx.fillText(Number(mark.toPrecision(2)), bbox.left + 3 * devicePixelRatio, y + (mark ? 2 : -2) * devicePixelRatio);
+    ctx.fillText(
+      Number(mark.toPrecision(2)),
+      bbox.left + 3 * devicePixelRatio,
+      y + (mark ? 2 : -2) * devicePixelRatio,
+    );
   }
   ctx.restore();
 }

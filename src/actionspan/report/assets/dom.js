@@ -8,7 +8,8 @@ export function el(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
     else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+    else if (value !== false && value !== null && value !== undefined)
+      node.setAttribute(name, value);
   }
   node.append(...children);
   return node;
@@ -23,7 +24,8 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-export const icon = (name) => svg("svg", { "aria-hidden": "true" }, svg("use", { href: `#${name}` }));
+export const icon = (name) =>
+  svg("svg", { "aria-hidden": "true" }, svg("use", { href: `#${name}` }));
 
 export function setIcon(button, name) {
   button.querySelector("use").setAttribute("href", `#${name}`);

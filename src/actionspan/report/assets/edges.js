@@ -69,7 +69,14 @@ export function edgeHandles(segment, button) {
 }
 
 function press(event, edge) {
-  const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
+  const steps = {
+    ArrowLeft: -1,
+    ArrowDown: -1,
+    ArrowRight: 1,
+    ArrowUp: 1,
+    PageDown: -10,
+    PageUp: 10,
+  };
   const frames = steps[event.key];
   if (!frames || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();

@@ -1,12 +1,15 @@
 /* Corrections of each video, with undo: kept in the browser at every change. */
 
 import { index } from "./data.js";
+import { tiou } from "./format.js";
 import { emit, state } from "./state.js";
 import { store } from "./store.js";
 
+const SAME = 0.5; // least tIoU of a correction with the annotation that it replaces
 const NOTHING = { segments: [], done: false };
 const histories = new Map();
-const storageKey = (entry) => JSON.stringify(["corrections", index.title, entry.id, entry.duration]);
+const storageKey = (entry) =>
+  JSON.stringify(["corrections", index.title, entry.id, entry.duration]);
 
 function history(entry) {
   if (!histories.has(entry.place)) {
@@ -81,6 +84,15 @@ export function statusOf(correction) {
   if (!origin) return "added";
   return start === origin.start && end === origin.end ? "accepted" : "moved";
 }
+
+/** Whether an annotation that was left alone gives way to a correction that means the same. */
+export function replaced(instance) {
+  if (instance.kind !== "truth" || correctionOf(instance)) return false;
+  const { segments } = correctionsOf(state.entry);
+  return segments.some((segment) => replaces(segment, instance));
+}
+
+export const replaces = (segment, instance) => !segment.rejected && tiou(segment, instance) >= SAME;
 
 const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
 

@@ -22,7 +22,8 @@ export function score(value) {
 
 export const percent = (share) => `${(100 * share).toFixed(0)} %`;
 
-export const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+export const plural = (count, word) =>
+  `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 /** Overlap of two segments divided by their union. */
 export function tiou(one, other) {

@@ -56,7 +56,10 @@ function drawGhost(target) {
 export function addBetween(one, other) {
   const frame = frameSeconds();
   const start = Math.round(Math.min(one, other) / frame) * frame;
-  const end = Math.min(Math.max(Math.round(Math.max(one, other) / frame) * frame, start + frame), duration());
+  const end = Math.min(
+    Math.max(Math.round(Math.max(one, other) / frame) * frame, start + frame),
+    duration(),
+  );
   choose(addSegment(Math.min(start, end), end, state.lastLabel), { focus: true });
 }
 
@@ -78,11 +81,18 @@ function tell(event) {
   if (tip.hidden) return;
   tip.replaceChildren(
     el("strong", {}, titleOf(segment)),
-    el("dl", {}, ...factsOf(segment).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    el(
+      "dl",
+      {},
+      ...factsOf(segment).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+    ),
   );
   const box = node.getBoundingClientRect();
   const centre = event.clientX || (Math.max(box.left, 0) + Math.min(box.right, innerWidth)) / 2;
-  const left = Math.min(Math.max(centre - tip.offsetWidth / 2, 8), innerWidth - tip.offsetWidth - 8);
+  const left = Math.min(
+    Math.max(centre - tip.offsetWidth / 2, 8),
+    innerWidth - tip.offsetWidth - 8,
+  );
   const above = box.top - tip.offsetHeight - 8;
   tip.style.left = `${left}px`;
   tip.style.top = `${above > 0 ? above : box.bottom + 8}px`;

@@ -1,7 +1,18 @@
 /* The chosen segment in words, and what can be done with it. */
 
 import { byId, el, icon } from "./dom.js";
-import { accept, canRedo, canUndo, correctionOf, correctionsOf, forget, nameIt, reject, setDone, undo } from "./edits.js";
+import {
+  accept,
+  canRedo,
+  canUndo,
+  correctionOf,
+  correctionsOf,
+  forget,
+  nameIt,
+  reject,
+  setDone,
+  undo,
+} from "./edits.js";
 import { moveEdge, moveEdgeByFrames } from "./edges.js";
 import { addBetween } from "./gestures.js";
 import { choose, nodeOf, segmentAt } from "./lanes.js";
@@ -60,7 +71,12 @@ function keepKind(made) {
 
 function button(name, command, key, symbol, more = {}) {
   const children = symbol ? [icon(symbol)] : [];
-  return el("button", { ...more, onclick: command, title: `${name} (${key})` }, ...children, el("span", {}, name));
+  return el(
+    "button",
+    { ...more, onclick: command, title: `${name} (${key})` },
+    ...children,
+    el("span", {}, name),
+  );
 }
 
 function nudges(edge) {
@@ -77,10 +93,21 @@ function nudges(edge) {
     );
   const here = el(
     "button",
-    { class: "small", title: `${name} at the playhead ( ${edge === "start" ? "[" : "]"} )`, onclick: commands[edge] },
+    {
+      class: "small",
+      title: `${name} at the playhead ( ${edge === "start" ? "[" : "]"} )`,
+      onclick: commands[edge],
+    },
     "to playhead",
   );
-  return el("div", { class: "nudges", role: "group", "aria-label": name }, el("span", {}, name), nudge(-1), nudge(1), here);
+  return el(
+    "div",
+    { class: "nudges", role: "group", "aria-label": name },
+    el("span", {}, name),
+    nudge(-1),
+    nudge(1),
+    here,
+  );
 }
 
 function labelField(segment) {
@@ -105,7 +132,10 @@ function labelField(segment) {
 }
 
 function drawSegment(segment) {
-  const facts = factsOf(segment).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+  const facts = factsOf(segment).flatMap(([name, value]) => [
+    el("dt", {}, name),
+    el("dd", {}, value),
+  ]);
   const correction = correctionOf(segment);
   const rejected = correction?.rejected === true;
   const accepted = correction !== undefined && !rejected;
@@ -116,7 +146,10 @@ function drawSegment(segment) {
     );
   }
   const added = segment.kind === "own" && !segment.origin;
-  if (!added) row.append(button("Reject", commands.reject, "x", "cross", { "aria-pressed": String(rejected) }));
+  if (!added)
+    row.append(
+      button("Reject", commands.reject, "x", "cross", { "aria-pressed": String(rejected) }),
+    );
   row.append(button("Play", commands.play, "enter", "play"));
   if (correction) {
     row.append(button(added ? "Delete" : "Take back", commands.forget, "delete", "undo"));
@@ -152,7 +185,9 @@ function drawNothing() {
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   byId("inspector").replaceChildren(
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
-    found.length ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment)))) : none,
+    found.length
+      ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment))))
+      : none,
     el("p", { class: "quiet" }, HINT),
   );
 }

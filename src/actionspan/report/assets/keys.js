@@ -32,51 +32,70 @@ function search() {
 
 /** Keys, what they do, and how the help says it; a key without words is said elsewhere. */
 const KEYS = [
-  ["Look", [
-    [[" "], toggle, "space", "play or pause"],
-    [["ArrowLeft"], (event) => seek(time() - (event.shiftKey ? 5 : 1)), "← →", "a second back or on; with shift five"],
-    [["ArrowRight"], (event) => seek(time() + (event.shiftKey ? 5 : 1))],
-    [[","], () => step(-1), ", .", "a frame back or on"],
-    [["."], () => step(1)],
-    [["Home"], () => seek(0), "home end", "to the start or the end"],
-    [["End"], () => seek(duration())],
-    [["n"], () => nextSegment(1), "n p", "next or previous segment of the lane"],
-    [["p"], () => nextSegment(-1)],
-    [["Enter"], commands.play, "enter", "play the chosen segment"],
-    [["j"], () => openNext(1), "j k", "next or previous video"],
-    [["k"], () => openNext(-1)],
-    [["+", "="], () => zoom(2), "+ − 0", "zoom in, zoom out, show all"],
-    [["-", "−"], () => zoom(0.5)],
-    [["0"], showAll],
-    [["m"], mute, "m f", "sound, full screen"],
-    [["f"], fullscreen],
-    [["/"], search, "/", "search the videos"],
-    [["?"], () => byId("help").showModal(), "?", "this help"],
-  ]],
-  ["Correct", [
-    [["a"], commands.accept, "a x", "accept or reject the chosen segment"],
-    [["x"], commands.reject],
-    [["["], commands.start, "[ ]", "its start or end at the playhead"],
-    [["]"], commands.end],
-    [["s"], () => focusEdge("start"), "s e", "hold its start or end: then ← → move it by a frame, with shift by ten"],
-    [["e"], () => focusEdge("end")],
-    [["l"], commands.name, "l", "write its label"],
-    [["i"], commands.add, "i", "add a segment at the playhead"],
-    [["Delete", "Backspace"], commands.forget, "delete", "take a correction back"],
-    [["z"], commands.undo, "z", "undo; with shift redo"],
-    [["Z"], commands.redo],
-    [["d"], commands.done, "d", "the video is done, or is not"],
-    [["Escape"], () => choose(null), "escape", "choose nothing"],
-  ]],
+  [
+    "Look",
+    [
+      [[" "], toggle, "space", "play or pause"],
+      [
+        ["ArrowLeft"],
+        (event) => seek(time() - (event.shiftKey ? 5 : 1)),
+        "← →",
+        "a second back or on; with shift five",
+      ],
+      [["ArrowRight"], (event) => seek(time() + (event.shiftKey ? 5 : 1))],
+      [[","], () => step(-1), ", .", "a frame back or on"],
+      [["."], () => step(1)],
+      [["Home"], () => seek(0), "home end", "to the start or the end"],
+      [["End"], () => seek(duration())],
+      [["n"], () => nextSegment(1), "n p", "next or previous segment of the lane"],
+      [["p"], () => nextSegment(-1)],
+      [["Enter"], commands.play, "enter", "play the chosen segment"],
+      [["j"], () => openNext(1), "j k", "next or previous video"],
+      [["k"], () => openNext(-1)],
+      [["+", "="], () => zoom(2), "+ − 0", "zoom in, zoom out, show all"],
+      [["-", "−"], () => zoom(0.5)],
+      [["0"], showAll],
+      [["m"], mute, "m f", "sound, full screen"],
+      [["f"], fullscreen],
+      [["/"], search, "/", "search the videos"],
+      [["?"], () => byId("help").showModal(), "?", "this help"],
+    ],
+  ],
+  [
+    "Correct",
+    [
+      [["a"], commands.accept, "a x", "accept or reject the chosen segment"],
+      [["x"], commands.reject],
+      [["["], commands.start, "[ ]", "its start or end at the playhead"],
+      [["]"], commands.end],
+      [
+        ["s"],
+        () => focusEdge("start"),
+        "s e",
+        "hold its start or end: then ← → move it by a frame, with shift by ten",
+      ],
+      [["e"], () => focusEdge("end")],
+      [["l"], commands.name, "l", "write its label"],
+      [["i"], commands.add, "i", "add a segment at the playhead"],
+      [["Delete", "Backspace"], commands.forget, "delete", "take a correction back"],
+      [["z"], commands.undo, "z", "undo; with shift redo"],
+      [["Z"], commands.redo],
+      [["d"], commands.done, "d", "the video is done, or is not"],
+      [["Escape"], () => choose(null), "escape", "choose nothing"],
+    ],
+  ],
 ];
 
-const actions = new Map(KEYS.flatMap(([, keys]) => keys.flatMap(([names, act]) => names.map((name) => [name, act]))));
+const actions = new Map(
+  KEYS.flatMap(([, keys]) => keys.flatMap(([names, act]) => names.map((name) => [name, act]))),
+);
 
 /** Whether a key is meant for what has the focus: text that is typed, a button that is pressed. */
 function belongsTo(node, key) {
   if (node.closest("dialog[open]")) return true;
   if (node.matches("input[type=search], input[list], textarea")) return true;
-  if (node.matches("select, input[type=range], input[type=checkbox]")) return key === " " || /^(Arrow|Home|End)/.test(key);
+  if (node.matches("select, input[type=range], input[type=checkbox]"))
+    return key === " " || /^(Arrow|Home|End)/.test(key);
   if (node.matches(".segment")) return false;
   return node.matches("button, summary, a, [role=tab]") && (key === " " || key === "Enter");
 }
@@ -86,7 +105,8 @@ function press(event) {
   if (event.altKey || event.defaultPrevented || summaryShown()) return;
   if (belongsTo(event.target, event.key)) return;
   let act = control ? null : actions.get(event.key);
-  if (control && event.key.toLowerCase() === "z") act = event.shiftKey ? commands.redo : commands.undo;
+  if (control && event.key.toLowerCase() === "z")
+    act = event.shiftKey ? commands.redo : commands.undo;
   if (control && event.key === "y") act = commands.redo;
   if (!act || !state.video) return;
   event.preventDefault();

@@ -49,7 +49,13 @@ function build() {
   const head = el("div", { class: "playhead" });
   const hover = el("div", { class: "hover" }, el("span", { id: "hover-time" }));
   root.append(el("div", { class: "lane curves-lane", id: "curves" }), head, hover);
-  root.append(el("div", { class: "lane scroll-lane" }, el("div", { class: "scroll", id: "scroll" }, el("div", { class: "spacer" }))));
+  root.append(
+    el(
+      "div",
+      { class: "lane scroll-lane" },
+      el("div", { class: "scroll", id: "scroll" }, el("div", { class: "spacer" })),
+    ),
+  );
 }
 
 export const laneWindow = () => lanes.get("ruler").frame;
@@ -81,9 +87,13 @@ function drawLane(kind) {
   const segments = segmentsOf(kind);
   const ranked = kind === "event" ? state.video.events : segments;
   const rows = new Map(pack(ranked).map((row, place) => [ranked[place].key, row]));
-  const all = kind === "own" ? null : state.video[{ truth: "truth", event: "events", proposal: "proposals" }[kind]];
+  const all =
+    kind === "own"
+      ? null
+      : state.video[{ truth: "truth", event: "events", proposal: "proposals" }[kind]];
   lane.hidden = kind !== "own" && all.length === 0;
-  count.textContent = all && all.length > segments.length ? `${segments.length} of ${all.length}` : segments.length;
+  count.textContent =
+    all && all.length > segments.length ? `${segments.length} of ${all.length}` : segments.length;
   content.setAttribute("aria-label", textOf(kind, segments));
   content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
   const buttons = segments.map((segment) => {
@@ -135,7 +145,11 @@ function drawPictures() {
     ...thumbnails.map(([at, jpeg], place) => {
       const left = place ? (thumbnails[place - 1][0] + at) / 2 : 0;
       const right = place + 1 < thumbnails.length ? (thumbnails[place + 1][0] + at) / 2 : length;
-      const picture = el("img", { alt: "", src: `data:image/jpeg;base64,${jpeg}`, draggable: "false" });
+      const picture = el("img", {
+        alt: "",
+        src: `data:image/jpeg;base64,${jpeg}`,
+        draggable: "false",
+      });
       picture.style.setProperty("--start", left / length);
       picture.style.setProperty("--length", (right - left) / length);
       return picture;

@@ -11,7 +11,9 @@ const last = (value) => (value === null ? Number.POSITIVE_INFINITY : value);
 const ORDERS = {
   name: (one, other) => names.compare(one.id, other.id),
   recall: (one, other) => last(one.recall) - last(other.recall),
-  score: (one, other) => last(other.score === null ? null : -other.score) * -1 - last(one.score === null ? null : -one.score) * -1,
+  score: (one, other) =>
+    last(other.score === null ? null : -other.score) * -1 -
+    last(one.score === null ? null : -one.score) * -1,
   duration: (one, other) => other.duration - one.duration,
 };
 const items = new Map(); // by place in the index
@@ -70,12 +72,15 @@ function update() {
   const words = byId("search").value.trim().toLowerCase();
   const subset = byId("subset").value;
   listed = index.videos
-    .filter((entry) => entry.id.toLowerCase().includes(words) && (!subset || entry.subset === subset))
+    .filter(
+      (entry) => entry.id.toLowerCase().includes(words) && (!subset || entry.subset === subset),
+    )
     .toSorted((one, other) => ORDERS[byId("order").value](one, other) || ORDERS.name(one, other));
   byId("list").replaceChildren(...listed.map((entry) => items.get(entry.place)));
   byId("none-found").hidden = listed.length > 0;
   const all = index.videos.length;
-  byId("index-title").textContent = listed.length < all ? `${listed.length} of ${plural(all, "video")}` : plural(all, "video");
+  byId("index-title").textContent =
+    listed.length < all ? `${listed.length} of ${plural(all, "video")}` : plural(all, "video");
   mark();
 }
 
@@ -94,7 +99,8 @@ function mark(focus = false) {
     const list = byId("list");
     const box = chosen.getBoundingClientRect();
     const frame = list.getBoundingClientRect();
-    if (box.top < frame.top || box.bottom > frame.bottom) list.scrollTop += box.top - frame.top - frame.height / 3;
+    if (box.top < frame.top || box.bottom > frame.bottom)
+      list.scrollTop += box.top - frame.top - frame.height / 3;
     if (focus) chosen.focus({ preventScroll: true });
   }
 }
@@ -112,16 +118,25 @@ function arrows(event) {
   if (!(event.key in steps)) return;
   event.preventDefault();
   event.stopPropagation();
-  const here = listed.indexOf(index.videos.find((entry) => items.get(entry.place).contains(event.target)));
+  const here = listed.indexOf(
+    index.videos.find((entry) => items.get(entry.place).contains(event.target)),
+  );
   const next = Math.min(Math.max(here + steps[event.key], 0), listed.length - 1);
   items.get(listed[next].place).firstElementChild.focus();
 }
 
 function fillSubsets() {
-  const subsets = [...new Set(index.videos.map((entry) => entry.subset))].filter(Boolean).sort(names.compare);
-  byId("subset").append(el("option", { value: "" }, "all"), ...subsets.map((name) => el("option", { value: name }, name)));
+  const subsets = [...new Set(index.videos.map((entry) => entry.subset))]
+    .filter(Boolean)
+    .sort(names.compare);
+  byId("subset").append(
+    el("option", { value: "" }, "all"),
+    ...subsets.map((name) => el("option", { value: name }, name)),
+  );
   byId("subset-choice").hidden = subsets.length < 2;
-  byId("order").querySelector('[value="recall"]').hidden = index.videos.every((entry) => entry.recall === null);
+  byId("order").querySelector('[value="recall"]').hidden = index.videos.every(
+    (entry) => entry.recall === null,
+  );
 }
 
 export function startList() {

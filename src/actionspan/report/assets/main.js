@@ -18,13 +18,16 @@ import { startTheme } from "./theme.js";
 import { startThreshold } from "./threshold.js";
 import { startView } from "./view.js";
 
-const FORGETS = "This browser keeps nothing for this page: save your corrections before you close it.";
+const FORGETS =
+  "This browser keeps nothing for this page: save your corrections before you close it.";
 
 function countCorrections(kept = true) {
   const number = touchedVideos().length;
   const button = byId("save-corrections");
   button.disabled = number === 0;
-  button.querySelector("span").textContent = number ? `Save corrections (${plural(number, "video")})` : "Save corrections";
+  button.querySelector("span").textContent = number
+    ? `Save corrections (${plural(number, "video")})`
+    : "Save corrections";
   const note = byId("storage-note");
   note.hidden = store.works && kept;
   if (!note.hidden) note.textContent = FORGETS;

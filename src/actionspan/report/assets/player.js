@@ -42,7 +42,11 @@ export function seek(seconds) {
 video.addEventListener("seeked", () => {
   const aim = wanted;
   wanted = null;
-  if (aim !== null && Math.abs(video.currentTime - aim) > 2 * INSIDE && aim < video.duration - INSIDE) {
+  if (
+    aim !== null &&
+    Math.abs(video.currentTime - aim) > 2 * INSIDE &&
+    aim < video.duration - INSIDE
+  ) {
     wanted = aim;
     video.currentTime = aim + INSIDE;
   }

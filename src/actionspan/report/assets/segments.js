@@ -1,7 +1,7 @@
 /* The segments of the lanes as buttons, and what is said of each. */
 
 import { el } from "./dom.js";
-import { correctionOf, statusOf } from "./edits.js";
+import { correctionOf, replaced, statusOf } from "./edits.js";
 import { clock, score } from "./format.js";
 import { state } from "./state.js";
 
@@ -16,7 +16,8 @@ export function titleOf(segment) {
 /** What became of a segment in the hands of the reader; empty: nothing. */
 export function fateOf(segment) {
   const correction = correctionOf(segment);
-  return correction ? statusOf(correction) : "";
+  if (correction) return statusOf(correction);
+  return replaced(segment) ? "replaced" : "";
 }
 
 /** Return the lines about a segment, each with its name. */
@@ -30,7 +31,9 @@ export function factsOf(segment) {
   if (segment.score !== null) facts.push(["score", score(segment.score)]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
-    const match = best ? `${best.tiou.toFixed(2)} ${best.instance.label && `(${best.instance.label})`}` : "0";
+    const match = best
+      ? `${best.tiou.toFixed(2)} ${best.instance.label && `(${best.instance.label})`}`
+      : "0";
     facts.push(["tIoU with the best truth", match.trim()]);
   }
   const fate = fateOf(segment);

@@ -9,16 +9,27 @@ let summary = null;
 let redraw = [];
 
 function table(columns, rows, caption) {
-  const numeric = columns.map((_, place) => rows.every((row) => /^[\s\d.,%–−+±()-]*$/.test(row[place] ?? "")));
-  const cell = (tag, text, place, more = {}) => el(tag, { ...more, class: numeric[place] ? "number" : false }, text);
+  const numeric = columns.map((_, place) =>
+    rows.every((row) => /^[\s\d.,%–−+±()-]*$/.test(row[place] ?? "")),
+  );
+  const cell = (tag, text, place, more = {}) =>
+    el(tag, { ...more, class: numeric[place] ? "number" : false }, text);
   return el(
     "div",
     { class: "scrolling", tabindex: "0", role: "region", "aria-label": caption },
     el(
       "table",
       {},
-      el("thead", {}, el("tr", {}, ...columns.map((name, place) => cell("th", name, place, { scope: "col" })))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text, place) => cell("td", text, place))))),
+      el(
+        "thead",
+        {},
+        el("tr", {}, ...columns.map((name, place) => cell("th", name, place, { scope: "col" }))),
+      ),
+      el(
+        "tbody",
+        {},
+        ...rows.map((row) => el("tr", {}, ...row.map((text, place) => cell("td", text, place)))),
+      ),
     ),
   );
 }
@@ -26,7 +37,8 @@ function table(columns, rows, caption) {
 /** The numbers of a chart, for who cannot see it or wants to copy them. */
 function numbersOf(chart) {
   const columns = [chart.xLabel];
-  for (const series of chart.series) columns.push(series.name, ...(series.low.length ? [`${series.name}, interval`] : []));
+  for (const series of chart.series)
+    columns.push(series.name, ...(series.low.length ? [`${series.name}, interval`] : []));
   const rows = chart.x.map((x, place) => {
     const cells = [typeof x === "string" ? x : number(x)];
     for (const { values, low, high } of chart.series) {
@@ -35,7 +47,12 @@ function numbersOf(chart) {
     }
     return cells;
   });
-  return el("details", {}, el("summary", {}, "Numbers"), table(columns, rows, `Numbers of ${chart.title}`));
+  return el(
+    "details",
+    {},
+    el("summary", {}, "Numbers"),
+    table(columns, rows, `Numbers of ${chart.title}`),
+  );
 }
 
 function note(text) {
@@ -45,11 +62,32 @@ function note(text) {
 function draw() {
   redraw = [];
   const charts = summary.charts.map((chart) => {
-    const frame = el("div", { class: "frame", role: "img", "aria-label": `${chart.title}: ${chart.yLabel} over ${chart.xLabel}` });
-    return { chart, frame, card: el("section", { class: "card" }, el("h2", {}, chart.title), note(chart.note), frame, numbersOf(chart)) };
+    const frame = el("div", {
+      class: "frame",
+      role: "img",
+      "aria-label": `${chart.title}: ${chart.yLabel} over ${chart.xLabel}`,
+    });
+    return {
+      chart,
+      frame,
+      card: el(
+        "section",
+        { class: "card" },
+        el("h2", {}, chart.title),
+        note(chart.note),
+        frame,
+        numbersOf(chart),
+      ),
+    };
   });
   const tables = summary.tables.map(({ title, columns, rows, note: said }) =>
-    el("section", { class: "card wide" }, el("h2", {}, title), note(said), table(columns, rows, title)),
+    el(
+      "section",
+      { class: "card wide" },
+      el("h2", {}, title),
+      note(said),
+      table(columns, rows, title),
+    ),
   );
   byId("summary").replaceChildren(...charts.map(({ card }) => card), ...tables);
   for (const { chart, frame } of charts) {
@@ -77,7 +115,8 @@ export function startSummary() {
   byId("tabs").hidden = false;
   byId("videos").setAttribute("role", "tabpanel");
   byId("videos").setAttribute("aria-labelledby", "tab-videos");
-  for (const tab of ["videos", "summary"]) byId(`tab-${tab}`).addEventListener("click", () => showTab(tab));
+  for (const tab of ["videos", "summary"])
+    byId(`tab-${tab}`).addEventListener("click", () => showTab(tab));
   byId("tabs").addEventListener("keydown", (event) => {
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
     event.preventDefault();

@@ -15,7 +15,8 @@ function least() {
 }
 
 /** Return the proposals that are shown, best first. */
-export const shownProposals = () => state.video.proposals.filter((proposal) => proposal.score >= least());
+export const shownProposals = () =>
+  state.video.proposals.filter((proposal) => proposal.score >= least());
 
 function describe() {
   const { proposals } = state.video;
