@@ -179,6 +179,15 @@ def test_without_charts_and_tables_there_is_no_summary(tmp_path):
     assert '<script type="application/json" id="summary-data"></script>' in text
 
 
+def test_the_example_of_the_docs_runs(tmp_path, monkeypatch):
+    text = (ASSETS.parents[3] / "docs/page.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    index = Elements((tmp_path / "index.html").read_text()).data("index-data")
+    assert [video["id"] for video in index["videos"]] == ["holiday"]
+
+
 def test_modules_become_one_script(tmp_path):
     files = {
         "main": 'import { twice } from "./numbers.js";\nconst one = 1;\nreport(twice(one));\n',
