@@ -92,7 +92,7 @@ def test_a_video_is_shown_with_its_lanes(show):
     assert lane(tab, "proposal").count() == 15, "at first the best of them"
     assert tab.locator("#shown-number").inner_text() == "15 of 60"
     assert tab.locator("#curves canvas").count() == 1
-    assert tab.locator(".pictures-lane img").count() == 10
+    assert tab.locator(".picture").count() == 10
 
 
 def test_it_plays_and_pauses_an_h264_file(show):
@@ -171,10 +171,22 @@ def test_the_threshold_shows_fewer_or_all(show):
     slider.focus()
     press(tab, "Home")
     assert lane(tab, "proposal").count() == 60
+    assert tab.locator("#threshold-value").inner_text() == "0.01"
     press(tab, "End")
     assert lane(tab, "proposal").count() == 1
     assert tab.locator("#shown-number").inner_text() == "1 of 60"
     assert tab.locator("#threshold-value").inner_text() == "0.86"
+
+
+def test_like_scores_are_told_apart(show):
+    close = [Span(start=k, end=k + 0.9, score=0.127 - 0.001 * k) for k in range(7)]
+    tab = show(pages.page([pages.video(proposals=close, events=())]))
+    names = [one.inner_text() for one in lane(tab, "proposal").all()]
+    assert names == [f"0.{127 - k}" for k in range(7)]
+    shades = lane(tab, "proposal").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).backgroundColor)"
+    )
+    assert len(set(shades)) == 7
 
 
 def test_zoom_keeps_the_time_under_the_mouse(show):

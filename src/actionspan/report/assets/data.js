@@ -1,6 +1,6 @@
 /* The data in the page: the index at once, a video's own when it is chosen. */
 
-import { bestTruth } from "./format.js";
+import { bestTruth, decimalsOf, score } from "./format.js";
 
 const parse = (id) => JSON.parse(document.getElementById(id).textContent || "null");
 
@@ -28,8 +28,12 @@ function prepare(video) {
       return { kind, key, rank: place + 1, start, end, label, score };
     });
   }
-  for (const segment of [...video.events, ...video.proposals]) {
-    segment.best = bestTruth(segment, video.truth);
+  for (const list of [video.events, video.proposals]) {
+    const decimals = decimalsOf(list);
+    for (const segment of list) {
+      segment.best = bestTruth(segment, video.truth);
+      segment.shownScore = score(segment.score, decimals);
+    }
   }
   video.truth.sort((one, other) => one.start - other.start);
   return video;

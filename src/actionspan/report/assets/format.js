@@ -13,14 +13,24 @@ export function clock(seconds, decimals = 3) {
   return `${lead}:${pair(total % 60)}${rest}`;
 }
 
-/** 0.71834 → "0.72"; small ones keep two digits. */
-export function score(value) {
+/** 0.71834 → "0.72"; small ones keep two digits, and more decimals tell like ones apart. */
+export function score(value, decimals = 2) {
   if (value === null || value === undefined) return "–";
-  if (value !== 0 && Math.abs(value) < 0.01) return value.toPrecision(2);
-  return value.toFixed(2);
+  if (value !== 0 && Math.abs(value) < 10 ** -decimals) return value.toPrecision(2);
+  return value.toFixed(decimals);
+}
+
+/** Return with how many decimals scores can be told apart. */
+export function decimalsOf(segments) {
+  const scores = segments.map((segment) => segment.score);
+  const range = Math.max(...scores) - Math.min(...scores);
+  return range > 0 ? Math.min(Math.max(2 + Math.ceil(-Math.log10(range * 20)), 2), 5) : 2;
 }
 
 export const percent = (share) => `${(100 * share).toFixed(0)} %`;
+
+/** "15 of 1,000". */
+export const outOf = (part, all) => `${part.toLocaleString("en")} of ${all.toLocaleString("en")}`;
 
 export const plural = (count, word) =>
   `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;

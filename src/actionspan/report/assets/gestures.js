@@ -143,15 +143,18 @@ function linkScroll() {
   const bar = byId("scroll");
   const spacer = bar.firstElementChild;
   let set = 0;
-  on("view", ({ from, to }) => {
-    const factor = duration() / (to - from);
+  const follow = () => {
+    const factor = duration() / seconds();
     bar.hidden = factor < 1.001;
     spacer.style.width = `${100 * factor}%`;
-    set = Math.round((from / duration()) * bar.scrollWidth);
+    set = Math.round((shown().from / duration()) * bar.scrollWidth);
     bar.scrollLeft = set;
-  });
+  };
+  on("view", follow);
+  new ResizeObserver(follow).observe(bar);
   bar.addEventListener("scroll", () => {
-    if (Math.abs(bar.scrollLeft - set) < 2) return;
+    // a browser that lays the page out again scrolls too
+    if (Math.abs(bar.scrollLeft - set) < 2 || !bar.matches(":hover")) return;
     const from = (bar.scrollLeft / bar.scrollWidth) * duration();
     showPart(from, from + seconds());
   });

@@ -16,7 +16,7 @@ import {
 import { moveEdge, moveEdgeByFrames } from "./edges.js";
 import { addBetween } from "./gestures.js";
 import { choose, nodeOf, segmentAt } from "./lanes.js";
-import { clock, score } from "./format.js";
+import { clock } from "./format.js";
 import { duration, playSegment, seek, time } from "./player.js";
 import { factsOf, sentenceOf, titleOf } from "./segments.js";
 import { on, state } from "./state.js";
@@ -168,6 +168,7 @@ function drawSegment(segment) {
 function drawNothing() {
   const { events, proposals } = state.video;
   const found = (events.length ? events : proposals).slice(0, MOST_LISTED);
+  const decimals = duration() < 3600 ? 1 : 0;
   const line = (segment) =>
     el(
       "button",
@@ -179,8 +180,8 @@ function drawNothing() {
         },
       },
       el("span", {}, segment.label || titleOf(segment).split(" of ")[0]),
-      el("span", {}, `${clock(segment.start, 1)} – ${clock(segment.end, 1)}`),
-      el("span", { class: "quiet" }, score(segment.score)),
+      el("span", {}, `${clock(segment.start, decimals)} – ${clock(segment.end, decimals)}`),
+      el("span", { class: "quiet" }, segment.shownScore),
     );
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   byId("inspector").replaceChildren(

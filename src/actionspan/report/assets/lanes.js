@@ -4,7 +4,7 @@ import { byId, el } from "./dom.js";
 import { asSegment, correctionsOf, owned } from "./edits.js";
 import { drawCurves } from "./curves.js";
 import { edgeHandles } from "./edges.js";
-import { clock, plural } from "./format.js";
+import { clock, outOf, plural } from "./format.js";
 import { duration, time } from "./player.js";
 import { drawRuler } from "./ruler.js";
 import { pack, segmentButton, shareOf } from "./segments.js";
@@ -42,6 +42,10 @@ function build() {
     } else {
       lane.setAttribute("aria-hidden", "true");
     }
+    // the view alone moves lanes sideways, not what the focus scrolls into sight
+    frame.addEventListener("scroll", () => {
+      frame.scrollLeft = 0;
+    });
     lane.dataset.kind = kind;
     root.append(lane);
     lanes.set(kind, { lane, content, count, frame });
@@ -53,7 +57,11 @@ function build() {
     el(
       "div",
       { class: "lane scroll-lane" },
-      el("div", { class: "scroll", id: "scroll" }, el("div", { class: "spacer" })),
+      el(
+        "div",
+        { class: "scroll", id: "scroll", tabindex: "-1", "aria-hidden": "true" },
+        el("div", { class: "spacer" }),
+      ),
     ),
   );
 }
@@ -93,7 +101,7 @@ function drawLane(kind) {
       : state.video[{ truth: "truth", event: "events", proposal: "proposals" }[kind]];
   lane.hidden = kind !== "own" && all.length === 0;
   count.textContent =
-    all && all.length > segments.length ? `${segments.length} of ${all.length}` : segments.length;
+    all && all.length > segments.length ? outOf(segments.length, all.length) : segments.length;
   content.setAttribute("aria-label", textOf(kind, segments));
   content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
   const buttons = segments.map((segment) => {
@@ -145,11 +153,8 @@ function drawPictures() {
     ...thumbnails.map(([at, jpeg], place) => {
       const left = place ? (thumbnails[place - 1][0] + at) / 2 : 0;
       const right = place + 1 < thumbnails.length ? (thumbnails[place + 1][0] + at) / 2 : length;
-      const picture = el("img", {
-        alt: "",
-        src: `data:image/jpeg;base64,${jpeg}`,
-        draggable: "false",
-      });
+      const picture = el("div", { class: "picture" });
+      picture.style.backgroundImage = `url("data:image/jpeg;base64,${jpeg}")`;
       picture.style.setProperty("--start", left / length);
       picture.style.setProperty("--length", (right - left) / length);
       return picture;

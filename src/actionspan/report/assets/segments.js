@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { correctionOf, replaced, statusOf } from "./edits.js";
-import { clock, score } from "./format.js";
+import { clock } from "./format.js";
 import { state } from "./state.js";
 
 const NAMES = { truth: "Truth", event: "Event", proposal: "Proposal", own: "Corrected" };
@@ -28,7 +28,7 @@ export function factsOf(segment) {
     ["length", `${(segment.end - segment.start).toFixed(3)} s`],
   ];
   if (segment.label) facts.push(["label", segment.label]);
-  if (segment.score !== null) facts.push(["score", score(segment.score)]);
+  if (segment.score !== null) facts.push(["score", segment.shownScore]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
     const match = best
@@ -88,7 +88,7 @@ export function segmentButton(segment, row, duration) {
 function nameOf(segment) {
   if (segment.kind === "proposal" || segment.kind === "event") {
     const label = segment.label && segment.kind === "event" ? `${segment.label} ` : "";
-    return `${label}${score(segment.score)}`;
+    return `${label}${segment.shownScore}`;
   }
   return segment.label || "—";
 }

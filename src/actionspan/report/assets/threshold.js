@@ -1,7 +1,7 @@
 /* How many proposals are shown: those with at least a score. */
 
 import { byId } from "./dom.js";
-import { score } from "./format.js";
+import { decimalsOf, outOf, score } from "./format.js";
 import { emit, on, state } from "./state.js";
 
 const AT_FIRST = 15; // proposals
@@ -21,8 +21,9 @@ export const shownProposals = () =>
 function describe() {
   const { proposals } = state.video;
   const number = shownProposals().length;
-  byId("threshold-value").textContent = score(least());
-  byId("shown-number").textContent = `${number} of ${proposals.length}`;
+  const lowest = Math.max(least(), proposals.at(-1).score);
+  byId("threshold-value").textContent = score(lowest, decimalsOf(proposals));
+  byId("shown-number").textContent = outOf(number, proposals.length);
 }
 
 function fit() {
