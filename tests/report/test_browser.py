@@ -176,6 +176,21 @@ def test_the_threshold_shows_fewer_or_all(show):
     assert lane(tab, "proposal").count() == 1
     assert tab.locator("#shown-number").inner_text() == "1 of 60"
     assert tab.locator("#threshold-value").inner_text() == "0.86"
+    press(tab, *["ArrowLeft"] * 3, "ArrowRight")
+    assert tab.locator("#shown-number").inner_text() == "3 of 60"
+    assert slider.get_attribute("aria-valuetext") == "0.75: 3 of 60 proposals"
+    box = slider.bounding_box()
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert lane(tab, "proposal").count() == pytest.approx(60**0.5, abs=1)
+
+
+def test_the_least_score_stays_from_video_to_video(show):
+    less = [Span(start=1.0, end=2.0, score=score) for score in (0.9, 0.8, 0.7, 0.1)]
+    tab = show(pages.page([pages.video("one"), pages.video("two", proposals=less)]))
+    tab.locator("#threshold").focus()
+    press(tab, "End", *["ArrowLeft"] * 3)  # 0.69
+    tab.locator(".entry").last.click()
+    assert tab.locator("#shown-number").inner_text() == "3 of 4"
 
 
 def test_like_scores_are_told_apart(show):
@@ -236,6 +251,20 @@ def test_the_list_is_searched_filtered_and_sorted(show):
     assert tab.locator("#video-name").inner_text() == "a10"
     press(tab, "j")
     assert tab.locator("#video-name").inner_text() == "a9"
+
+
+def test_the_address_names_the_video(show, folder):
+    names = ["one", "100 % é", "\udcff"]  # the last is a file name that is not UTF-8
+    tab = show(pages.page([pages.video(name) for name in names]))
+    for place in range(3):
+        tab.locator(".entry").nth(place).click()
+        name = tab.locator("#video-name").text_content()
+        tab.reload()
+        assert tab.locator("#video-name").text_content() == name
+    for wrong in ("#%", "#nothing"):
+        tab.goto("about:blank")
+        tab.goto((folder / "index.html").as_uri() + wrong)
+        assert tab.locator("#video-name").text_content() == "100 % é", "the first of the list"
 
 
 def test_sorted_by_score_the_best_comes_first(show):
@@ -546,6 +575,7 @@ def test_motion_and_one_frame_and_no_proposals(show):
     tab = show(pages.page([still]))
     assert tab.get_by_text("Nothing was found in this video.").is_visible()
     assert tab.locator("#threshold-tool").is_hidden()
+    assert lane(tab, "proposal").count() == 0
     press(tab, "i", ".", "+")
     assert lane(tab, "own").count() == 1
     assert "pixels a frame" in tab.locator("#curves").inner_text()

@@ -102,13 +102,14 @@ function belongsTo(node, key) {
 
 function press(event) {
   const control = event.ctrlKey || event.metaKey;
-  if (event.altKey || event.defaultPrevented || summaryShown()) return;
+  if (event.altKey || event.defaultPrevented) return;
+  if (summaryShown() && event.key !== "?") return;
   if (belongsTo(event.target, event.key)) return;
   let act = control ? null : actions.get(event.key);
   if (control && event.key.toLowerCase() === "z")
     act = event.shiftKey ? commands.redo : commands.undo;
   if (control && event.key === "y") act = commands.redo;
-  if (!act || !state.video) return;
+  if (!act || (!state.video && event.key !== "?")) return;
   event.preventDefault();
   act(event);
 }

@@ -7,7 +7,7 @@ import { edgeHandles } from "./edges.js";
 import { clock, outOf, plural } from "./format.js";
 import { duration, time } from "./player.js";
 import { drawRuler } from "./ruler.js";
-import { pack, segmentButton, shareOf } from "./segments.js";
+import { pack, segmentButton, shareOfEvent, sharesOf } from "./segments.js";
 import { emit, on, state } from "./state.js";
 import { shownProposals } from "./threshold.js";
 import { shown } from "./view.js";
@@ -104,15 +104,11 @@ function drawLane(kind) {
     all && all.length > segments.length ? outOf(segments.length, all.length) : segments.length;
   content.setAttribute("aria-label", textOf(kind, segments));
   content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
-  const buttons = segments.map((segment) => {
+  const shares = kind === "proposal" ? sharesOf(segments) : [];
+  const buttons = segments.map((segment, here) => {
     const button = segmentButton(segment, rows.get(segment.key), duration());
-    if (segment.score !== null && kind !== "truth") {
-      const share = shareOf(segment, ranked);
-      button.style.setProperty("--share", share);
-      // where black on the shade gets harder to read than white: by day, and at night
-      button.classList.toggle("dark-by-day", share > 0.63);
-      button.classList.toggle("dark-at-night", share < 0.49);
-    }
+    if (kind === "proposal") shade(button, shares[here]);
+    if (kind === "event") shade(button, shareOfEvent(segment, ranked));
     button.setAttribute("aria-pressed", String(segment.key === state.chosen?.key));
     nodes.set(segment.key, button);
     return button;
@@ -121,6 +117,13 @@ function drawLane(kind) {
   const stop = segments.findIndex((segment) => segment.key === state.chosen?.key);
   buttons[Math.max(stop, 0)]?.setAttribute("tabindex", "0");
   content.replaceChildren(...buttons);
+}
+
+function shade(button, share) {
+  button.style.setProperty("--share", share);
+  // where black on the shade gets harder to read than white: by day, and at night
+  button.classList.toggle("dark-by-day", share > 0.63);
+  button.classList.toggle("dark-at-night", share < 0.49);
 }
 
 /** Say in words what a lane shows. */

@@ -19,6 +19,9 @@ const ORDERS = {
 const items = new Map(); // by place in the index
 let listed = [];
 
+/** Return the part of the page's address that names a video; half of a character is replaced. */
+const addressOf = (entry) => `#${encodeURIComponent(entry.id.toWellFormed())}`;
+
 /** Open a video. */
 export function open(entry, { focus = false } = {}) {
   if (state.entry === entry) return;
@@ -27,7 +30,7 @@ export function open(entry, { focus = false } = {}) {
   state.video = readVideo(entry);
   byId("video-name").textContent = entry.id;
   byId("video-facts").textContent = factsOf(entry).join(" · ");
-  history.replaceState(null, "", `#${encodeURIComponent(entry.id)}`);
+  history.replaceState(null, "", addressOf(entry));
   emit("video", entry);
   mark(focus);
 }
@@ -153,7 +156,6 @@ export function startList() {
   byId("list").addEventListener("keydown", arrows);
   on("edits", () => markTouched(state.entry));
   update();
-  const named = decodeURIComponent(location.hash.slice(1));
-  const first = index.videos.find((entry) => entry.id === named) ?? listed[0];
+  const first = index.videos.find((entry) => addressOf(entry) === location.hash) ?? listed[0];
   if (first) open(first);
 }

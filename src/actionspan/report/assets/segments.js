@@ -62,12 +62,23 @@ export function pack(segments) {
   });
 }
 
-/** Return how bright a segment is among those shown: 0 the lowest score, 1 the highest. */
-export function shareOf(segment, segments) {
-  const scores = segments.map((other) => other.score);
-  const low = Math.min(...scores);
-  const high = Math.max(...scores);
-  return high > low ? (segment.score - low) / (high - low) : 1;
+/** Return how strong the shade of an event is: of a chance to be right, the chance. */
+export const shareOfEvent = (event, events) =>
+  Math.max(event.score, 0) / Math.max(1, events[0].score);
+
+/**
+ * Return how strong the shade of each proposal is, of those shown, best first: half by its score
+ * and half by its place, as scores may be nearly equal or cover powers of ten.
+ */
+export function sharesOf(proposals) {
+  const high = proposals[0]?.score;
+  const low = proposals.at(-1)?.score;
+  let place = 0;
+  return proposals.map(({ score }, here) => {
+    if (here && score < proposals[here - 1].score) place = here;
+    if (high === low) return 1;
+    return ((score - low) / (high - low) + 1 - place / (proposals.length - 1)) / 2;
+  });
 }
 
 /** Make the button of a segment. */
