@@ -34,6 +34,7 @@ HEAVIEST = (
     "streaming/test_faults.py",
     "benchmarks/test_campaigns.py",
     "dataset/formats/test_forms.py",
+    "report/test_browser.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"

@@ -1,6 +1,7 @@
 """The page in Chromium: what a person sees, clicks, types and saves."""
 
 import csv
+import dataclasses
 import io
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.report.content import Span
+from actionspan.report.content import Chart, Series, Span
 from report import pages
 
 LANES = ".{}-lane .segment"
@@ -555,6 +556,27 @@ def test_a_summary_has_charts_and_tables(show):
     tab.locator("#tab-summary").focus()
     press(tab, "ArrowLeft")
     assert tab.locator("#videos").is_visible()
+
+
+def test_bars_go_below_zero_and_long_names_fit(show):
+    names = ["a very long name of a class that no axis has room for", "b"]
+    bars = Series(name="change", values=[-0.4, 0.2], low=[-0.5, None], high=[-0.3, None])
+    chart = Chart(
+        title="Change", x_label="class", y_label="AP", x=names, series=[bars], kind="bars"
+    )
+    flat = dataclasses.replace(chart, x=["a"], series=[Series(name="none", values=[0.0])])
+    tab = show(pages.page(charts=[chart, flat]), width=360)
+    tab.click("#tab-summary")
+    drawing = tab.locator(".bars").first
+    box = drawing.bounding_box()
+    low, high = [one.bounding_box() for one in drawing.locator("rect").all()]
+    assert low["y"] == pytest.approx(high["y"] + high["height"], abs=1), "both begin at 0"
+    assert low["height"] == pytest.approx(2 * high["height"], abs=1)
+    for text in drawing.locator("text").all():
+        inside = text.bounding_box()
+        assert inside["x"] >= box["x"] - 1
+        assert inside["y"] + inside["height"] <= box["y"] + box["height"] + 1
+    assert drawing.locator(".interval").count() == 1
 
 
 def test_without_charts_and_tables_there_is_no_summary(show):

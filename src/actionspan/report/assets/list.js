@@ -7,14 +7,16 @@ import { clock, percent, plural, score } from "./format.js";
 import { emit, on, state } from "./state.js";
 
 const names = new Intl.Collator("en", { numeric: true });
-const last = (value) => (value === null ? Number.POSITIVE_INFINITY : value);
+
+/** Compare by a number, lowest first; what has none comes last. */
+const by = (number) => (one, other) =>
+  (number(one) ?? Number.POSITIVE_INFINITY) - (number(other) ?? Number.POSITIVE_INFINITY) || 0;
+
 const ORDERS = {
   name: (one, other) => names.compare(one.id, other.id),
-  recall: (one, other) => last(one.recall) - last(other.recall),
-  score: (one, other) =>
-    last(other.score === null ? null : -other.score) * -1 -
-    last(one.score === null ? null : -one.score) * -1,
-  duration: (one, other) => other.duration - one.duration,
+  recall: by((entry) => entry.recall),
+  score: by((entry) => entry.score && -entry.score),
+  duration: by((entry) => -entry.duration),
 };
 const items = new Map(); // by place in the index
 let listed = [];

@@ -1,8 +1,9 @@
 /* The summary: charts and tables of all videos together. */
 
-import { drawBars, drawLines, number } from "./charts.js";
+import { drawBars } from "./bars.js";
 import { readSummary } from "./data.js";
 import { byId, el } from "./dom.js";
+import { drawLines, number } from "./lines.js";
 import { on } from "./state.js";
 
 let summary = null;
