@@ -12,6 +12,16 @@ import pytest
 
 from actionspan.report.content import Chart, Series, Span
 from report import pages
+from report.conftest import CHROMIUM, PATIENCE
+
+pytest.importorskip(
+    "playwright.sync_api", reason="the page is tested by playwright, which is not installed"
+)
+if CHROMIUM is None:
+    pytest.skip(
+        "the page is tested in Chromium, which is not installed: apt install chromium",
+        allow_module_level=True,
+    )
 
 LANES = ".{}-lane .segment"
 START, END = 4.48, 6.08  # of the best event
@@ -51,7 +61,7 @@ def press(tab, *keys: str) -> None:
 
 def until(tab, expression: str) -> None:
     """Wait until an expression is true; the page's policy allows no polling inside it."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while not tab.evaluate(expression):
         assert time.monotonic() < end, expression
         tab.wait_for_timeout(20)
@@ -644,7 +654,9 @@ def test_it_fits_every_screen(show, tmp_path, width, scheme):
 @pytest.mark.parametrize("width", [360, 1920])
 def test_nothing_is_out_of_reach(show, width, scheme):
     """No rule of axe that matters is broken, in any view."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
     videos = [pages.video(), pages.video("second", file="")]
     content = pages.page(videos, charts=pages.charts(), tables=[pages.TABLE])
     tab = show(content, width=width, color_scheme=scheme, reduced_motion="reduce")
