@@ -244,3 +244,15 @@ def warp_errors(gray: np.ndarray, chosen: FlowSettings) -> tuple[float, float]:
         )
         errors.append([np.abs(first.astype(float) - image).mean() for image in (back, second)])
     return tuple(np.mean(errors, axis=0))
+
+
+def test_the_magnitude_does_not_depend_on_where_arrays_lie_in_memory(monkeypatch):
+    """OpenCV's own differs in the last bit by the alignment of its arrays."""
+    kept = []
+    for seed in range(40):
+        steps = np.random.default_rng(seed).normal(size=(1, 61, 83, 2)).astype(np.float32)
+        monkeypatch.setattr(flow, "estimator", lambda settings, steps=steps: lambda gray: steps)
+        kept.append(np.empty(1000 + 7 * seed, np.float32))  # moves what is allocated next
+        expected = np.sqrt(steps[..., 0] ** 2 + steps[..., 1] ** 2).mean()
+        found = compute_flow(np.zeros((1, 2, 61, 83), np.uint8), FlowSettings())[1][0]
+        assert found == expected

@@ -59,7 +59,8 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
     magnitude = np.empty(count, np.float32)
     for snippet in range(count):
         flow = estimate(gray[snippet])  # (L, h, w, 2)
-        lengths = [cv2.magnitude(pair[..., 0], pair[..., 1]).mean() for pair in flow]
+        # the last bit of cv2.magnitude depends on where its arrays lie in memory
+        lengths = [np.sqrt(x * x + y * y).mean() for x, y in np.moveaxis(flow, 3, 1)]
         magnitude[snippet] = np.mean(lengths)
         planes = quantise(flow, settings.bound).transpose(0, 3, 1, 2)  # (L, 2, h, w)
         coded[snippet] = planes.reshape(coded.shape[1:])
