@@ -95,3 +95,17 @@ def test_a_video_that_is_gone_stays_on_the_page(tmp_path, videos):
     first, second = data(out, "index-data")["videos"]
     assert (first["id"], first["rate"]) == ("first film", None)
     assert second["rate"] == 30
+
+
+def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(tmp_path):
+    video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
+    out = tmp_path / "found"
+    assert propose(out, video) == 0
+    assert len(data(out, "video-0")["thumbnails"]) > 3
+    (entry,) = data(out, "index-data")["videos"]
+    copy = out / "videos" / "old.mp4"
+    assert f"actionspan report video --video {video} --out {copy}" in entry["note"]
+    assert main(["report", "video", "--video", str(video), "--out", str(copy)]) == 0
+    assert propose(out, video) == 0
+    (entry,) = data(out, "index-data")["videos"]
+    assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")

@@ -1,6 +1,7 @@
 """The page of a folder of proposals."""
 
-import os
+import shlex
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
 from actionspan.propose.reading import read_frame_rate
-from actionspan.propose.results import Result, Shown
-from actionspan.report.content import Page, PageVideo, Span
+from actionspan.propose.results import Result, Shown, copy_path
+from actionspan.report.content import Page, PageVideo, Span, Thumbnail
 from actionspan.report.page import write_page
+from actionspan.report.playing import playable_file, relative_path
 
 
 def write_result_page(
@@ -33,12 +35,14 @@ def write_result_page(
         truth: Instances by video id.
         model: Its name, for the title.
     """
-    folder = path.parent.resolve()
+    folder = path.parent
     videos = [
         _page_video(result, files.get(result.video_id, Path(result.path)), folder, shown, truth)
         for result in results
     ]
-    page = Page(title=folder.name, subtitle=f"{model} · actionspan {__version__}", videos=videos)
+    page = Page(
+        title=folder.resolve().name, subtitle=f"{model} · actionspan {__version__}", videos=videos
+    )
     write_page(path, page)
 
 
@@ -51,9 +55,14 @@ def _page_video(
 ) -> PageVideo:
     instances = truth.get(result.video_id, ())
     proposals = shown.proposals(result.proposals)
+    copy = copy_path(folder, result.video_id)
+    words = ("--video", str(file), "--out", str(copy))
+    command = f"actionspan report video {shlex.join(words)}, then propose again"
+    played, note = playable_file(file, copy, command)
     return PageVideo(
         video_id=result.video_id,
-        file=_seen_from(folder, file),
+        file=relative_path((played or file).resolve(), folder.resolve()),
+        note=note,
         duration_seconds=result.duration_seconds,
         frames_per_second=read_frame_rate(file),
         recall=_recall(instances, proposals),
@@ -61,20 +70,15 @@ def _page_video(
         proposals=list(map(_span, proposals)),
         events=list(map(_span, shown.events(result.events))),
         curves=result.curves,
+        thumbnails=[
+            Thumbnail(seconds=seconds, jpeg=b64decode(jpeg)) for seconds, jpeg in result.thumbnails
+        ],
     )
 
 
 def _span(row: Row) -> Span:
     start, end = row["segment"]
     return Span(start=start, end=end, label=row.get("label", ""), score=row["score"])
-
-
-def _seen_from(folder: Path, file: Path) -> str:
-    """Return the path of a file from a folder; from another drive, its absolute path."""
-    try:
-        return os.path.relpath(file.resolve(), folder)
-    except ValueError:
-        return str(file.resolve())
 
 
 def _recall(instances: Sequence[Instance], proposals: Sequence[Row]) -> float | None:

@@ -6,6 +6,7 @@ or fewer events runs no network.
 """
 
 import os
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,10 @@ from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.writing import Row, proposal_files
 from actionspan.propose.proposed import Proposed
+from actionspan.video.thumbnails import thumbnails
 
 _FOLDER = "videos"
+_THUMBNAILS = 16
 _MILLISECONDS = 3  # decimals of a second
 _CURVES = ("start", "actionness", "end")
 
@@ -64,6 +67,7 @@ class Result:
     curves: Mapping[str, Sequence[float]]  # start, actionness and end, or motion
     model: str  # digest of the model
     source: Mapping[str, int]  # size and time of the video file
+    thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
     shown: str = ""  # digest of what the picture and the chapters show
 
     def timeline(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
@@ -91,6 +95,10 @@ def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, i
         curves=curves,
         model=model,
         source=source,
+        thumbnails=[
+            (round(picture.seconds, _MILLISECONDS), b64encode(picture.jpeg).decode())
+            for picture in thumbnails(path, _THUMBNAILS)
+        ],
     )
 
 
@@ -108,6 +116,11 @@ def source_of(path: Path) -> dict[str, int]:
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     return {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+
+
+def copy_path(folder: Path, video_id: str) -> Path:
+    """Return the path of the copy of a video that browsers play, in a folder of results."""
+    return folder / _FOLDER / f"{video_id}.mp4"
 
 
 class ResultFolder:

@@ -1,6 +1,5 @@
 """What the page of a data set shows of its videos, gathered from the files of a run."""
 
-import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,14 +11,13 @@ import numpy as np
 
 from actionspan.arrays import Float32
 from actionspan.dataset.tables import Annotation, Video
-from actionspan.errors import InputError
 from actionspan.files.storage import open_h5
 from actionspan.proposals.reading import iterate_proposals
 from actionspan.proposals.writing import Row
 from actionspan.report.content import PageVideo, Span, Thumbnail
+from actionspan.report.playing import playable_file, relative_path
 from actionspan.running.apart import work_apart
 from actionspan.temporal.probabilities import read_probabilities
-from actionspan.video.playable import why_not_playable
 from actionspan.video.thumbnails import thumbnails
 
 CURVES = ("start", "actionness", "end")
@@ -126,14 +124,6 @@ def curves(probabilities: Float32) -> dict[str, list[float]]:
     return {name: points[:, place].tolist() for place, name in enumerate(CURVES)}
 
 
-def relative_path(path: Path, folder: Path) -> str:
-    """Return a file's path as seen from a folder, with forward slashes."""
-    try:
-        return Path(os.path.relpath(path, folder)).as_posix()
-    except ValueError:  # another drive of Windows
-        return path.absolute().as_uri()
-
-
 class Look(NamedTuple):
     """What the page plays of a video, why a browser may not play it, and its thumbnails."""
 
@@ -165,26 +155,3 @@ def _look(item: tuple[str, Path | None, Path, int]) -> Look:
         return Look(None, note)
     small = thumbnails(shown, pictures) if pictures else []
     return Look(shown, note, [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in small])
-
-
-def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | None, str]:
-    """Return the file of a video that a page plays, and a note where a browser may not.
-
-    Args:
-        path: The video's file, if it has one.
-        copy: The copy that browsers play, which may not be there yet.
-        command: What makes it.
-    """
-    if copy.is_file():
-        return copy, ""
-    if path is None:
-        return None, ""
-    if not path.is_file():
-        return None, f"The video file is not here: {path}"
-    try:
-        why = why_not_playable(path)
-    except InputError as error:
-        return None, str(error)
-    if not why:
-        return path, ""
-    return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"

@@ -1,0 +1,38 @@
+"""The file of a video that a page plays."""
+
+import os
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.video.playable import why_not_playable
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """Return a file's path as seen from a folder, with forward slashes."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.absolute().as_uri()
+
+
+def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | None, str]:
+    """Return the file of a video that a page plays, and a note where a browser may not.
+
+    Args:
+        path: The video's file, if it has one.
+        copy: The copy that browsers play, which may not be there yet.
+        command: What makes it.
+    """
+    if copy.is_file():
+        return copy, ""
+    if path is None:
+        return None, ""
+    if not path.is_file():
+        return None, f"The video file is not here: {path}"
+    try:
+        why = why_not_playable(path)
+    except InputError as error:
+        return None, str(error)
+    if not why:
+        return path, ""
+    return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
