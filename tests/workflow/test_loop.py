@@ -66,12 +66,13 @@ def videos_of_page(page: Path) -> set[str]:
 
 def test_the_loop_of_the_docs_works_command_by_command(tmp_path):
     settings = DemoSettings(videos=6, shortest_seconds=5.0, longest_seconds=6.0)
-    render_demo(tmp_path / "rendered", settings)
-    names = demo_video_names(settings.videos)
+    render_demo(tmp_path / "rendered", settings, processes=2)
+    files = demo_video_names(settings.videos)
+    names = [Path(file).stem for file in files]
     truth = json.loads((tmp_path / "rendered/annotations.json").read_text())["database"]
     (tmp_path / "clips").mkdir()
-    for name in names[:-1]:
-        shutil.copy(tmp_path / "rendered" / f"{name}.mp4", tmp_path / "clips")
+    for file in files[:-1]:
+        shutil.copy(tmp_path / "rendered" / file, tmp_path / "clips")
     # held upright, at a rate that fell in the dark, in a codec that no browser plays
     dark = [time for time in range(0, 5000, 33) if not 2000 < time < 3000 or time % 2]
     tick = Fraction(1, 1000)

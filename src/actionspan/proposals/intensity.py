@@ -133,15 +133,14 @@ class DensityModel:
         """
         seconds = duration / len(probabilities)
         cells, paired = _lattice_and_pairs(probabilities, seconds, self.lengths, self.lattice)
-        # the features of all cells of a long video would take much memory
-        density = np.concatenate(
-            [
-                self.expected(paired_features(probabilities, *block, seconds, self.ahead), part)
-                for first in range(0, len(cells), _BLOCK)
-                for block in [(each[first : first + _BLOCK] for each in (cells, paired))]
-            ]
-        )
-        return cells * seconds, density
+        density = []
+        for first in range(0, len(cells), _BLOCK):  # all features would take much memory
+            block = slice(first, first + _BLOCK)
+            features = paired_features(
+                probabilities, cells[block], paired[block], seconds, self.ahead
+            )
+            density.append(self.expected(features, part))
+        return cells * seconds, np.concatenate(density)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells of these features (N, F); `part` is that above."""
