@@ -579,6 +579,7 @@ def test_without_a_model_it_is_the_one_that_comes_with_the_package(trained, tmp_
     (rows,) = results(tmp_path / "out").values()
     assert rows
     assert all(row.keys() == {"score", "segment"} for row in rows), "classes of rendered videos"
+    assert "model demo · actionspan" in (tmp_path / "out/index.html").read_text()
     # named, it is the same model: the video is done
     assert propose(tmp_path / "out", path, "--model", "demo") == 0
     printed = capsys.readouterr()

@@ -164,7 +164,11 @@ def _write_page(
 ) -> None:
     from actionspan.propose.page import write_result_page
 
-    name = f"model {model.resolve().parent.name}" if model else "motion, without a model"
+    name = "motion, without a model"
+    if model:
+        # results/proposals/span/model.pt is called span
+        path = model.resolve()
+        name = f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
     write_result_page(folder.page, folder.results(), shown, videos, truth, name)
 
 
