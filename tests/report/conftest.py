@@ -15,6 +15,15 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 PATIENCE = 180  # seconds: a busy machine is no failure
 
 
+def need_browser() -> None:
+    """Skip a module of tests where there is no browser."""
+    reason = "the page is tested by playwright, which is not installed"
+    pytest.importorskip("playwright.sync_api", reason=reason)
+    if CHROMIUM is None:
+        reason = "the page is tested in Chromium, which is not installed: apt install chromium"
+        pytest.skip(reason, allow_module_level=True)
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator:
     from playwright.sync_api import sync_playwright

@@ -12,16 +12,9 @@ import pytest
 
 from actionspan.report.content import Chart, Series, Span
 from report import pages
-from report.conftest import CHROMIUM, PATIENCE
+from report.conftest import PATIENCE, need_browser
 
-pytest.importorskip(
-    "playwright.sync_api", reason="the page is tested by playwright, which is not installed"
-)
-if CHROMIUM is None:
-    pytest.skip(
-        "the page is tested in Chromium, which is not installed: apt install chromium",
-        allow_module_level=True,
-    )
+need_browser()
 
 LANES = ".{}-lane .segment"
 START, END = 4.48, 6.08  # of the best event

@@ -9,16 +9,9 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.tables import read_instances
 from dataset.conftest import encode_video
-from report.conftest import CHROMIUM, PATIENCE
+from report.conftest import PATIENCE, need_browser
 
-pytest.importorskip(
-    "playwright.sync_api", reason="the page is tested by playwright, which is not installed"
-)
-if CHROMIUM is None:
-    pytest.skip(
-        "the page is tested in Chromium, which is not installed: apt install chromium",
-        allow_module_level=True,
-    )
+need_browser()
 
 
 @pytest.fixture
