@@ -64,7 +64,7 @@ def _installed() -> tuple[tuple[str, str], ...]:
     for path in sorted(font_manager.findSystemFonts()):
         try:
             entry = font_manager.ttfFontProperty(font_manager.get_font(path))
-        except (OSError, RuntimeError, NotImplementedError):
+        except (OSError, RuntimeError):
             continue
         plain = entry.style == "normal" and str(entry.weight) in ("400", "normal", "regular")
         found.append((not plain, "Sans" not in entry.name, Path(path).name, entry.name, path))
