@@ -46,7 +46,9 @@ def read_instances(path: Path, videos: Mapping[str, Path]) -> dict[str, tuple[In
         needed = any(
             unknown_time(time) for raw in record.instances for time in (raw.start, raw.end)
         )
-        if needed and record.video_id in videos:
+        if needed and record.video_id not in videos:
+            continue  # nobody asks for it, and its times cannot be known
+        if needed:
             _complete(record, videos[record.video_id])
         found[record.video_id] = instances_of(record)
     return found

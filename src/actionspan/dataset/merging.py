@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Record
 from actionspan.dataset.matching import Names
 
+_ROUNDING = 0.000501  # seconds: the page writes milliseconds
 SAME = 0.5  # least tIoU of an instance with what it was before
 
 Segment = tuple[float, float, str]
@@ -55,11 +56,13 @@ def merge(records: Sequence[Record], corrections: Iterable[Record]) -> tuple[lis
         base = known or replace(correction, instances=[])
         base = replace(
             base,
+            subset=base.subset or correction.subset,
             seconds=base.seconds or correction.seconds,
             frames=base.frames or correction.frames,
             fps=base.fps or correction.fps,
         )
-        now = replace(base, instances=correction.instances)
+        # a tool may count frames at a rate of its own
+        now = replace(base, instances=correction.instances, fps=correction.fps or base.fps)
         merged[video_id] = replace(base, instances=_merged(base.parsed(), now.parsed(), changes))
     return list(merged.values()), changes
 
@@ -72,6 +75,8 @@ def _merged(
     result = []
     for place, (start, end, label) in enumerate(now):
         old = before[partners[place]] if place in partners else None
+        if old is not None and max(abs(start - old[0]), abs(end - old[1])) <= _ROUNDING:
+            start, end = old[:2]
         if old is not None and label == UNLABELLED:
             label = old[2]
         result.append((start, end, label))

@@ -42,7 +42,9 @@ word = st.text(
     st.characters(exclude_categories=("C", "Zl", "Zp", "Zs"), exclude_characters="/\\"), min_size=1
 )
 words = st.lists(word, min_size=1, max_size=2).map(" ".join)
-ids = words.filter(lambda text: text not in (".", "database") and not text.startswith("video_"))
+ids = words.filter(
+    lambda text: text not in (".", "..", "database") and not text.startswith("video_")
+)
 labels = (words | st.sampled_from([*CLASSES, "Ambiguous"])).filter(lambda t: t not in NUMBERS)
 seconds = st.floats(0, 1e8, allow_subnormal=False)
 instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels)

@@ -38,9 +38,12 @@ _COLUMNS = {
     "end": ("stop (s)",),
     "subject": ("subject",),
     "modifiers": ("modifiers", "modifier #1", "modifier 1"),
+    **{f"modifier {n}": (f"modifier #{n}", f"modifier {n}") for n in range(2, 10)},
     "seconds": ("media duration (s)", "total length"),
     "fps": ("fps (frame/s)", "fps"),
 }
+_MODIFIERS = ("modifiers", *(name for name in _COLUMNS if name.startswith("modifier ")))
+_TOGETHER = ("observation", "video", "subject", "label", *_MODIFIERS)  # of a start and its stop
 _SEARCHED = 100  # lines before the table
 
 
@@ -124,8 +127,7 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
     begun: dict[tuple[str, ...], Line] = {}
     for line in lines:
         kind = line.values.get("kind", "").upper()
-        names = ("observation", "video", "subject", "label", "modifiers")
-        key = tuple(line.values.get(name, "") for name in names)
+        key = tuple(line.values.get(name, "") for name in _TOGETHER)
         if kind == "START" and key not in begun:
             begun[key] = line
         elif kind == "STOP" and key in begun:

@@ -1,6 +1,7 @@
 """Chapters as YouTube reads them in a description: a line `0:00 Title` for each.
 
-A chapter ends where the next begins, the last one with the video. Other lines are text. The video
+A chapter ends at the second time of its line, where there is one, or else where the next begins,
+and the last one with the video. Other lines are text. The video
 is the file's stem. Read only.
 """
 
@@ -11,7 +12,10 @@ from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_
 from actionspan.dataset.formats.rows import first_line, is_header, split_lines
 from actionspan.dataset.formats.times import VideoEnd, to_seconds
 
-_LINE = re.compile(r"[\[(]?((?:\d+:)?\d+:\d\d)[\])]?(?:\s*[-–—:|]\s*|\s+)(\S.*)", re.ASCII)
+_TIME = r"((?:\d+:)?\d+:\d\d(?:\.\d+)?)"
+_LINE = re.compile(
+    rf"[\[(]?{_TIME}(?:\s*[-–—]\s*{_TIME})?[\])]?(?:\s*[-–—:|]\s*|\s+)(\S.*)", re.ASCII
+)
 
 
 def sniff(text: str) -> bool:
@@ -33,11 +37,12 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         return reading
     record = Record(file=file, row="1", video_id=video_id)
     reading.records.append(record)
-    begun: list[tuple[str, str, str]] = []
+    begun: list[tuple[str, str, str | None, str]] = []
     for number, line in enumerate(split_lines(text), start=1):
         if found := _LINE.fullmatch(line.strip()):
-            begun.append((str(number), found[1], found[2]))
-    for place, (row, start, label) in enumerate(begun):
-        end = begun[place + 1][1] if place + 1 < len(begun) else VideoEnd()
+            begun.append((str(number), found[1], found[2], found[3]))
+    for place, (row, start, stated, label) in enumerate(begun):
+        following = begun[place + 1][1] if place + 1 < len(begun) else VideoEnd()
+        end = following if stated is None else stated
         record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
     return reading

@@ -15,6 +15,7 @@ from actionspan.dataset.formats.rows import (
     first_line,
     header_cells,
     read_lines,
+    split_lines,
 )
 
 HEADER = ("video", "start", "end", "label", "status")
@@ -23,8 +24,14 @@ LEFT_OUT = ("rejected", "none")
 
 
 def sniff(text: str) -> bool:
-    """Return whether the first line names these columns and no other."""
-    return sorted(header_cells(first_line(text))) == sorted(HEADER)
+    """Return whether the first line names these columns alone, and a status is one of ours."""
+    header = header_cells(first_line(text))
+    if sorted(header) != sorted(HEADER):
+        return False
+    place = header.index("status")
+    rows = (header_cells(line) for line in split_lines(text[:100_000]) if line.strip())
+    found = {row[place] for row in rows if len(row) == len(header)} - {"status"}
+    return not found or bool(found & {*KEPT, *LEFT_OUT})
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

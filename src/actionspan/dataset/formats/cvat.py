@@ -51,8 +51,11 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     facts = [*meta.findall(".//task"), *meta.findall("job")] or [meta]
     tasks = {each.findtext("id") or "": _Task(file, each, meta) for each in facts}
     first = next(iter(tasks.values()))
+    records: dict[str, Record] = {}  # tasks of one video may be parts of it
     for task in tasks.values():
-        if task.problem:
+        if not task.problem:
+            task.record = records.setdefault(task.record.video_id, task.record)
+        else:
             reading.reject(file, "meta", f"{task.problem}: a task that names no source")
     for number, track in enumerate(root.findall("track")):
         row = f"track {track.get('id', number)}"
@@ -70,7 +73,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         ends = {frame + task.step for frame in known} - known
         marks = [(frame, False) for frame in frames] + [(frame, True) for frame in ends]
         _add(file, f"tag {label}", label, marks, task, reading)
-    reading.records = [task.record for task in tasks.values() if not task.problem]
+    reading.records = list(records.values())
     return reading
 
 

@@ -8,10 +8,17 @@ names, or else the text's own stem.
 
 import csv
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from actionspan.dataset.formats.media import SUFFIXES, video_id_of
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.records import (
+    SUBSET_NAMES,
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+)
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 
@@ -30,7 +37,17 @@ def sniff(text: str) -> bool:
     cells = [cell.strip().strip('"') for cell in first.split("\t")]
     named = {match[1].lower() for cell in cells if (match := _HEADER.fullmatch(cell))}
     clocks = sum(bool(_CLOCK.fullmatch(cell)) for cell in cells[1:-1])
-    return named == {"begin", "end"} or clocks >= 2
+    return named == {"begin", "end"} or (clocks >= 2 and not _is_plain(cells))
+
+
+def _is_plain(cells: Sequence[str]) -> bool:
+    """Return whether a row is `video start end label [subset]` of a plain table.
+
+    ELAN writes the durations, the participant or the times in more than one notation, too.
+    """
+    if not all(map(_CLOCK.fullmatch, cells[1:3])):
+        return False
+    return len(cells) == 4 or (len(cells) == 5 and cells[4].lower() in SUBSET_NAMES)
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:

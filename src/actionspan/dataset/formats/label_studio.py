@@ -180,6 +180,8 @@ def _media(data: Mapping[str, Any]) -> str:
     for text in texts:
         if not isinstance(text, str):
             continue
+        if _LOCAL in text or _UPLOADS in text:  # perhaps with the server before it
+            text = text[text.find("/data/") :]
         if text.startswith(_LOCAL):
             text = parse_qs(urlsplit(text).query).get("d", [""])[0]
         elif text.startswith(_UPLOADS):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from actionspan.dataset.formats.records import UNLABELLED, Reading
 from actionspan.dataset.formats.rows import (
+    COLUMNS,
     Line,
     add_lines,
     first_line,
@@ -15,6 +16,7 @@ from actionspan.dataset.formats.rows import (
 )
 
 _COLUMNS = {
+    **{name: COLUMNS[name] for name in ("subset", "seconds", "frames", "fps")},
     "video": ("video_id",),
     "start": ("start_seconds",),
     "end": ("end_seconds",),

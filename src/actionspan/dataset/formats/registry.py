@@ -24,7 +24,9 @@ from actionspan.dataset.formats import (
     via3,
 )
 from actionspan.dataset.formats.names import ANNOTATION_SUFFIXES
-from actionspan.dataset.formats.records import Reading, Record
+from actionspan.dataset.formats.records import Reading, Record, quoted
+from actionspan.dataset.formats.rows import first_line
+from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError
 
 
@@ -106,6 +108,7 @@ def read_annotation_file(
     if form == "thumos14" and not keep_ambiguous:
         thumos14.drop_ambiguous(reading)
     reading.form = form
+    _keep_first(reading)
     return reading
 
 
@@ -125,23 +128,46 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
         raise InputError(f"{path}: no annotation files in this folder ({known})")
     # a line `video start end` is of no form that has a header or a file for each video
     texts = {file: text for file, text in files.items() if file.suffix.lower() == ".txt"}
-    if form == "thumos14" or (form == "auto" and any(map(_is_plain, texts.values()))):
+    if form == "thumos14" or (form == "auto" and any(map(_is_thumos14, texts.values()))):
         reading = thumos14.read_folder(texts, strict)
         if not keep_ambiguous:
             thumos14.drop_ambiguous(reading)
         reading.form = "thumos14"
         return reading
     reading = Reading(strict=strict)
-    for file in files:
+    for file, text in files.items():
+        if not text.strip():
+            reading.reject(str(file), "", "the file is empty")
+            continue
         part = read_annotation_file(file, form, keep_ambiguous, strict)
         reading.records += part.records
         reading.rejections += part.rejections
         reading.form = part.form
+    _keep_first(reading)
     return reading
 
 
-def _is_plain(text: str) -> bool:
-    return not text.strip() or sniffed(text) == "table"
+def _is_thumos14(text: str) -> bool:
+    """Return whether the first line is `video start end`, and of no other form."""
+    words = first_line(text).split()
+    return (
+        len(words) == 3
+        and to_number(words[0]) is None
+        and None not in map(to_number, words[1:])
+        and sniffed(text) == "table"
+    )
+
+
+def _keep_first(reading: Reading) -> None:
+    """Reject the records of videos that are there already: two coders may differ."""
+    first: dict[str, Record] = {}
+    for record in reading.records:
+        known = first.setdefault(record.video_id, record)
+        if known is not record:
+            place = ", row ".join(filter(None, (known.file, known.row)))
+            what = f"a second time {quoted(record.video_id)}; {place} counts"
+            reading.reject(record.file, record.row, what)
+    reading.records = list(first.values())
 
 
 def stream_annotation_file(path: Path) -> tuple[str, Iterator[Record]]:

@@ -113,8 +113,8 @@ def _labels(attributes: Any) -> Iterator[str]:
 def _runs(frames: dict[int, tuple[str, list[str]]]) -> list[RawInstance]:
     """Return an instance for each run of pictures with the same label.
 
-    Pictures may be every k-th frame: neighbours are those that are listed one after the other, and
-    a run lasts to the next picture.
+    Pictures may be every k-th frame, k being the least distance of two: neighbours are at most 2 k
+    apart, and a run lasts to the next picture.
     """
     order = sorted(frames)
     step = min((after - before for before, after in zip(order, order[1:], strict=False)), default=1)
@@ -125,7 +125,8 @@ def _runs(frames: dict[int, tuple[str, list[str]]]) -> list[RawInstance]:
         for label in labels:
             open_runs.setdefault(label, (number, row))
         following = order[place + 1] if place + 1 < len(order) else None
-        lasting = frames[following][1] if following is not None else []
+        near = following is not None and following - number <= 2 * step
+        lasting = frames[following][1] if near and following is not None else []
         for label in [label for label in open_runs if label not in lasting]:
             start, row = open_runs.pop(label)
             end = number + step
