@@ -435,6 +435,63 @@ def test_an_accepted_event_takes_the_place_of_the_truth_that_it_fits(show):
     assert "replaced" not in lane(tab, "truth").first.get_attribute("class")
 
 
+def test_of_annotations_that_share_a_time_one_is_accepted(show):
+    both = (Span(start=1.0, end=2.52, label="dive"), Span(start=1.0, end=2.52, label="high dive"))
+    tab = show(pages.page([pages.video(truth=both)]))
+    lane(tab, "truth").nth(1).focus()
+    press(tab, "Enter", "a")
+    rows = [(line["label"], line["status"]) for line in saved(tab)]
+    assert sorted(rows) == [("dive", "accepted"), ("high dive", "accepted")]
+
+
+def test_what_is_added_at_the_end_has_a_length(alone):
+    press(alone, "End", "i")
+    (line,) = saved(alone)
+    assert float(line["start"]) < float(line["end"]) <= pages.SECONDS
+
+
+def test_an_event_that_is_a_proposal_too_is_saved_once(show):
+    event = Span(start=1.2, end=2.6, label="fall", score=0.6)
+    alone = pages.video(truth=(), events=(event,), proposals=(event,))
+    tab = show(pages.page([alone]))
+    for kind in ("event", "proposal"):
+        lane(tab, kind).first.click()
+        press(tab, "a")
+    assert saved(tab) == [row(1.2, 2.6, "fall", "accepted")]
+
+
+def test_a_label_that_is_being_typed_is_taken_over_by_a_click_elsewhere(alone):
+    lane(alone, "event").nth(1).click()
+    alone.fill("#segment-label", "sit")
+    alone.mouse.click(x_of(alone, 3.0), middle(alone.locator(".ruler-lane").bounding_box())[1])
+    assert saved(alone) == [row(START, END, "sit", "accepted")]
+    lane(alone, "event").nth(1).click()
+    alone.fill("#segment-label", "sit here")
+    alone.get_by_role("button", name="Reject").click()
+    assert [line["status"] for line in saved(alone)] == ["rejected"]
+
+
+def test_escape_forgets_the_label_that_is_being_typed(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "a", "l")
+    alone.keyboard.type("oops")
+    press(alone, "Escape")
+    assert saved(alone) == [row(START, END, "sit down", "accepted")]
+
+
+def test_two_tabs_of_a_page_keep_what_is_done_in_both(alone):
+    other = alone.context.new_page()
+    other.goto(alone.url)
+    lane(alone, "event").nth(1).click()
+    press(alone, "a")
+    until(other, "document.querySelector('.own-lane .segment') !== null")
+    lane(other, "event").first.click()
+    press(other, "a")
+    until(alone, "document.querySelectorAll('.own-lane .segment').length === 2")
+    assert saved(alone) == saved(other)
+    assert len(saved(other)) == 2
+
+
 def test_with_the_keyboard_alone(alone):
     """From the head of the page to a saved file, without the mouse."""
     press(alone, "Tab")

@@ -5,6 +5,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -124,6 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
                     _say(message if str(path) in message else f"{path}: {message}")
                     continue
                 result = result_of(proposed, path, folder.model, source)
+            result = replace(result, path=str(path.absolute()))  # it may lie elsewhere by now
             folder.add(result, truth.get(video_id, ()), shown)
             done += 1
             if arguments.json:
@@ -169,7 +171,7 @@ def _write_page(
         # results/proposals/span/model.pt is called span
         path = model.resolve()
         name = f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
-    write_result_page(folder.page, folder.results(), shown, videos, truth, name)
+    write_result_page(folder.page, folder.results, shown, videos, truth, name)
 
 
 def _proposer(

@@ -2,7 +2,7 @@
 
 import shlex
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from actionspan import __version__
@@ -12,14 +12,17 @@ from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
 from actionspan.propose.reading import read_frame_rate
 from actionspan.propose.results import Result, Shown, copy_path
+from actionspan.report.choosing import choose_videos
 from actionspan.report.content import Page, PageVideo, Span, Thumbnail
 from actionspan.report.page import write_page
 from actionspan.report.playing import playable_file, relative_path
 
+_MOST = 1000  # videos: a page of more is slow to open and hundreds of megabytes large
+
 
 def write_result_page(
     path: Path,
-    results: Iterable[Result],
+    results: Callable[[], Iterable[Result]],
     shown: Shown,
     files: Mapping[str, Path],
     truth: Mapping[str, Sequence[Instance]],
@@ -29,20 +32,22 @@ def write_result_page(
 
     Args:
         path: The page.
-        results: What is stored of each video.
+        results: Gives what is stored of each video.
         shown: What of it is listed.
         files: Video files by id; of others the path that their result has.
         truth: Instances by video id.
         model: Its name, for the title.
     """
     folder = path.parent
+    chosen, said = choose_videos([result.video_id for result in results()], {}, _MOST)
+    wanted = set(chosen)
     videos = [
         _page_video(result, files.get(result.video_id, Path(result.path)), folder, shown, truth)
-        for result in results
+        for result in results()
+        if result.video_id in wanted
     ]
-    page = Page(
-        title=folder.resolve().name, subtitle=f"{model} · actionspan {__version__}", videos=videos
-    )
+    subtitle = " · ".join(filter(None, (model, f"actionspan {__version__}", said)))
+    page = Page(title=folder.resolve().name, subtitle=subtitle, videos=videos)
     write_page(path, page)
 
 
@@ -61,7 +66,7 @@ def _page_video(
     played, note = playable_file(file, copy, command)
     return PageVideo(
         video_id=result.video_id,
-        file=relative_path((played or file).resolve(), folder.resolve()),
+        file=relative_path(played or file, folder),
         note=note,
         duration_seconds=result.duration_seconds,
         frames_per_second=read_frame_rate(file),

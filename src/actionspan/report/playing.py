@@ -23,7 +23,7 @@ def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | N
         copy: The copy that browsers play, which may not be there yet.
         command: What makes it.
     """
-    if copy.is_file():
+    if copy.is_file() and not _newer(path, copy):
         return copy, ""
     if path is None:
         return None, ""
@@ -36,3 +36,8 @@ def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | N
     if not why:
         return path, ""
     return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
+
+
+def _newer(path: Path | None, copy: Path) -> bool:
+    """Return whether a video has been replaced since its copy was made."""
+    return path is not None and path.is_file() and path.stat().st_mtime > copy.stat().st_mtime

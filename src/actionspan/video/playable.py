@@ -52,6 +52,8 @@ def why_not_playable(path: Path) -> str:
         kind = "mp4" if "mp4" in container.format.name else container.format.name
         others = len(container.streams.video)
         first = container.streams.video[0].index == stream.index
+        late = float((stream.start_time or 0) * (stream.time_base or 0))
+        frame = 1 / float(stream.average_rate or 25)
     if kind == "matroska,webm":
         kind = "webm" if _is_webm(path) else "Matroska"
     name = _NAMES.get(codec, codec.upper())
@@ -65,7 +67,10 @@ def why_not_playable(path: Path) -> str:
         return f"{name} of {bits} bits"
     if pixels is not None and "420" not in pixels.name:
         return f"{name} in {pixels.name}"
-    return "" if first else f"a browser plays another of its {others} video streams"
+    if not first:
+        return f"a browser plays another of its {others} video streams"
+    # we count from the first picture, browsers from the file's own zero
+    return f"its picture begins {late:.2f} s late" if late > frame / 2 else ""
 
 
 def write_playable(path: Path, out: Path, settings: CopySettings | None = None) -> str:

@@ -24,7 +24,14 @@ const differs = (made, instance) =>
 /** Return the rows of a video: all that happens in it, and what was rejected. */
 function rowsOf(entry) {
   const { segments, done } = correctionsOf(entry);
-  const rows = segments.map((segment) => row(entry, segment, statusOf(segment)));
+  const rows = [];
+  const written = new Set(); // an event is one of the proposals, too
+  for (const segment of segments) {
+    const values = row(entry, segment, statusOf(segment));
+    const what = JSON.stringify([...values.slice(1, 4), segment.rejected]);
+    if (!written.has(what)) rows.push(values);
+    written.add(what);
+  }
   // an annotation that was moved or replaced is no longer where it was; any other stays
   const origins = new Map(segments.map((segment) => [segment.origin?.key, segment]));
   for (const instance of entry.truths ? readVideo(entry).truth : []) {

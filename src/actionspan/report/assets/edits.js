@@ -3,13 +3,14 @@
 import { index } from "./data.js";
 import { tiou } from "./format.js";
 import { emit, state } from "./state.js";
-import { store } from "./store.js";
+import { onKept, store } from "./store.js";
 
 const SAME = 0.5; // least tIoU of a correction with the annotation that it replaces
 const NOTHING = { segments: [], done: false };
 const histories = new Map();
+// pages of two folders may have the same title and videos of the same names
 const storageKey = (entry) =>
-  JSON.stringify(["corrections", index.title, entry.id, entry.duration]);
+  JSON.stringify(["corrections", location.pathname, index.title, entry.id, entry.duration]);
 
 function history(entry) {
   if (!histories.has(entry.place)) {
@@ -30,6 +31,16 @@ export function touched(entry) {
 
 export const canUndo = () => state.entry !== null && history(state.entry).past.length > 0;
 export const canRedo = () => state.entry !== null && history(state.entry).future.length > 0;
+
+// the same page in another tab: what was done there counts here
+onKept((key) => {
+  const entry = index.videos.find((video) => storageKey(video) === key);
+  if (!entry) return;
+  histories.delete(entry.place);
+  if (entry === state.entry && state.chosen?.kind === "own") state.chosen = null;
+  emit("edits elsewhere", entry);
+  if (entry === state.entry) emit("edits", true);
+});
 
 function keep(entry) {
   const { now } = history(entry);
@@ -92,7 +103,9 @@ export function replaced(instance) {
   return segments.some((segment) => replaces(segment, instance));
 }
 
-export const replaces = (segment, instance) => !segment.rejected && tiou(segment, instance) >= SAME;
+/** What was made of one annotation replaces that one alone: others may share its time. */
+export const replaces = (segment, instance) =>
+  !segment.rejected && segment.origin?.kind !== "truth" && tiou(segment, instance) >= SAME;
 
 const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
 

@@ -55,12 +55,13 @@ function drawGhost(target) {
 /** Add a segment whose edges lie on frames. */
 export function addBetween(one, other) {
   const frame = frameSeconds();
-  const start = Math.round(Math.min(one, other) / frame) * frame;
+  const last = Math.max(duration() - frame, 0);
+  const start = Math.min(Math.round(Math.min(one, other) / frame) * frame, last);
   const end = Math.min(
     Math.max(Math.round(Math.max(one, other) / frame) * frame, start + frame),
     duration(),
   );
-  choose(addSegment(Math.min(start, end), end, state.lastLabel), { focus: true });
+  choose(addSegment(start, end, state.lastLabel), { focus: true });
 }
 
 /* ---- choose and hear more ---- */

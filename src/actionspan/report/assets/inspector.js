@@ -64,7 +64,7 @@ export const commands = {
 
 /** An accepted proposal stays chosen where it was found; so do what was added and moved. */
 function keepKind(made) {
-  return state.chosen.kind === "own" ? made : state.chosen;
+  return state.chosen === null || state.chosen.kind === "own" ? made : state.chosen;
 }
 
 /* ---- how it looks ---- */
@@ -110,6 +110,22 @@ function nudges(edge) {
   );
 }
 
+/** Take over a label that is being typed before the mouse does anything else. */
+function endTyping(event) {
+  const field = byId("segment-label");
+  if (!field || document.activeElement !== field || field === event.target) return;
+  const pressed = event.target.closest("button, .handle, .segment");
+  field.blur();
+  if (!pressed || pressed.isConnected) return;
+  event.preventDefault();
+  event.stopPropagation(); // it was drawn again: press what took its place
+  const like = ({ title, textContent }) => `${title} ${textContent}`;
+  const again =
+    nodeOf(pressed.dataset.focus) ??
+    [...byId("inspector").querySelectorAll("button")].find((one) => like(one) === like(pressed));
+  if (again) addEventListener("pointerup", () => again.click(), { once: true });
+}
+
 function labelField(segment) {
   const made = correctionOf(segment);
   const input = el("input", {
@@ -124,6 +140,7 @@ function labelField(segment) {
     onkeydown(event) {
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault(); // else the segment that gets the focus is pressed, too
+      if (event.key === "Escape") event.target.value = made ? made.label : segment.label;
       event.target.blur();
       nodeOf(state.chosen?.key)?.focus({ preventScroll: true });
     },
@@ -206,6 +223,7 @@ function draw() {
 
 export function startInspector() {
   for (const name of ["video", "chosen", "edits"]) on(name, draw);
+  document.addEventListener("pointerdown", endTyping, true);
   byId("add-segment").addEventListener("click", commands.add);
   byId("undo-edit").addEventListener("click", commands.undo);
   byId("redo-edit").addEventListener("click", commands.redo);

@@ -157,6 +157,7 @@ export function startList() {
   byId("order").addEventListener("change", update);
   byId("list").addEventListener("keydown", arrows);
   on("edits", () => markTouched(state.entry));
+  on("edits elsewhere", markTouched);
   update();
   const first = index.videos.find((entry) => addressOf(entry) === location.hash) ?? listed[0];
   if (first) open(first);

@@ -11,7 +11,7 @@ export const state = {
 
 const listeners = new Map();
 
-/** Events: video, chosen, edits, threshold, time, view, theme. */
+/** Events: video, chosen, edits, edits elsewhere (in another tab), threshold, time, view, theme. */
 export function on(name, listener) {
   listeners.set(name, [...(listeners.get(name) ?? []), listener]);
 }

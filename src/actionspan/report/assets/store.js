@@ -9,13 +9,22 @@ function available() {
   }
 }
 
+const PREFIX = "actionspan ";
+
+/** Hear of each value that another tab keeps, by its key. */
+export function onKept(listener) {
+  addEventListener("storage", ({ key }) => {
+    if (key?.startsWith(PREFIX)) listener(key.slice(PREFIX.length));
+  });
+}
+
 export const store = {
   works: available(),
 
   read(key) {
     if (!this.works) return null;
     try {
-      return JSON.parse(localStorage.getItem(`actionspan ${key}`));
+      return JSON.parse(localStorage.getItem(PREFIX + key));
     } catch {
       return null;
     }
@@ -25,8 +34,8 @@ export const store = {
   write(key, value) {
     if (!this.works) return false;
     try {
-      if (value === null) localStorage.removeItem(`actionspan ${key}`);
-      else localStorage.setItem(`actionspan ${key}`, JSON.stringify(value));
+      if (value === null) localStorage.removeItem(PREFIX + key);
+      else localStorage.setItem(PREFIX + key, JSON.stringify(value));
       return true;
     } catch {
       return false; // it is full

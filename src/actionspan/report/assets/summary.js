@@ -105,7 +105,9 @@ export function showTab(name) {
     button.setAttribute("aria-selected", String(chosen));
     button.tabIndex = chosen ? 0 : -1;
   }
-  if (name === "summary" && !redraw.length) draw();
+  if (name !== "summary") return;
+  if (redraw.length) for (const again of redraw) again();
+  else draw();
 }
 
 export const summaryShown = () => !byId("summary").hidden;
