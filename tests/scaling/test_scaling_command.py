@@ -124,7 +124,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path, paper_table, timings, caps
                 *("scaling", "plot-fit", "--times", paper_table, "--model", model),
                 *("--out", tmp_path / "fit.pdf"),
             ),
-            "written as .svg or .png",
+            "figures are written as .svg, .png, .jpg",
         ),
     ]
     for words, message in cases:

@@ -61,9 +61,9 @@ def test_short_rules_share_a_job(remote):
     submitted = re.findall(r"with SLURM jobid \d+ \(log: \S+/slurm_logs/([^/]+)/", printed)
     groups = [name for name in submitted if name.startswith("group_")]
     total = int(re.search(r"^total +(\d+)$", printed, re.MULTILINE)[1])
-    # demo, 2 × (frames, flow, features), rescale, losses, classifier, training; and the groups:
+    # demo, 2 × (frames, flow, features), rescale, losses, classifier, training, page; the groups:
     # both shards probed, index and subsets, mtn from probabilities to scores, the baseline
-    assert len(submitted) == 15
+    assert len(submitted) == 16
     assert sum("scoring" in name for name in groups) == 2
     assert sum("probing" in name for name in groups) == 1
     assert sum("indexing" in name for name in groups) == 1
