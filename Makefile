@@ -23,6 +23,7 @@ demo: $(VENV)/ready
 	@cat results/evaluation/summary.md
 	@echo
 	@sed '/^##/,$$d' results/evaluation/reader/span.md
+	@echo "Page:       results/report/index.html, in any browser"
 	@echo "Events:     results/proposals/span/events.csv (to read), chapters/ (for any player)"
 	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
 	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/span/"
