@@ -82,6 +82,14 @@ def test_a_number_that_is_too_large_for_any_use_is_one_line(key, digits):
     assert message(with_value(key, value)) == f"{key}: a number of more than 300 digits"
 
 
+def test_a_value_that_holds_itself_is_one_line():
+    own = yaml.safe_load("&a {a: *a}")
+    assert message(with_value("temporal.training", own)).endswith(": missing")
+    assert message(with_value("temporal.models", own)) == (
+        "temporal.models: {'a': {...}} is not of type array"
+    )
+
+
 def test_the_launcher_may_say_where_the_number_of_ranks_goes():
     check_config(with_value("mpi.launcher", "torchrun --nproc-per-node={ranks}"), SCHEMA, "my.yaml")
 

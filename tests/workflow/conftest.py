@@ -47,7 +47,11 @@ class Project:
         """Return the exit status and the text of a dry run, by a Snakemake already imported."""
         arguments = self._arguments(("--dry-run", *words), config)
         server = _server()
-        request = {"folder": str(self.folder), "arguments": arguments}
+        request = {
+            "folder": str(self.folder),
+            "arguments": arguments,
+            "environment": _environment(),  # a fixture may have changed it since the start
+        }
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())

@@ -1,21 +1,23 @@
 """Snakemake, imported once and forked for each call, so that a dry run costs its own work alone.
 
-Each line of standard input is a JSON object with the folder of a project and Snakemake's arguments;
-each line of standard output is one with the exit status and all that the call printed.
+Each line of standard input is a JSON object with the folder of a project, Snakemake's arguments and
+the environment; each line of standard output is one with the exit status and all that was printed.
 """
 
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import h5py  # noqa: F401  (what the plan of a run imports, beside Snakemake)
 import jsonschema  # noqa: F401
 import snakemake.cli
 
 
-def call(folder: str, arguments: Sequence[str]) -> dict[str, object]:
+def call(
+    folder: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> dict[str, object]:
     """Run Snakemake in a fork of this process."""
     with tempfile.TemporaryFile() as printed:
         child = os.fork()
@@ -23,6 +25,7 @@ def call(folder: str, arguments: Sequence[str]) -> dict[str, object]:
             status = 1
             try:
                 os.chdir(folder)
+                os.environ.update(environment)
                 for stream in (1, 2):
                     os.dup2(printed.fileno(), stream)
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

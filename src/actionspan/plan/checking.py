@@ -32,6 +32,8 @@ _LIMITS = {
     "exclusiveMaximum": "must be less than",
 }
 
+_DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
+
 
 def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
     """Check every key and value of a configuration against a JSON Schema in YAML.
@@ -64,7 +66,7 @@ def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, 
             yield f"{inside}a key", key
             continue
         where = f"{inside}{key}"
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and where.count(".") < _DEEPEST:
             yield from _leaves(value, f"{where}.")
         for item in value if isinstance(value, list | tuple) else [value]:
             yield where, item
