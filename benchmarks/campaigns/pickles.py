@@ -65,7 +65,7 @@ def _command(random: Random) -> Any:
             Call(eval, "open('PWNED', 'w')"),
             Call(exec, "open('PWNED', 'w')"),
             Call(Path, "a"),
-            Call(getattr, np, "load"),
+            Call(getattr, Path, "cwd"),
             Call(np.load, "a.npy"),
             Call(np.fromfile, "/etc/hostname", "u1"),
             Call(np.memmap, "/etc/hostname", "u1"),
