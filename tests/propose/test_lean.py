@@ -46,6 +46,18 @@ def test_the_package_is_imported_without_anything_heavy():
     assert lean(code).stdout.strip() == "[]"
 
 
+def test_a_trained_model_needs_no_compiler(tmp_path):
+    """That of torch takes 145 MB and two seconds, and nothing here calls it."""
+    video = encode(tmp_path / "video.mp4", 100)
+    code = (
+        "from actionspan import load_model\n"
+        "load_model('demo').propose(sys.argv[1])\n"
+        "print([name for name in ('torch._dynamo', 'torch._inductor') if name in sys.modules])"
+    )
+    done = lean(code, video)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 def test_memory_does_not_grow_with_the_video(tmp_path):
     """All frames of the longer one would take 370 MB."""
     code = (

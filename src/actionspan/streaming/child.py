@@ -50,7 +50,7 @@ class Job(NamedTuple):
     ends: dict[str, socket.socket]  # left, right, back, signals, targets: those that it has
     commands: Connection
     options: Options
-    torch: tuple[torch.dtype, bool]  # default type; whether only deterministic algorithms
+    torch: tuple[torch.dtype, int]  # default type; mode of deterministic kernels
 
 
 def forms_of(tensors: list[Tensor]) -> list[Form]:
@@ -165,10 +165,9 @@ def serve(job: Job) -> None:
 def _stage(job: Job) -> Stage:
     keep_freed_memory()
     torch.set_num_threads(job.options.threads)
-    dtype, deterministic = job.torch
+    dtype, determinism = job.torch
     torch.set_default_dtype(dtype)
-    if deterministic:  # else not even asked: the question imports a compiler
-        torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode(determinism)
     tensors: list[Tensor] = []
     for form in job.forms:
         tensor = job.block.tensor(form.place, form.dtype, form.shape, form.strides)

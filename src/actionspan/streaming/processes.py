@@ -93,7 +93,7 @@ class ProcessExecutor:
         ours, theirs = multiprocessing.Pipe()
         shared = share(tensors)
         self._shared.append(tensors)
-        kept = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
+        kept = (torch.get_default_dtype(), torch.get_deterministic_debug_mode())
         forms = forms_of(tensors)
         job = Job(part.place, packed, shared, forms, counts, ends, theirs, options, kept)
         context = multiprocessing.get_context("forkserver")
