@@ -326,6 +326,30 @@ def test_xml_that_is_refused(tmp_path, root, before, inside, message):
     assert "\n" not in str(raised.value)
 
 
+def test_a_tier_of_elan_may_divide_another_evenly(tmp_path):
+    """Between 1.04 s and 2.5 s, and no further than a slot without a neighbour in time."""
+    parts = [("ts1", "n1"), ("n1", "n2"), ("n2", "ts2"), ("n3", "ts5"), ("ts5", "n4"), ("n4", "x")]
+    annotations = "".join(
+        f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="p{place}" TIME_SLOT_REF1="{start}" '
+        f'TIME_SLOT_REF2="{end}"><ANNOTATION_VALUE>part</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION>'
+        "</ANNOTATION>"
+        for place, (start, end) in enumerate(parts)
+    )
+    tier = f'<TIER LINGUISTIC_TYPE_REF="parts" PARENT_REF="cook" TIER_ID="x">{annotations}</TIER>'
+    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="n{place}"/>' for place in range(1, 5))
+    text = (SAMPLES / "elan.eaf").read_text().replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
+    (tmp_path / "a.eaf").write_text(
+        text.replace("<LINGUISTIC_TYPE ", f"{tier}<LINGUISTIC_TYPE ", 1)
+    )
+    read = read_annotation_file(tmp_path / "a.eaf")
+    found = [each for each in said(read)["kitchen 1"] if each[2] == "part"]
+    edges = [0.5 + each for each in (1.04, 1.04 + 1.46 / 3, 1.04 + 2.92 / 3, 2.5)]
+    assert [each[0] for each in found] == pytest.approx(edges[:-1])
+    assert [each[1] for each in found] == pytest.approx(edges[1:])
+    rejected = {rejection.row for rejection in read.rejections}
+    assert {f"tier x, annotation p{place}" for place in (3, 4, 5)} < rejected
+
+
 def test_xml_that_is_too_large_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(xml_text, "LARGEST", 100)
     path = tmp_path / "a.xml"

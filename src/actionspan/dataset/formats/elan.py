@@ -49,13 +49,16 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         return reading
     record = Record(file=file, row="HEADER", video_id=video_id)
     reading.records.append(record)
-    times = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
+    times = {
+        slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE"))
+        for slot in root.iter("TIME_SLOT")
+    }
     for tier in root.iter("TIER"):
         name = tier.get("TIER_ID", "")
+        _divide(tier, times)
         for found in tier.iter("ALIGNABLE_ANNOTATION"):
             row = f"tier {name}, annotation {found.get('ANNOTATION_ID', '')}"
-            ends = [times.get(found.get(f"TIME_SLOT_REF{place}")) for place in (1, 2)]
-            milliseconds = [to_number(value) for value in ends]
+            milliseconds = [times.get(slot) for slot in _slots(found)]
             if None in milliseconds:
                 what = "a time slot without a value in milliseconds; align it in ELAN"
                 reading.reject(file, row, what)
@@ -64,6 +67,32 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             value = (found.findtext("ANNOTATION_VALUE") or "").strip()
             record.instances.append(RawInstance(row=row, start=start, end=end, label=value or name))
     return reading
+
+
+def _divide(tier: Element, times: dict[str, float | None]) -> None:
+    """Fill in the slots without a time, of a tier that divides the annotations of another.
+
+    They are evenly between the nearest two with a time in a row of annotations that touch, as ELAN
+    shows them.
+    """
+    row: list[str] = []
+    for found in tier.iter("ALIGNABLE_ANNOTATION"):
+        start, end = _slots(found)
+        if not row or start != row[-1]:
+            row = [start]
+        row.append(end)
+        first, last = times.get(row[0]), times.get(end)
+        if last is None:
+            continue
+        if first is not None:
+            for place, slot in enumerate(row[1:-1], start=1):
+                times[slot] = first + (last - first) * place / (len(row) - 1)
+        row = [end]
+
+
+def _slots(annotation: Element) -> tuple[str, str]:
+    """Return the names of the slots in which an annotation starts and ends."""
+    return annotation.get("TIME_SLOT_REF1", ""), annotation.get("TIME_SLOT_REF2", "")
 
 
 def write(records: Sequence[Record]) -> str:
