@@ -351,6 +351,21 @@ def test_no_video_pays_for_what_an_earlier_one_left_behind(tmp_path, monkeypatch
     assert calls == ["1", "2", "2", "3"]
 
 
+def killed_once(source, group) -> None:
+    noted(source, group)
+    if Path(os.environ["CALLS"]).read_text().split().count(str(source)) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_video_does_not_pay_for_a_kill_from_outside(tmp_path, called, processes):
+    """A process that is killed at its first video is not that video's fault."""
+    names, sources = ["a", "b", "c"], [1, 2, 3]
+    out = tmp_path / "shard.h5"
+    assert run(out, names, sources, work=killed_once, processes=processes) == {}
+    assert sorted(called()) == [1, 1, 2, 2, 3, 3]
+
+
 @pytest.mark.parametrize("way", ["full disk", "full disk in HDF5"])
 def test_a_full_disk_is_no_videos_fault(tmp_path, way):
     with pytest.raises(JobError, match="disk is full|errno = 28"):

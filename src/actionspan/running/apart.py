@@ -32,6 +32,7 @@ class Outcome(NamedTuple):
     value: Any = None  # what the work returned
     reason: str = ""  # why it failed
     passing: bool = False  # perhaps for the machine's state: a crash, a stall, too little memory
+    killed: bool = False  # by SIGKILL, which comes from outside
 
 
 def work_apart(
@@ -45,7 +46,8 @@ def work_apart(
     """Yield the index of each item and what became of it, as they are done.
 
     What may be due to the machine's state is tried again in a fresh process where the first had
-    worked on other items before, so that no item pays for another.
+    worked on other items before, so that no item pays for another. So is, once, an item whose
+    process was killed: by a person, or as memory ran out, for whatever reason.
 
     Args:
         work: A function of an item, importable by name; what it returns must pickle.
@@ -59,6 +61,7 @@ def work_apart(
         JobError: `prepare` failed, the disk is full, or somebody ended a process.
     """
     waiting = deque(enumerate(items))
+    killed: set[int] = set()
     workers = [_Worker(work, prepare) for _ in range(min(processes, len(items)))]
     try:
         while True:
@@ -80,7 +83,9 @@ def work_apart(
                 task, worker.task = worker.task, None
                 if outcome.passing:
                     fresh = workers[workers.index(worker)] = worker.replaced()
-                    if worker.finished:
+                    if worker.finished or (outcome.killed and task[0] not in killed):
+                        if outcome.killed:
+                            killed.add(task[0])
                         fresh.give(task)
                         continue
                 worker.finished += 1
@@ -150,17 +155,18 @@ class _Worker:
     def _crashed(self) -> Outcome:
         self.process.join(_PATIENCE)
         code = self.process.exitcode
-        how = f"ended with status {code}"
+        how, killed = f"ended with status {code}", False
         if code is not None and code < 0:
             name = signal.Signals(-code).name
             how = f"killed by {name}"
             if -code in _ENDING:
                 raise JobError(f"{how}; run it again to go on")
-            if -code == signal.SIGKILL:
+            killed = -code == signal.SIGKILL
+            if killed:
                 how += ", perhaps as memory ran out"
         if not self.ready:
             raise JobError(f"the process that does the work cannot start: it was {how}")
-        return Outcome(None, f"the work on it crashed: {how}", True)
+        return Outcome(None, f"the work on it crashed: {how}", True, killed)
 
 
 _pipe: Connection | None = None  # in a worker: to the process that waits for it
