@@ -138,6 +138,18 @@ def test_what_ended_processes_left_is_removed_and_no_more(tmp_path):
     assert {each.name for each in tmp_path.iterdir()} == {"a.h5", runs, foreign, another}
 
 
+def test_a_killed_process_has_ended_though_its_parent_has_not_asked(tmp_path):
+    path = tmp_path / "a.h5"
+    own = partial_path(path).name
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        left = path.with_name(own.replace(f".{os.getpid()}.", f".{child.pid}."))
+        left.write_text("half")
+        with atomic_path(path) as partial:
+            partial.write_text("whole")
+        assert not left.exists()
+
+
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     path, seen = tmp_path / "a.json", []
 

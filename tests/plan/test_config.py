@@ -82,6 +82,14 @@ def test_a_number_that_is_too_large_for_any_use_is_one_line(key, digits):
     assert message(with_value(key, value)) == f"{key}: a number of more than 300 digits"
 
 
+@pytest.mark.parametrize("text", ["x" * 256, "é" * 128 + "/a.pt", "a/" * 2048])
+def test_a_path_that_no_file_can_have_is_one_line(text):
+    line = message(with_value("recognition.weights", text))
+    assert line.startswith("recognition.weights: ")
+    assert line.endswith(": a file's name has at most 255 bytes, a path 4,095")
+    assert len(line) < 500
+
+
 def test_a_value_that_holds_itself_is_one_line():
     own = yaml.safe_load("&a {a: *a}")
     assert message(with_value("temporal.training", own)).endswith(": missing")

@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from actionspan.running.process import Process
+
 _LONGEST_SUFFIX = 16
 _FOREIGN_SECONDS = 7 * 24 * 3600.0  # after which another machine's file counts as left over
 
@@ -34,7 +36,7 @@ def sweep(path: Path) -> None:
         number = process.partition(".")[0]
         with suppress(OSError):  # another process removed it
             ended = (
-                not _runs(int(number))
+                Process.of(int(number)) is None
                 if owner == host and number.isdecimal()
                 else time.time() - left.stat().st_mtime > _FOREIGN_SECONDS
             )
@@ -53,13 +55,3 @@ def _host() -> str:
     except OSError:
         space = ""
     return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # it is another user's
-        return True
-    return True

@@ -1,6 +1,7 @@
 """Check a configuration against its schema and settings; say in one line what is wrong."""
 
 import difflib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -32,6 +33,8 @@ _LIMITS = {
     "exclusiveMaximum": "must be less than",
 }
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
+_SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
 
 
@@ -56,7 +59,7 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
         raise InputError(printable(f"{name}: {_describe(errors[0])}"))
     for key, value in _leaves(config):
         if isinstance(value, str) and (problem := _text_problem(key, value)):
-            raise InputError(f"{name}: {key}: {printable(value)!r}: {problem}")
+            raise InputError(f"{name}: {key}: {printable(value)[:_SHOWN]!r}: {problem}")
 
 
 def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
@@ -76,10 +79,15 @@ def _text_problem(key: str, text: str) -> str:
     """Return what no rule can pass on, or an empty text."""
     if not text.isprintable():
         return "control characters cannot be in a path or a command; rename it"
-    if key != "mpi.launcher" and ("{" in text or "}" in text):
+    if key == "mpi.launcher":
+        return ""
+    if "{" in text or "}" in text:
         return "Snakemake takes what is in braces for a wildcard; rename it"
-    if text.startswith("-") and key != "mpi.launcher":
+    if text.startswith("-"):
         return "a command takes it for a flag; write the whole path"
+    path = os.fsencode(text)
+    if len(path) > _LONGEST_PATH or max(map(len, path.split(b"/"))) > _LONGEST_NAME:
+        return f"a file's name has at most {_LONGEST_NAME} bytes, a path {_LONGEST_PATH:,}"
     return ""
 
 
