@@ -21,6 +21,8 @@ SlurmdUser=root
 AuthType=auth/munge
 # a job of a lost node starts again after cred_expire seconds, 120 by default
 AuthInfo=socket=$folder/munge/socket,cred_expire=20
+# numbers that no cluster here has had: by them MPICH names shared memory, which killed ranks leave
+FirstJobId=$(( $(date +%s) % 60000000 + 1 ))
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool/%n
 SlurmctldPidFile=$folder/run/slurmctld.pid

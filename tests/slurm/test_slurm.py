@@ -1,6 +1,7 @@
 """The workflow on a SLURM of two nodes: the same bits as on one machine, whatever ends its jobs."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 import torch
 import yaml
 
+from actionspan.parallel.leftover import SHARED_MEMORY, shared_name
 from slurm.conftest import run_locally, wait_for
 from workflow.conftest import copy_program
 
@@ -86,42 +89,50 @@ def with_features(of: Path, folder: Path) -> Path:
 WORDS = (MODEL, "--allowed-rules", "temporal_train", "--configfile", "tiny.yaml", "long.yaml")
 
 
-def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
-    cluster, local, tmp_path
-):
-    undisturbed = with_features(local, tmp_path / "undisturbed")
-    run_locally(undisturbed, *WORDS)
-    folder = with_features(local, tmp_path / "disturbed")
+@pytest.fixture(scope="module")
+def undisturbed(local, tmp_path_factory) -> Path:
+    """The long training, on this machine."""
+    folder = with_features(local, tmp_path_factory.mktemp("undisturbed"))
+    run_locally(folder, *WORDS)
+    return folder
+
+
+def at_work(cluster, run, folder: Path, starts: int) -> str:
+    """Wait until a job has trained an epoch; return its number."""
     checkpoint = folder / Path(MODEL).parent / ".checkpoint.pt"
+    job = wait_for(cluster.running, lambda: f"no start {starts}: {run.text()[-3000:]}")
+    since = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+
+    def written() -> str:
+        assert run.process.poll() is None, run.text()[-3000:]
+        return "yes" if checkpoint.exists() and checkpoint.stat().st_mtime_ns > since else ""
+
+    wait_for(written, lambda: f"no checkpoint of start {starts}: {run.text()[-3000:]}")
+    assert cluster.running() == job
+    return job
+
+
+def gone(cluster) -> None:
+    """Wait until no job runs."""
+    wait_for(lambda: "" if cluster.running() else "gone", lambda: cluster("squeue"))
+
+
+def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
+    cluster, local, undisturbed, tmp_path
+):
+    folder = with_features(local, tmp_path)
     run = cluster.snakemake(folder, *WORDS, "--set-resources", "temporal_train:nodes=2")
-
-    def at_work(starts: int) -> str:
-        """Wait until a job has trained an epoch; return its number."""
-        job = wait_for(cluster.running, lambda: f"no start {starts}: {run.text()[-3000:]}")
-        since = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
-
-        def written() -> str:
-            assert run.process.poll() is None, run.text()[-3000:]
-            return "yes" if checkpoint.exists() and checkpoint.stat().st_mtime_ns > since else ""
-
-        wait_for(written, lambda: f"no checkpoint of start {starts}: {run.text()[-3000:]}")
-        assert cluster.running() == job
-        return job
-
-    def gone() -> None:
-        wait_for(lambda: "" if cluster.running() else "gone", lambda: cluster("squeue"))
-
-    cluster("scancel", at_work(1))
-    gone()
-    job = at_work(2)
+    cluster("scancel", at_work(cluster, run, folder, 1))
+    gone(cluster)
+    job = at_work(cluster, run, folder, 2)
     # a drained node ends its work, a lost one does not: SLURM queues the job again
     cluster("scontrol", "update", "node=c2", "state=drain", "reason=test")
     time.sleep(1)
     assert cluster.running() == job
     cluster("scontrol", "update", "node=c2", "state=down", "reason=test")
-    gone()
+    gone(cluster)
     cluster("scontrol", "update", "node=c2", "state=resume")
-    cluster("scontrol", "update", f"job={at_work(3)}", "EndTime=now+1")
+    cluster("scontrol", "update", f"job={at_work(cluster, run, folder, 3)}", "EndTime=now+1")
     assert run.end() == 0, run.text()[-4000:]
     log = (folder / "results/logs/temporal_train/mtn/ring-2.log").read_text()
     assert "resuming after epoch" in log
@@ -129,6 +140,25 @@ def test_cancelled_drained_lost_and_out_of_time_it_ends_with_the_same_bits(
     assert run.text().count("Trying to restart job") == 2
     assert same_weights(undisturbed, folder)
     assert sorted(hosts(folder, "ring-2")) == ["c1", "c2"]
+
+
+def test_a_job_of_the_same_number_is_not_held_up_by_what_its_killed_ranks_left(
+    cluster, local, undisturbed, tmp_path
+):
+    folder = with_features(local, tmp_path)
+    run = cluster.snakemake(folder, *WORDS)
+    job = at_work(cluster, run, folder, 1)
+    left = {path: path.read_bytes() for path in SHARED_MEMORY.glob(f"{shared_name(f'{job}.0')}_*")}
+    assert left
+    cluster("scontrol", "requeue", job)
+    gone(cluster)
+    for path, content in left.items():
+        path.write_bytes(content)
+        os.utime(path, (0, 0))
+    assert at_work(cluster, run, folder, 2) == job
+    assert run.end() == 0, run.text()[-4000:]
+    assert same_weights(undisturbed, folder)
+    assert len(set(hosts(folder, "ring-2"))) == 1
 
 
 def test_what_a_partition_does_not_grant_is_said_before_the_first_job(cluster, local, tmp_path):

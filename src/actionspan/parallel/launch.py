@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from actionspan.errors import InputError
 from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Communicator, Patience
+from actionspan.parallel.leftover import remove_leftovers
 from actionspan.parallel.settings import ExchangeName, processes
 from actionspan.running.doing import doing
 
@@ -42,6 +43,8 @@ def world() -> Communicator:
         Patience.seconds = 5e-5
         for name, value in POLITE.items():
             os.environ.setdefault(name, value)
+    if job := os.environ.get("PMI_JOBID"):
+        remove_leftovers(job)
     from mpi4py import MPI
 
     library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
