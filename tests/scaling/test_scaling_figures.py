@@ -17,6 +17,7 @@ from actionspan.scaling.speed_ratios import (
     speed_ratios,
 )
 from actionspan.scaling.table import EXCHANGES, Run
+from files.changed import changes
 from scaling.oracle import PAPER_PS, PAPER_RING, noisy_runs, runs_of, single_runs
 
 SINGLE = single_runs(400.0, 30.0)
@@ -159,3 +160,22 @@ def test_a_model_of_other_runs_is_refused(tmp_path, change, message):
     path.write_text(json.dumps(model))
     with pytest.raises(InputError, match=message):
         read_model(path, RUNS)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_changed_model_is_refused_or_drawn(tmp_path):
+    model, path = fit_times(RUNS), tmp_path / "model.json"
+    drawn, refused = 0, []
+    for number, (change, content) in enumerate(changes({"ring": model["ring"]})):
+        path.write_text(json.dumps({**content, "ps": model["ps"]}))
+        try:
+            read = read_model(path, RUNS)
+        except InputError as error:
+            refused.append((change, str(error)))
+        else:
+            drawn += 1
+            if number % 50 == 0:  # a figure takes a while
+                draw_fit(tmp_path / "fit.svg", RUNS, read)
+    assert drawn > 100
+    assert len(refused) > 300
+    assert all("fit it again" in line for _, line in refused)

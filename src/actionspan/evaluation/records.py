@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError
 from actionspan.evaluation.activitynet import AverageRecall
 from actionspan.evaluation.bootstrap import recall_intervals
@@ -119,13 +120,8 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
     records: list[Record] = []
     for path in paths:
         record = read_json(path)
-        needed = ("method", "subset", "videos", "instances", *CURVE_KEYS, *SUMMARY_KEYS)
-        missing = [key for key in needed if not isinstance(record, dict) or key not in record]
-        if not missing:
-            scores = record.get("detection", {})
-            missing = [f"detection: {key}" for key in DETECTION_KEYS if key not in scores]
-        if missing:
-            raise InputError(f"{path}: not an evaluation: no {missing[0]!r}")
+        if wrong := _wrong_key(record):
+            raise InputError(f"{path}: not an evaluation: {wrong}; make it again")
         for earlier, other in zip(paths, records, strict=False):
             if other["method"] == record["method"]:
                 raise InputError(f"{path}: method {record['method']!r} is in {earlier} already")
@@ -136,8 +132,55 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
                         f"{path}: {key} is {here!r}, but {there!r} in {earlier}; "
                         "only evaluations of the same ground truth can share a table"
                     )
+            if (len(other["AN"]), *other["recall"]) != (len(record["AN"]), *record["recall"]):
+                raise InputError(f"{path}: other AN or tIoUs than in {earlier}; make both again")
         records.append(record)
     return records
+
+
+def _wrong_key(record: Any) -> str:
+    """Return which key of a record is missing or holds something else; empty if none does."""
+    if not isinstance(record, dict):
+        return "no 'method'"
+
+    def number(value: Any) -> bool:
+        return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
+
+    def numbers(value: Any, count: int) -> bool:
+        return isinstance(value, list) and len(value) == count and all(map(number, value))
+
+    def curves(value: Any, count: int) -> bool:
+        right = isinstance(value, dict) and len(value) > 0 and list(value) == tious
+        return right and all(numbers(row, count) for row in value.values())
+
+    points = len(record["AN"]) if isinstance(record.get("AN"), list) else 0
+    recall = record.get("recall")
+    tious = [key for key in recall if to_number(key)] if isinstance(recall, dict) else []
+    detection = record.get("detection")
+    scores = {key: record.get(key) for key in SUMMARY_KEYS if key != "AUC_interval"}
+    if isinstance(detection, dict):
+        scores |= {f"detection: {key}": detection.get(key) for key in DETECTION_KEYS}
+    low_and_high = record.get("AR_interval")
+    right = {
+        "method": isinstance(record.get("method"), str),
+        "subset": isinstance(record.get("subset"), str),
+        "videos": type(record.get("videos")) is int,
+        "instances": type(record.get("instances")) is int,
+        "AN": points > 0 and numbers(record["AN"], points),
+        "AR": numbers(record.get("AR"), points),
+        "AR_interval": isinstance(low_and_high, list)
+        and len(low_and_high) == 2
+        and all(numbers(end, points) for end in low_and_high),
+        "recall": curves(recall, points),
+        "recall@100_interval": curves(record.get("recall@100_interval"), 2),
+        "detection": isinstance(detection, dict),
+        **{key: number(value) for key, value in scores.items()},
+        "AUC_interval": numbers(record.get("AUC_interval"), 2),
+    }
+    wrong = next((key for key, is_right in right.items() if not is_right), "")
+    if not wrong:
+        return ""
+    return f"{wrong!r} holds something else" if wrong in record else f"no {wrong!r}"
 
 
 def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:

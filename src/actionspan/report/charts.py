@@ -201,7 +201,7 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
                         _percent(each["repeats"]),
                     ]
                 )
-        except (KeyError, TypeError):
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a record of a reader's lists; make it again") from None
     if not rows:
         return []

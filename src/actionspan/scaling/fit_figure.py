@@ -61,6 +61,11 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
                 f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
                 "fit it again"
             )
+        try:
+            _draw_model(Figure().subplots(), exchange, entry, ranks[-1])
+            f"{entry['rank']} {', '.join(entry['fitted'])} {_values(entry)}"
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise InputError(f"{path}: {exchange} is not as it was fitted; fit it again") from None
     return model
 
 
@@ -112,14 +117,7 @@ def _panel(
     last = max(run.ranks for run in runs)
     colour = exchange_colour(exchange)
     _draw_parts(axes, [*own, *single], width=0.05 * last + 0.25)
-    ranks = np.geomspace(1, last, _CURVE_POINTS)
-    if entry["curve"] is not None:
-        middle, low, high = curve_with_band(entry["curve"], ranks)
-        axes.fill_between(ranks, low, high, color=colour, alpha=0.22, linewidth=0, zorder=2)
-        axes.plot(ranks, middle, color=colour, linewidth=1.9, zorder=3)
-    paper = np.array([entry["paper_fit"][name] for name in ("T", "C", "P")])
-    dashed = model_columns(exchange, ranks) @ paper
-    axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
+    _draw_model(axes, exchange, entry, last)
     for chosen, face in ((single, "white"), (own, colour)):
         numbers, seconds = [run.ranks for run in chosen], [run.seconds for run in chosen]
         axes.plot(numbers, seconds, "o", ms=4.2, mfc=face, mec=INK, mew=0.7, zorder=5)
@@ -133,6 +131,19 @@ def _panel(
     axes.set_title(title, pad=11 + _LINE_POINTS * lines)
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate(_values(entry), xy=(0, 1), xytext=(0, 6), va="bottom", linespacing=1.4, **place)
+
+
+def _draw_model(axes: Axes, exchange: str, entry: Mapping[str, Any], last: int) -> None:
+    """Draw the fitted curve with its band, and the papers' fit, up to the last number of ranks."""
+    ranks = np.geomspace(1, last, _CURVE_POINTS)
+    if entry["curve"] is not None:
+        middle, low, high = curve_with_band(entry["curve"], ranks)
+        colour = exchange_colour(exchange)
+        axes.fill_between(ranks, low, high, color=colour, alpha=0.22, linewidth=0, zorder=2)
+        axes.plot(ranks, middle, color=colour, linewidth=1.9, zorder=3)
+    paper = np.array([entry["paper_fit"][name] for name in ("T", "C", "P")])
+    dashed = model_columns(exchange, ranks) @ paper
+    axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
 
 
 def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:

@@ -1,0 +1,119 @@
+"""Evaluations that were changed since are refused in a line, and never break a table or a chart."""
+
+import json
+
+import pytest
+
+from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.errors import InputError
+from actionspan.evaluation.recall_curves import curve_rows
+from actionspan.evaluation.records import read_records, summary_markdown
+from actionspan.files.storage import write_json
+from actionspan.report.charts import reader_tables, recall_charts, summary_tables
+from evaluation.test_command import run
+from files.changed import changes
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """The evaluations of two baselines, and what a reader gets of one."""
+    folder = tmp_path_factory.mktemp("records")
+    known = [
+        Annotation(
+            video_id=f"v{number}",
+            subset="validation",
+            duration_seconds=20,
+            instances=(Instance(start=2, end=6 + number, label="wave"),),
+        )
+        for number in range(3)
+    ]
+    write_annotations(folder / "annotations.json", known)
+    truth = ("--annotations", folder / "annotations.json")
+    for method in ("random", "sliding"):
+        outs = ("--out-json", folder / f"{method}.json", "--out-csv", folder / f"{method}.csv")
+        words = ("--method", method, "--features") if method == "random" else ("--method", method)
+        assert run("evaluation", "baseline", *words, *truth, *outs) == 0
+        out = ("--out", folder / f"scores/{method}.json")
+        proposals = ("--proposals", folder / f"{method}.json")
+        assert run("evaluation", "evaluate", *proposals, *truth, *out) == 0
+    return [
+        json.loads((folder / f"scores/{name}.json").read_text()) for name in ("random", "sliding")
+    ]
+
+
+def test_a_changed_evaluation_is_refused_or_read(records, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(records[1]))
+    path = tmp_path / "changed.json"
+    refused = []
+    for change, content in changes(records[0]):
+        path.write_text(json.dumps(content))
+        try:
+            read = read_records([path, other])
+            curve_rows(read)
+            recall_charts(read)
+            summary_tables(read)
+            summary_markdown(read)
+        except InputError as error:
+            refused.append((change, str(error)))
+    assert len(refused) > 1000
+    unnamed = [each for each in refused if not each[1].startswith((f"{path}: ", f"{other}: "))]
+    assert not unnamed
+
+
+def test_of_a_wrong_evaluation_the_key_is_named(records, tmp_path):
+    path = tmp_path / "changed.json"
+    for changed, named in (
+        ({"AR_interval": [[0.1], [0.2]]}, "'AR_interval' holds something else"),
+        ({"AUC": "30"}, "'AUC' holds something else"),
+        ({"recall": {"x": [0.5]}}, "'recall' holds something else"),
+    ):
+        path.write_text(json.dumps(records[0] | changed))
+        with pytest.raises(InputError, match=f"not an evaluation: {named}; make it again"):
+            read_records([path])
+    path.write_text(json.dumps({key: records[0][key] for key in records[0] if key != "AN"}))
+    with pytest.raises(InputError, match="no 'AN'"):
+        read_records([path])
+
+
+def test_evaluations_at_other_tious_share_no_table(records, tmp_path):
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text(json.dumps(records[0]))
+    fewer = {
+        key: dict(list(records[1][key].items())[1:]) for key in ("recall", "recall@100_interval")
+    }
+    second.write_text(json.dumps(records[1] | fewer))
+    with pytest.raises(InputError, match="second.json: other AN or tIoUs than in"):
+        read_records([first, second])
+
+
+READER = {
+    "method": "mtn",
+    "lists": {
+        "events": {
+            "per_video": 2.5,
+            "precision": 0.5,
+            "recall": None,
+            "repeats": 0.1,
+            "first": {
+                "1": {"precision": 0.5, "recall": 0.1},
+                "5": {"precision": 0.4, "recall": 0.3},
+            },
+        }
+    },
+}
+
+
+def test_a_changed_record_of_a_reader_is_refused_or_read(tmp_path):
+    path = tmp_path / "reader.json"
+    write_json(path, READER)
+    assert reader_tables([path])[0].rows[0][:3] == ["mtn", "events", "2.5"]
+    lines = []
+    for _, content in changes(READER):
+        path.write_text(json.dumps(content))
+        try:
+            reader_tables([path])
+        except InputError as error:
+            lines.append(str(error))
+    assert len(lines) > 100
+    assert all("not a record of a reader's lists" in line for line in lines)
