@@ -1,7 +1,8 @@
 """Damaged videos of many containers and codecs, each probed and decoded in processes of its own.
 
 Right is a rejection in a line, the same pictures, or fewer with a word about the loss. Other
-pictures may come without a word: most codecs have no checksum that could tell.
+pictures may come without a word: most codecs have no checksum that could tell. So may fewer where
+the file's own edit list hides the others, which no player shows.
 """
 
 import hashlib
@@ -78,9 +79,11 @@ class Videos:
             return Result("other pictures")
         if read.said:
             return Result("fewer frames, said")
-        stated = max(read.packets, _stated(path))
-        if stated > read.frames:
+        stated, hidden = _stated(path)
+        if max(read.packets, stated - hidden) > read.frames:
             return wrong("fewer frames without a word", f"{name}: {read.frames} of {stated}")
+        if hidden and stated > read.frames:
+            return Result("fewer frames, the others hidden by an edit list")
         return Result("fewer frames, none stated")
 
 
@@ -150,8 +153,8 @@ def _places(content: bytes, what: bytes) -> Iterator[int]:
     return (found.start() for found in re.finditer(re.escape(what), content))
 
 
-def _stated(path: Path) -> int:
-    """Return how many frames the header of a file states, 0 if it does not."""
+def _stated(path: Path) -> tuple[int, int]:
+    """Return how many frames the header of a file states, 0 if it does not, and hides."""
 
     def tell() -> int:
         import av
@@ -159,17 +162,20 @@ def _stated(path: Path) -> int:
         with av.open(str(path), metadata_errors="replace") as container:
             stream: Any = container.streams.best("video")
             if container.format.name in _UNSTATED:
-                print([0, 0])
+                print([0, 0, 0])
                 return 0
             seconds = float(stream.duration * stream.time_base) if stream.duration else 0.0
-            print(json.dumps([stream.frames, seconds * float(stream.average_rate or 0)]))
+            stated = [stream.frames, seconds * float(stream.average_rate or 0)]
+            print(
+                json.dumps([*stated, sum(packet.is_discard for packet in container.demux(stream))])
+            )
         return 0
 
     ended = call(tell, path.parent)
     if ended.status:
-        return 0
-    counted, timed = json.loads(ended.output)
-    return int(counted or max(timed - 1, 0))
+        return 0, 0
+    counted, timed, hidden = json.loads(ended.output)
+    return int(counted or max(timed - 1, 0)), hidden
 
 
 CAMPAIGN = Videos()

@@ -1,4 +1,5 @@
 import hashlib
+import re
 import shutil
 import struct
 from fractions import Fraction
@@ -149,10 +150,26 @@ def test_a_header_may_not_claim_any_size(tmp_path, encode):
     assert probe_video(video, LimitSettings(max_frames=19)).error == expected
 
 
-@pytest.mark.parametrize(("name", "codec"), [("t.avi", "mpeg4"), ("t.mkv", "libx264")])
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [("t.avi", "mpeg4"), ("t.mkv", "libx264"), ("t.wmv", "wmv2"), ("t.mxf", "mpeg2video")],
+)
 def test_frames_are_stated_by_containers(tmp_path, encode, name, codec):
-    video = probe_video(encode(tmp_path / name, codec=codec))
+    video = probe_video(encode(tmp_path / name, codec=codec, tick=Fraction(1, 25)))
     assert video.frames == video.stated_frames == 20
+
+
+def test_frames_lost_inside_are_told_by_the_duration_that_is_stated(tmp_path, encode):
+    path = encode(tmp_path / "t.mxf", codec="mpeg2video", tick=Fraction(1, 25))
+    content = bytearray(path.read_bytes())
+    picture = bytes.fromhex("060e2b34010201010d01030115")  # the key of an essence element
+    places = [found.start() for found in re.finditer(re.escape(picture), content)]
+    assert len(places) == 20
+    for place in places[5:8]:
+        content[place + 4] ^= 0xFF  # no key that a demuxer knows
+    path.write_bytes(content)
+    video = probe_video(path)
+    assert (video.error, video.frames, video.stated_frames) == ("", 17, 20)
 
 
 @pytest.mark.parametrize(("name", "codec"), [("t.mkv", "libx264"), ("t.avi", "mpeg4")])

@@ -25,6 +25,8 @@ from actionspan.running.apart import still_working
 from actionspan.video.settings import LimitSettings
 
 _BLOCK = 1 << 20  # bytes read at once
+# of their headers; FLV counts the delay of B-frames in, others have none and FFmpeg estimates it
+_STATED_DURATION = ("matroska,webm", "asf", "mxf")
 _REGULAR = 0.9  # share of the frames of a constant rate that a damaged file still has
 
 
@@ -121,12 +123,12 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
 def _frames_by_duration(
     container: InputContainer, times: Sequence[float], rate: float, tick: float
 ) -> int:
-    """Return the frames that a Matroska file's duration stands for, 0 where that is not known.
+    """Return the frames that the duration in a container's header stands for, 0 if not known.
 
     It is where no other stream may be longer, and frames are as regular as the stated rate says.
     """
-    alone = "matroska" in container.format.name and len(container.streams) == 1
-    if not alone or not container.duration or rate <= 0 or len(times) < 2:
+    stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
+    if not stated or not container.duration or rate <= 0 or len(times) < 2:
         return 0
     steps = [after - before for before, after in pairwise(sorted(times))]
     regular = sum(abs(step - 1 / rate) <= 1.01 * tick for step in steps)
