@@ -54,7 +54,7 @@ def _remove_if_left(path: Path) -> None:
 def _is_mapped(path: Path) -> bool:
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
-            if any(line.rstrip().endswith(str(path)) for line in maps.open(errors="replace")):
+            if str(path) in maps.read_text(errors="replace"):
                 return True
         except OSError:
             continue  # it has ended, or it is somebody else's
