@@ -18,7 +18,6 @@ from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
-CURVE_KEYS = ("AN", "AR", "AR_interval", "recall", "recall@100_interval")
 DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 
 Record = Mapping[str, Any]

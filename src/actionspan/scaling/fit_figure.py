@@ -61,9 +61,10 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
                 f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
                 "fit it again"
             )
-        try:
+        try:  # all that the panels take from it
             _draw_model(Figure().subplots(), exchange, entry, ranks[-1])
-            f"{entry['rank']} {', '.join(entry['fitted'])} {_values(entry)}"
+            _title(exchange, entry)
+            _values(entry)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise InputError(f"{path}: {exchange} is not as it was fitted; fit it again") from None
     return model
@@ -126,9 +127,7 @@ def _panel(
     axes.set_ylim(0, 1.12 * max(run.seconds for run in runs))
     axes.tick_params(labelleft=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    fitted = entry["fitted"]
-    title = f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})"
-    axes.set_title(title, pad=11 + _LINE_POINTS * lines)
+    axes.set_title(_title(exchange, entry), pad=11 + _LINE_POINTS * lines)
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate(_values(entry), xy=(0, 1), xytext=(0, 6), va="bottom", linespacing=1.4, **place)
 
@@ -174,6 +173,11 @@ def curve_with_band(record: Mapping[str, Any], ranks: Float64) -> tuple[Float64,
     unknown = (math.nan, math.nan)
     limits = np.array([curve.interval(row) or unknown for row in terms.tolist()])
     return terms @ curve.values, limits[:, 0], limits[:, 1]
+
+
+def _title(exchange: str, entry: Mapping[str, Any]) -> str:
+    fitted = entry["fitted"]
+    return f"{exchange}: rank {entry['rank']} of {len(fitted)} ({', '.join(fitted)})"
 
 
 def _values(entry: Mapping[str, Any]) -> str:
