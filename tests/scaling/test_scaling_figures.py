@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -166,7 +167,8 @@ def test_a_model_of_other_runs_is_refused(tmp_path, change, message):
 def test_a_changed_model_is_refused_or_drawn(tmp_path):
     model, path = fit_times(RUNS), tmp_path / "model.json"
     drawn, refused = 0, []
-    for number, (change, content) in enumerate(changes({"ring": model["ring"]})):
+    some = islice(changes({"ring": model["ring"]}), 0, None, 3)  # each draws
+    for number, (change, content) in enumerate(some):
         path.write_text(json.dumps({**content, "ps": model["ps"]}))
         try:
             read = read_model(path, RUNS)
@@ -174,8 +176,8 @@ def test_a_changed_model_is_refused_or_drawn(tmp_path):
             refused.append((change, str(error)))
         else:
             drawn += 1
-            if number % 50 == 0:  # a figure takes a while
+            if number % 20 == 0:  # a figure takes a while
                 draw_fit(tmp_path / "fit.svg", RUNS, read)
-    assert drawn > 100
-    assert len(refused) > 300
+    assert drawn > 30
+    assert len(refused) > 100
     assert all("fit it again" in line for _, line in refused)
