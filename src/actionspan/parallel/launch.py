@@ -43,8 +43,7 @@ def world() -> Communicator:
         Patience.seconds = 5e-5
         for name, value in POLITE.items():
             os.environ.setdefault(name, value)
-    if job := os.environ.get("PMI_JOBID"):
-        remove_leftovers(job)
+    remove_leftovers()
     from mpi4py import MPI
 
     library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
