@@ -125,14 +125,15 @@ def _frames_by_duration(
 ) -> int:
     """Return the frames that the duration in a container's header stands for, 0 if not known.
 
-    It is where no other stream may be longer, and frames are as regular as the stated rate says.
+    It is where no other stream may be longer, and frames are as regular as the stated rate says, as
+    those of MXF always were before any were lost.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     if not stated or not container.duration or rate <= 0 or len(times) < 2:
         return 0
     steps = [after - before for before, after in pairwise(sorted(times))]
     regular = sum(abs(step - 1 / rate) <= 1.01 * tick for step in steps)
-    if regular < _REGULAR * len(steps):
+    if container.format.name != "mxf" and regular < _REGULAR * len(steps):
         return 0
     return round(container.duration * rate / av.time_base)
 
