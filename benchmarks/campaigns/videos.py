@@ -166,9 +166,8 @@ def _stated(path: Path) -> tuple[int, int]:
                 return 0
             seconds = float(stream.duration * stream.time_base) if stream.duration else 0.0
             stated = [stream.frames, seconds * float(stream.average_rate or 0)]
-            print(
-                json.dumps([*stated, sum(packet.is_discard for packet in container.demux(stream))])
-            )
+            hidden = sum(packet.is_discard for packet in container.demux(stream))
+            print(json.dumps([*stated, hidden]))
         return 0
 
     ended = call(tell, path.parent)

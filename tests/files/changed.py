@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-_ALMOST_ALL = 3  # of a list these elements at each end are changed
+_AT_EACH_END = 3  # elements of a list that are changed
 VALUES: tuple[Any, ...] = (
     *(None, True, "x", "0.5", "", -1, 0, 1.5, 10**400, float("nan"), float("inf")),
     *([], [1], [[1, 2]], {}, {"x": 1}),
@@ -33,7 +33,7 @@ def changes(content: Any) -> Iterator[tuple[str, Any]]:
 def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     keys: list[Any] = list(content) if isinstance(content, dict) else []
     if isinstance(content, list):
-        keys = sorted({*range(len(content))[:_ALMOST_ALL], *range(len(content))[-_ALMOST_ALL:]})
+        keys = sorted({*range(len(content))[:_AT_EACH_END], *range(len(content))[-_AT_EACH_END:]})
     for key in keys:
         yield (*above, key)
         yield from _places(content[key], (*above, key))

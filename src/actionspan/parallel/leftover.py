@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
-PATTERN = "mpich_shm_*"
+_PATTERN = "mpich_shm_*"
 _YOUNG_SECONDS = 10.0  # ranks of one start begin well within this
 
 
@@ -24,7 +24,7 @@ def remove_leftovers(folder: Path = SHARED_MEMORY) -> None:
     Args:
         folder: Where shared memory is.
     """
-    paths = [path for path in folder.glob(PATTERN) if _is_old(path)]
+    paths = [path for path in folder.glob(_PATTERN) if _is_old(path)]
     mapped = _mapped(folder) if paths else set()
     for path in paths:
         if str(path) not in mapped:
