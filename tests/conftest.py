@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import settings
 
 # A busy machine is no failure; a failing example can be repeated from what is printed.
@@ -52,6 +53,12 @@ def _no_wait_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Compare bits on one thread, whatever the machine has and an earlier test has set."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
