@@ -64,7 +64,7 @@ class Pipeline:
         clip: Largest norm of a stage's gradient, or a function of its parameters; or one for each.
         gradients: Where Jacobians are taken; see `learning.Gradients`.
         seed: Of the random numbers of stage 0; stage h has `seed + h`.
-        threads: Of torch in each stage.
+        threads: Of torch in each stage; with another number, sums have another order.
         credits: Samples that may wait before the first stage, 1 to 64.
         stall_seconds: A stage that gives no sign of life for so long is an error.
         record: Whether to note when each stage worked on what, for `report`.
