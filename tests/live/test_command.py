@@ -87,7 +87,7 @@ def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, execu
         process = started(video, tmp_path, *words)
         wait_for(process, lambda before=before: seen(tmp_path) > before + 15)
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert 15 < seen(tmp_path) < 62
     process = started(video, tmp_path, "--resume", seconds=0.0)
     _, stderr = process.communicate(timeout=60)
@@ -104,7 +104,7 @@ def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
     process = started(video, tmp_path, seconds=0.2)
     wait_for(process, lambda: seen(tmp_path) > 5)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == status, stderr
     assert_valid(tmp_path)
     assert json.loads(stdout.splitlines()[-1])["reason"] == "interrupted"
@@ -117,7 +117,7 @@ def test_a_signal_to_the_whole_group_is_no_fault_of_a_stage(video, tmp_path):
     process = started(video, tmp_path, "--executor", "process", seconds=0.2, group=True)
     wait_for(process, lambda: seen(tmp_path) > 5)
     os.killpg(process.pid, signal.SIGTERM)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 143, stderr
     assert_valid(tmp_path)
 
@@ -170,7 +170,7 @@ def test_a_camera_until_it_is_interrupted(video, tmp_path):
         process = started(camera.url, tmp_path, seconds=0.01)
         wait_for(process, lambda: seen(tmp_path) > 10)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=20)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "geheim" not in stdout + stderr
     assert_valid(tmp_path)
@@ -180,7 +180,7 @@ def test_a_reader_of_events_may_leave(video, tmp_path):
     process = started(video, tmp_path)
     assert process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=60) == 0
     assert process.stderr.read() == ""
     assert_valid(tmp_path)
     process.stderr.close()

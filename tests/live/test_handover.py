@@ -104,7 +104,7 @@ def test_closing_ends_the_wait_of_both_sides():
     thread.start()
     time.sleep(0.05)
     queue.close()
-    thread.join(2)
+    thread.join(60)
     assert results == [False]
     assert queue.take(0).number == 0
     assert queue.ended

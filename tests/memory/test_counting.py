@@ -184,7 +184,7 @@ def test_blocks_of_threads_count_their_own_and_leave_nothing_behind():
     def other():
         with saved_bytes() as counted:
             begun.set()
-            assert ended.wait(10)
+            assert ended.wait(60)
             kept = torch.ones(100, requires_grad=True).exp()
         counts.append(counted.total)
         del kept
@@ -192,7 +192,7 @@ def test_blocks_of_threads_count_their_own_and_leave_nothing_behind():
     thread = threading.Thread(target=other)
     with saved_bytes() as counted:
         thread.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         kept = torch.ones(10, requires_grad=True).exp()
     ended.set()
     thread.join()

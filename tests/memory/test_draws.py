@@ -106,7 +106,7 @@ def test_what_another_thread_draws_changes_nothing(sampler):
         def wait(*_):
             if drawn is not None:
                 drawn.clear()
-                assert drawn.wait(10)  # numbers are drawn while the encoder runs
+                assert drawn.wait(60)  # numbers are drawn while the encoder runs
 
         encoder[1].register_forward_hook(wait)
         spatial = StochasticBackward(encoder, 0.5, sampler=sampler, piece=4)

@@ -11,7 +11,7 @@ SLEEP = f"import os, time; os.write(1, os.environb[b'{MARK}'] + b'\\n'); time.sl
 
 
 def wait_for_none(job):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while job_processes(job) and time.monotonic() < deadline:
         time.sleep(0.02)
     return job_processes(job)
@@ -19,9 +19,9 @@ def wait_for_none(job):
 
 def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
     begun = time.monotonic()
-    with pytest.raises(pytest.fail.Exception, match="took more than 6 s") as failure:
-        mpirun(2, ["-c", SLEEP], timeout=6)
-    assert time.monotonic() - begun < 20
+    with pytest.raises(pytest.fail.Exception, match="took more than 12 s") as failure:
+        mpirun(2, ["-c", SLEEP], timeout=12)
+    assert time.monotonic() - begun < 60
     job = str(failure.value).splitlines()[1]
     assert len(job) == 32
     assert not wait_for_none(job)

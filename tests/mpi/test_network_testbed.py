@@ -133,7 +133,7 @@ def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
         wait_for(lambda: len(processes_in(testbed, name)) >= 5)  # mpiexec, 2 proxies, 2 ranks
         pids = processes_in(testbed, name)
         process.send_signal(number)
-        process.wait(timeout=10)
+        process.wait(timeout=60)
     assert testbed.namespaces(f"{name}-") == []
     assert list(Path(tempfile.gettempdir()).glob(f"{name}-*")) == []
     # killed by now; their parent is gone, so it is for init to clear them away

@@ -35,7 +35,7 @@ class Source:
 
 
 def wait_until(condition) -> bool:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.001)
     return condition()
@@ -107,10 +107,9 @@ def test_nothing_is_made_before_the_first_item_is_asked_for():
 
 
 def test_making_and_using_overlap():
-    begun = time.perf_counter()
-    for _ in prefetched(iter(Source(20, seconds=0.02))):
-        time.sleep(0.02)
-    assert time.perf_counter() - begun < 0.7  # one after the other: 0.8 at least
+    source = Source(20)
+    for number in prefetched(iter(source)):
+        assert wait_until(lambda: source.made >= min(number + 2, 20))  # noqa: B023 - called at once
 
 
 def test_ahead_of_nothing_is_refused():
@@ -136,6 +135,6 @@ def test_ctrl_c_ends_a_program_that_waits_for_an_item():
         "    print('interrupted,', threading.active_count(), 'thread')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == ("interrupted, 1 thread\n", "")
