@@ -22,7 +22,8 @@ NEEDED = ("moto", "boto3", "snakemake_storage_plugin_s3", "flask")
 NUMBERS = itertools.count()
 SHARDS = ("a", "b")  # of one video each
 FRAMES = [f"results/video/frames/{shard}.h5" for shard in SHARDS]
-TARGETS = ("results/dataset/videos.tsv", *FRAMES, "--notemp")
+STREAMS = "results/papers/partime/frames.h5"
+TARGETS = ("results/dataset/videos.tsv", *FRAMES, STREAMS, "--notemp")
 FEATURES = "results/features/shards/a.h5"
 
 
@@ -133,7 +134,7 @@ def test_videos_in_s3_are_fetched_for_their_jobs_alone(bucket, videos, local, tm
     config = configured(place, f"{place}truth.csv")
     done = project.snakemake(*TARGETS, "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in FRAMES:
+    for name in (*FRAMES, STREAMS):
         assert_same(tmp_path / name, local / name)
     assert fetched(tmp_path) == []
     rejected = project.text("results/dataset/rejected_input.tsv")

@@ -33,6 +33,7 @@ rule partime_figures:
 rule papers_partime_frames:
     input:
         videos="results/dataset/videos.tsv",
+        files=plan.dataset.first_fetched(PARTIME["frames"]["most_videos"]),
         code=step("papers partime frames"),
     output:
         "results/papers/partime/frames.h5",
@@ -45,7 +46,8 @@ rule papers_partime_frames:
     params:
         settings=flags(PARTIME["frames"]),
     shell:
-        "python -m actionspan papers partime frames --videos {input.videos} {params.settings}"
+        "python -m actionspan papers partime frames --videos {input.videos} --files {input.files:q}"
+        " {params.settings}"
         " --out {output} > {log} 2>&1"
 
 

@@ -90,6 +90,11 @@ class DatasetPlan:
         """Return those files where a job that reads the shard's table needs them fetched."""
         return self.shard_videos(wildcards) if self.fetched else []
 
+    def first_fetched(self, most: int) -> list[Any]:
+        """Return the files of the first videos by name where a job needs them fetched."""
+        first = sorted(self.paths)[:most] if self.fetched else []
+        return self._storage.given(self.paths[video] for video in first)
+
 
 def _video_files(
     folder: str | None, name: str, storage: Storage
