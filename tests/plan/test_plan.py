@@ -338,7 +338,12 @@ def test_a_video_has_its_file_and_copies_that_are_there_are_known(planned, tmp_p
 
 
 def test_chapters_are_left_to_be_named_where_nobody_browses(planned):
-    assert planned({"demo": {"videos": 1001}}).outcomes.chapters == []
+    plan = planned({"demo": {"videos": 1001}})
+    assert plan.outcomes.chapters == []
+    assert plan.outcomes.chaptered == ["{video}"]  # and no output for each
+    assert plan.dataset.missing_video(Wildcards(video=plan.dataset.videos[7])) == []
+    (missing,) = plan.dataset.missing_video(Wildcards(video="other"))
+    assert missing == "other: no file of this video in dataset.videos"
 
 
 def test_clips_are_kept_where_a_network_sees_them_and_their_knobs_count_only_there(planned):

@@ -4,11 +4,13 @@ import csv
 import json
 import re
 import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
+from actionspan.demo.names import demo_video_names
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
@@ -215,6 +217,16 @@ def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
     finally:
         path.write_text(before)
     assert project.planned() == {}
+
+
+def test_chapters_of_a_large_set_are_made_for_the_videos_that_are_named(project):
+    config = {"demo": {"videos": 1001}}
+    names = [Path(name).stem for name in demo_video_names(1001)]
+    wanted = [f"results/proposals/mtn/chapters/{name}.vtt" for name in (names[7], names[900])]
+    assert project.planned(*wanted, config=config)["proposals_chapters"] == 2
+    status, text = project.dry_run("results/proposals/mtn/chapters/demo.vtt", config=config)
+    assert status != 0
+    assert "demo: no file of this video in dataset.videos" in text
 
 
 def test_a_changed_annotation_leaves_the_videos_alone(project):

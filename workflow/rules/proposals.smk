@@ -226,14 +226,19 @@ rule proposals_detections:
 rule proposals_chapters:
     input:
         proposals=plan.outcomes.listed,
+        missing=plan.dataset.missing_video,
         code=step("proposals chapters"),
     output:
         expand(
             "results/proposals/{{model}}/chapters/{video}.vtt",
-            video=plan.dataset.videos,
+            video=plan.outcomes.chaptered,
         ),
     log:
-        "results/logs/proposals_chapters/{model}.log",
+        (
+            "results/logs/proposals_chapters/{model}/{video}.log"
+            if plan.outcomes.chaptered == ["{video}"]
+            else "results/logs/proposals_chapters/{model}.log"
+        ),
     group:
         "scoring"
     conda:
@@ -242,7 +247,7 @@ rule proposals_chapters:
         runtime=minutes(5, "scoring"),
     params:
         # a flag each: an id may begin with a hyphen
-        videos=[f"--videos={video}" for video in plan.dataset.videos],
+        videos=[f"--videos={video}" for video in plan.outcomes.chaptered],
         folder=subpath(output[0], parent=True),
         settings=flags(config["proposals"]["chapters"]),
     shell:

@@ -83,8 +83,14 @@ class DatasetPlan:
 
     def video_file(self, wildcards: Any) -> list[Any]:
         """Return the file of one video."""
-        missing = f"{wildcards.video}: no file of this video in dataset.videos"
-        return self._storage.given([self.paths.get(wildcards.video, missing)])
+        return self.missing_video(wildcards) or self._storage.given([self.paths[wildcards.video]])
+
+    def missing_video(self, wildcards: Any) -> list[Any]:
+        """Return a file that is nowhere, and says why, if a rule is asked for a video not there."""
+        video = getattr(wildcards, "video", None)
+        if video is None or video in self.paths:
+            return []
+        return self._storage.given([f"{video}: no file of this video in dataset.videos"])
 
     def fetched_videos(self, wildcards: Any) -> list[Any]:
         """Return those files where a job that reads the shard's table needs them fetched."""

@@ -22,6 +22,7 @@ class OutcomesPlan:
         baselines: The baselines; external features have no frames that could differ.
         methods: All that is evaluated, in the order of the tables.
         chapters: The chapters of each video and model.
+        chaptered: The videos whose chapters one job makes: all, or in a large set one.
         timelines: A few timelines, evenly spread over the videos; all others can be asked for.
         bundles: The bundle of each model; with external features a model cannot take videos.
         shown: The model whose proposals pictures and the page show.
@@ -41,6 +42,7 @@ class OutcomesPlan:
         self.methods = self.models + self.baselines
         folders = [f"results/proposals/{model}" for model in self.models]
         browsed = videos if len(videos) <= BROWSED else []
+        self.chaptered = videos if len(videos) <= BROWSED else ["{video}"]
         self.chapters = [
             f"{folder}/chapters/{video}.vtt" for folder in folders for video in browsed
         ]
