@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -76,14 +76,24 @@ def end_job(process: "subprocess.Popen[str]", job: str) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.poll()
-    for pid in job_processes(job):
+    kill_all(job_processes(job))
+
+
+def kill_all(processes: Iterable[int]) -> None:
+    """Kill processes; those that have ended do not matter."""
+    for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def job_processes(job: str) -> list[int]:
-    """Return the live processes whose environment names the job (none where there is no /proc)."""
-    mark = f"{MARK}={job}".encode()
+    """Return the live processes of a job."""
+    return processes_with(MARK, job)
+
+
+def processes_with(variable: str, value: str) -> list[int]:
+    """Return the live processes with that in their environment (none where there is no /proc)."""
+    mark = f"{variable}={value}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:

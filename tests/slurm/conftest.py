@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mpi.conftest import kill_all, processes_with
 from workflow.conftest import copy_program
 
 HERE = Path(__file__).parent
@@ -139,6 +140,8 @@ def cluster() -> Iterator[Cluster]:
         yield Cluster(folder)
     finally:
         subprocess.run([HERE / "cluster_down.sh", folder], capture_output=True)
+        # nodes without cgroups leave jobs' processes that do not end by themselves
+        kill_all(processes_with("SLURM_CONF", f"{folder}/slurm.conf"))
         shutil.rmtree(folder)
 
 
