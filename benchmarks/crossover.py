@@ -86,7 +86,7 @@ def simulate(costs: Costs, numbers: Sequence[int], sizes: Sequence[int]) -> Seco
 
 
 def fastest(seconds: Seconds, ranks: int, size: int) -> str:
-    """Return the names of the exchanges that are the fastest, or as good as that."""
+    """Return the names of the exchanges that are the fastest, or nearly so."""
     times = {name: seconds[name, ranks, size] for name in COMPARED}
     least = min(times.values())
     return " = ".join(name for name, value in times.items() if value <= least * (1 + ALIKE))

@@ -136,7 +136,7 @@ def ranks_of(job: Job) -> dict[int, int]:
 
 
 def version_of(path: Path) -> tuple[int, int] | None:
-    """Return something that changes whenever the file is written anew; None: there is none."""
+    """Return something that changes whenever the file is written again; None: there is none."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def version_of(path: Path) -> tuple[int, int] | None:
 
 
 def wait_for_writes(job: Job, path: Path, count: int) -> bool:
-    """Wait until a file has been written anew `count` times; return whether the job still runs."""
+    """Wait until a file has been written again `count` times; return whether the job still runs."""
     for _ in range(count):
         before = version_of(path)
         if not job.wait_until(lambda before=before: version_of(path) != before):

@@ -106,7 +106,7 @@ def encode(
 
 
 def copy_packets(source: Path, target: Path, keep: range) -> Path:
-    """Copy the packets at `keep`, in decoding order, without encoding them anew."""
+    """Copy the packets at `keep`, in decoding order, without encoding them again."""
     with av.open(str(source)) as old, av.open(str(target), "w") as new:
         stream = old.streams.video[0]
         copy = new.add_stream_from_template(stream)

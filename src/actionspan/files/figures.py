@@ -62,7 +62,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     A JPEG has the figure's own dots per inch.
 
     Raises:
-        InputError: The suffix is none of these.
+        InputError: The suffix is another.
     """
     if path.suffix not in _UNDATED:
         raise InputError(f"{path}: figures are written as {', '.join(_UNDATED)}")
