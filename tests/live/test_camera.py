@@ -94,7 +94,7 @@ def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
 def test_a_stalled_camera_is_opened_again(video, tmp_path):
     with (
         HttpCamera(video, RATE) as camera,
-        streaming(camera, tmp_path, read_seconds=0.5),
+        streaming(camera, tmp_path, read_seconds=1.5),
     ):
         eventually(lambda: seen(tmp_path) > 5)
         camera.stalled.set()
@@ -104,12 +104,10 @@ def test_a_stalled_camera_is_opened_again(video, tmp_path):
         camera.stalled.clear()
         after = seen(tmp_path)
         eventually(lambda: seen(tmp_path) > after + 5)
-    # one, or more on a machine so busy that a picture takes half a second
-    lost = [(gap["from"], gap["to"]) for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
-    assert lost
-    assert all(end - begin > 0.5 for begin, end in lost)
+    (gap,) = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
+    assert 1.5 < gap["to"] - gap["from"] < 10
     times = [event["seconds"] for event in events(tmp_path, "actionness")]
-    assert not [at for at in times if any(a + 1e-6 < at < b - 1e-6 for a, b in lost)]
+    assert not [at for at in times if gap["from"] + 1e-6 < at < gap["to"] - 1e-6]
 
 
 def test_a_camera_that_hangs_up_is_called_again(video, tmp_path):

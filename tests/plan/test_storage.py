@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import found_weights
 from actionspan.plan.storage import Storage, is_uri
+from plan.conftest import merged
 
 
 class Registry:
@@ -50,6 +52,15 @@ def test_another_kind_of_storage_says_what_is_understood(folder):
 def test_a_missing_plugin_says_how_to_get_it(planned):
     with pytest.raises(InputError, match=r"s3://b/v: needs pip install 'actionspan\[s3\]'"):
         planned({"dataset": {"videos": "s3://b/v/", "annotations": "s3://b/truth.csv"}})
+
+
+def test_the_first_videos_by_name_are_fetched_where_videos_are_not_on_this_disk(config):
+    config = merged(config, {"demo": {"videos": 5}})
+    here, away = Registry(), Registry()
+    away.default_storage_provider = object()
+    first, second = sorted(DatasetPlan(config, "config.yaml", Storage(here)).paths.values())[:2]
+    assert DatasetPlan(config, "config.yaml", Storage(here)).first_fetched(2) == []
+    assert DatasetPlan(config, "config.yaml", Storage(away)).first_fetched(2) == [first, second]
 
 
 def test_weights_are_where_their_job_finds_them():

@@ -18,14 +18,13 @@ def threads() -> int:
 class Source:
     """Counts what was made of it and notes that it was closed."""
 
-    def __init__(self, count, error=None, seconds=0.0):
-        self.count, self.error, self.seconds = count, error, seconds
+    def __init__(self, count, error=None):
+        self.count, self.error = count, error
         self.made, self.closed = 0, False
 
     def __iter__(self):
         try:
             for number in range(self.count):
-                time.sleep(self.seconds)
                 self.made += 1
                 yield number
             if self.error:
@@ -107,9 +106,17 @@ def test_nothing_is_made_before_the_first_item_is_asked_for():
 
 
 def test_making_and_using_overlap():
-    source = Source(20)
-    for number in prefetched(iter(source)):
-        assert wait_until(lambda: source.made >= min(number + 2, 20))  # noqa: B023 - called at once
+    meeting = threading.Barrier(2, timeout=60)
+
+    def source():
+        yield 0
+        for number in range(1, 20):
+            meeting.wait()  # item n is in the making while the one before is in use
+            yield number
+
+    for number in prefetched(source(), 1):
+        if number < 19:
+            meeting.wait()
 
 
 def test_ahead_of_nothing_is_refused():

@@ -352,7 +352,7 @@ def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
 
 
 KILLER = """
-import os, random, signal, sys, time
+import os, random, shutil, signal, sys, time
 import torch
 from pathlib import Path
 from actionspan.temporal.settings import TemporalSettings
@@ -377,8 +377,11 @@ begun = time.monotonic()
 assert run(whole, None) == 0
 seconds = time.monotonic() - begun
 kills, moments = 0, random.Random(7)
-while run(killed, moments.uniform(0, seconds / 6 * (1 + kills / 10))) != 0:
-    kills += 1
+while kills < 4:  # again, sooner, where the first run had a busier machine
+    shutil.rmtree(killed, ignore_errors=True)
+    kills, seconds = 0, seconds / 2
+    while run(killed, moments.uniform(0, seconds / 3 * (1 + kills / 10))) != 0:
+        kills += 1
 print(kills)
 """
 
@@ -392,7 +395,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 2  # the first run may have had a busier machine
+    assert int(done.stdout) >= 4
     assert same_files(whole, killed)
     assert len(read_log(killed)) == 120
 

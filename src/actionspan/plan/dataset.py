@@ -97,7 +97,10 @@ class DatasetPlan:
         return self.shard_videos(wildcards) if self.fetched else []
 
     def first_fetched(self, most: int) -> list[Any]:
-        """Return the files of the first videos by name where a job needs them fetched."""
+        """Return the files of the first videos by name where a job needs them fetched.
+
+        If one of them is rejected, no other takes its place: the plan cannot know.
+        """
         first = sorted(self.paths)[:most] if self.fetched else []
         return self._storage.given(self.paths[video] for video in first)
 

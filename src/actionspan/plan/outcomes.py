@@ -41,10 +41,13 @@ class OutcomesPlan:
         self.baselines = [name for name in evaluation["baselines"] if name != skipped]
         self.methods = self.models + self.baselines
         folders = [f"results/proposals/{model}" for model in self.models]
-        browsed = videos if len(videos) <= BROWSED else []
-        self.chaptered = videos if len(videos) <= BROWSED else ["{video}"]
+        browsed = len(videos) <= BROWSED
+        self.chaptered = videos if browsed else ["{video}"]
         self.chapters = [
-            f"{folder}/chapters/{video}.vtt" for folder in folders for video in browsed
+            f"{folder}/chapters/{video}.vtt"
+            for folder in folders
+            for video in self.chaptered
+            if browsed
         ]
         count = min(evaluation["timelines"], len(videos))
         drawn = [videos[index * len(videos) // count] for index in range(count)]
