@@ -21,6 +21,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--videos", type=int, default=20_000)
+    parser.add_argument("--one-pass", action="store_true", help="with video.keep: false")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -30,6 +31,7 @@ def main() -> None:
         (folder / "actions.csv").write_text("video,start,end,label\nvideo_000000,1,2,jump\n")
         (folder / "my.yaml").write_text(
             "dataset: {videos: videos, annotations: actions.csv}\ntemporal: {models: [mtn]}\n"
+            f"video: {{keep: {str(not arguments.one_pass).lower()}}}\n"
         )
         started = time.monotonic()
         done = subprocess.run(

@@ -1,12 +1,17 @@
 """Every step on inputs so small that they take seconds: which rows there are, and what they say."""
 
+import shutil
+
 import h5py
 import numpy as np
 import pytest
 
+from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
+from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan.papers.rows import read_rows, values
+from dataset.conftest import encode_video
 from papers.steps import cells, outputs, run_step
 
 SPEED = [
@@ -29,6 +34,25 @@ def frames(tmp_path_factory):
                 gray[t, 8:20, place : place + 12] = 220
             group["gray"] = gray
     return path
+
+
+def test_frames_are_of_the_first_videos_or_of_the_first_whose_files_are_given(tmp_path):
+    videos = [probe_video(encode_video(tmp_path / f"{name}.mp4")) for name in "dbca"]
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    write_videos(tmp_path / "videos.tsv", videos, VIDEO_COLUMNS)
+    words = ["--videos", tmp_path / "videos.tsv", "--most-videos", 3]
+
+    def kept(*files):
+        run_step("partime", "frames", *words, "--out", tmp_path / "frames.h5", "--files", *files)
+        with h5py.File(tmp_path / "frames.h5") as file:
+            return list(file)
+
+    assert kept() == ["a", "b", "c"]
+    files = [shutil.move(tmp_path / f"{name}.mp4", moved) for name in "abcd"]
+    assert kept(*files[1:3]) == ["b", "c"]
+    with pytest.raises(InputError, match="1 videos with a file"):
+        kept(files[0])
 
 
 def test_gradients_have_a_row_a_stage_and_a_line_for_each_kind_of_stream(tmp_path, frames):
