@@ -202,6 +202,23 @@ def test_variances_keep_their_digits_where_the_printed_form_loses_them(offset, p
     assert ((printed - exact).abs() / exact).max() > 0.1
 
 
+@pytest.mark.parametrize(
+    "kind", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
+)
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.SyncBatchNorm])
+def test_the_variance_of_all_is_that_of_each_and_that_of_the_means(norm, kind):
+    """Law of total variance: (1 + 1) / 2 + ((0 - 5)² + (10 - 5)²) / 2 = 26."""
+    models = [norm(2).to(kind) for _ in range(2)]
+    for model, mean in zip(models, (0.0, 10.0), strict=True):
+        model.running_mean.fill_(mean)
+    learners = [Learner(model, torch.optim.SGD(model.parameters())) for model in models]
+    average(learners, ring_sum, 2, whole_state=True)
+    for model in models:
+        assert model.running_mean.tolist() == [5.0, 5.0]
+        assert model.running_var.tolist() == [26.0, 26.0]
+        assert model.running_var.dtype == kind
+
+
 @pytest.mark.parametrize("whole_state", [False, True])
 def test_learners_keep_their_own_frozen_parameters(whole_state):
     learners = learners_after(3, 2, OPTIMISERS["adam"])

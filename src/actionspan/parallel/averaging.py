@@ -136,7 +136,8 @@ def _average_buffers(models: Sequence[nn.Module], total: Total, count: int) -> N
 
     # the means first, since the spread is around the common mean
     first = [[*own, *rest] for own, rest in zip(means, others, strict=True)]
-    wide = [[tensor.double() for tensor in own] for own in first]
+    # copies: the means themselves are still needed
+    wide = [[tensor.to(torch.float64, copy=True) for tensor in own] for own in first]
     _replace_by_mean(wide, total, count)
     spread = [
         [
