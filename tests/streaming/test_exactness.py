@@ -1,6 +1,7 @@
 """The engine against the closed form, plain training and the true gradients."""
 
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,6 +45,48 @@ def test_every_gradient_and_output_is_that_of_the_closed_form(stages: int, mode:
         for gradient, (_, right) in zip(logs[h], sorted(found.items()), strict=True):
             assert same(gradient, right)
         assert same(list(network[h].parameters()), list(expected.weights[h].values()))
+
+
+class ThroughData(torch.optim.Optimizer):
+    """SGD that writes where torch does not count changes."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.05})
+
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data - group["lr"] * parameter.grad
+
+
+@pytest.mark.parametrize("make", [partial(sgd, fused=True), ThroughData])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_updates_that_torch_does_not_count_learn_as_the_closed_form_says(
+    stages: int, mode: str, make: Any
+) -> None:
+    network, samples = chain(stages), stream(SAMPLES)
+    expected = closed_form(network, samples, 0.05, mode)
+    with Pipeline(network, loss=squared, optimiser=make, gradients=mode) as pipeline:
+        list(pipeline.run(samples))
+    for module, right in zip(network, expected.weights, strict=True):
+        for found, weight in zip(module.parameters(), right.values(), strict=True):
+            torch.testing.assert_close(found.detach(), weight, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_fused_and_plain_optimisers_learn_the_same(stages: int, mode: str, kind: Any) -> None:
+    learned = []
+    for how in ({"fused": True}, {"foreach": False}, {"foreach": True}):
+        network, samples = chain(stages), stream(SAMPLES)
+        make = partial(kind, lr=0.01, **how)
+        with Pipeline(network, loss=squared, optimiser=make, gradients=mode) as pipeline:
+            list(pipeline.run(samples))
+        learned.append(torch.cat([weight.flatten() for weight in weights(network)]))
+    torch.testing.assert_close(learned[0], learned[1], rtol=0, atol=1e-9)
+    torch.testing.assert_close(learned[2], learned[1], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("stages", [3, 4])

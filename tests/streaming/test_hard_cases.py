@@ -286,6 +286,23 @@ def test_weights_written_between_steps_are_those_that_see_the_next_input():
     assert same(found[0], found[1])
 
 
+def test_weights_written_in_the_fill_are_those_that_see_the_next_input():
+    """No update comes between, and a process does not see who else writes into its weights."""
+    still = partial(torch.optim.SGD, lr=0.0)
+    for mode in EXECUTORS:
+        network = chain(3)
+        first = next(network[0].parameters())
+        before = first.detach().clone()
+        with Pipeline(network, mode, loss=squared, optimiser=still, gradients="stash") as pipeline:
+            for x, y in stream(3):
+                pipeline.step(x, y)
+                pipeline.wait()
+                first.data.mul_(0.5)
+            kept = pipeline.state_dict()["stages"][0]["history"]["kept"]
+        found = [each[4]["0.weight"] for each in kept]
+        assert same(found, [before, before * 0.5, before * 0.25])
+
+
 def test_complex_tensors_are_refused():
     with Pipeline([nn.Identity()]) as pipeline, pytest.raises(TypeError, match="complex"):
         pipeline.submit(torch.zeros(2, dtype=torch.complex64))

@@ -138,13 +138,11 @@ class DeviceStage(Stage):
         if history is None:
             return None
         drawn = iter(state.get("kept_random", ()))
-        known: dict[int, Tensor] = {}  # a version of the weights is kept once
 
         def move(tensor: Tensor) -> Tensor:
-            if id(tensor) not in known:
-                known[id(tensor)] = self._backend.empty(tensor, self._lane.device)
-                self._backend.copy(known[id(tensor)], tensor)
-            return known[id(tensor)]
+            moved = self._backend.empty(tensor, self._lane.device)
+            self._backend.copy(moved, tensor)
+            return moved
 
         def move_all(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {name: move(tensor) for name, tensor in tensors.items()}

@@ -45,8 +45,6 @@ class History:
         self._with_weights, self._random = weights, random
         self._module = module if isinstance(module, nn.Module) else nn.Module()
         self._kept: deque[Kept] = deque()
-        self._version: Tensors | None = None  # of the weights of now; shared until they change
-        self._written: tuple[int, ...] = ()  # torch's counts of changes when it was taken
         self._used: Tensors = {}
         # Of where the module draws its numbers; a device has a generator of its own.
         self.get_random: Callable[[], Tensor] = torch.get_rng_state
@@ -66,7 +64,11 @@ class History:
         kept = cloned(message)
         yield
         drew = before is not None and not torch.equal(before, self.get_random())
-        weights = self._weights() if self._with_weights else None
+        weights = None
+        if self._with_weights:
+            # A copy for each input: torch's counts of changes miss fused optimisers, writes through
+            # `data`, and what another process writes into shared memory.
+            weights = {name: weight.detach().clone() for name, weight in self._named()}
         self._kept.append(Kept(step, kept, before if drew else None, buffers, weights))
 
     def again(self, kept: Kept, inputs: Value) -> Value:
@@ -99,20 +101,12 @@ class History:
             self._used = {}
 
     def state(self) -> dict[str, Any]:
-        """Return all that is kept; versions of weights that are one stay one."""
+        """Return all that is kept."""
         return {"kept": list(self._kept)}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._kept = deque(Kept(*kept) for kept in state["kept"])
-        self._version = None  # the next input begins another version, of the same values
-
-    def _weights(self) -> Tensors:
-        written = tuple(weight._version for _, weight in self._named())
-        if self._version is None or written != self._written:
-            self._written = written
-            self._version = {name: weight.detach().clone() for name, weight in self._named()}
-        return self._version
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
         return self._module.named_parameters()
