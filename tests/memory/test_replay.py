@@ -169,6 +169,21 @@ def test_tensors_changed_before_backward_are_an_error(what):
         features.sum().backward()
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("how", ["SGD", "Adam", "AdamW", "data"])
+def test_changes_that_torch_does_not_count_are_an_error(how, kind):
+    encoder = tiny().to(kind)
+    features = StochasticBackward(encoder, 0.5)(video(7).to(kind))
+    if how == "data":
+        encoder[2].bias.data.add_(1)
+    else:
+        for parameter in encoder.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        getattr(torch.optim, how)(encoder.parameters(), lr=0.1, fused=True).step()
+    with pytest.raises(RuntimeError, match="of the encoder was modified between"):
+        features.sum().backward()
+
+
 def test_another_mode_in_backward_is_an_error():
     encoder = nn.Sequential(*tiny(), nn.Dropout(0.5))
     features = StochasticBackward(encoder, 0.5)(video(7))

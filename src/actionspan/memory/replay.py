@@ -209,6 +209,18 @@ def _stand_ins(encoder: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterat
             setattr(module, name, parameter)
 
 
+def _bit_sums(tensors: Sequence[Tensor]) -> list[int]:
+    """Return a sum over the bits of each tensor's values, the same in any order of adding."""
+    integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    sums = [
+        each.detach().view(integers[each.element_size()]).sum(dtype=torch.int64)
+        for each in tensors
+        if not (each.is_meta or each.is_complex())
+    ]
+    by_device = {each.device: [s for s in sums if s.device == each.device] for each in sums}
+    return [number for own in by_device.values() for number in torch.stack(own).tolist()]
+
+
 class _Replay(Function):
     """Features of frames; its inputs that learn are the frames, where they need it, and weights."""
 
@@ -224,7 +236,7 @@ class _Replay(Function):
         given = video.frames if frames is None else frames
         assert given is not None
         features = video.forward(given, generator)
-        ctx.video = video
+        ctx.video, ctx.tensors, ctx.sums = video, tensors, _bit_sums(tensors)
         # The encoder's tensors are saved so that a change of them before backward is an error.
         ctx.save_for_backward(frames, *tensors)
         return features
@@ -233,6 +245,11 @@ class _Replay(Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         frames, *_ = ctx.saved_tensors  # all are looked at, as that checks their versions
+        if _bit_sums(ctx.tensors) != ctx.sums:  # fused optimisers raise no version
+            raise RuntimeError(
+                "a tensor of the encoder was modified between forward and backward, which runs its "
+                "kept rows again"
+            )
         gradients = ctx.video.backward(frames, gradient)
         learns = frames is not None and frames.requires_grad
         return (None, None, None, *([] if learns else [None]), *gradients)
