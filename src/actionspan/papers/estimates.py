@@ -72,3 +72,14 @@ def over_samples_and_seeds(
     half = seeds_half_width(groups, confidence)
     low, high = interval(value, drawn, samples, half, confidence)
     return Estimate(value=value, low=low, high=high)
+
+
+def alike(margin: float, difference: Estimate | str) -> Estimate | str:
+    """Return what is above 0 where a difference lies within ±margin: neither better nor worse."""
+    if isinstance(difference, str):
+        return difference
+    low, high = difference.low, difference.high
+    most = max(abs(low), abs(high))
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    value = margin - abs(difference.value)
+    return replace(difference, value=value, low=margin - most, high=margin - least)

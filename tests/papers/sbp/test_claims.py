@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan.papers.estimates import Estimate
+from actionspan.papers.estimates import Estimate, alike
 from actionspan.papers.sbp.detection_claims import (
     localisation_findings,
     online_findings,
@@ -18,7 +18,7 @@ from actionspan.papers.sbp.transformer_claims import (
     depth_findings,
     likeness_findings,
 )
-from actionspan.papers.sbp.verdicts import alike, at_most, cell, turned
+from actionspan.papers.sbp.verdicts import at_most, cell, turned
 from papers.sbp import claimed
 from papers.sbp.test_gradients import rows_of
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actionspan.papers.claims import Claim, Finding
+from actionspan.papers.estimates import alike
 from actionspan.papers.rows import distinct
 from actionspan.papers.sbp.published_detection import (
     BEST_RATE,
@@ -16,7 +17,7 @@ from actionspan.papers.sbp.published_detection import (
     ONLINE,
     Trained,
 )
-from actionspan.papers.sbp.verdicts import OURS, Row, alike, at_most, cell
+from actionspan.papers.sbp.verdicts import OURS, Row, at_most, cell
 
 _MAP = "per-frame mAP"
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.papers.claims import Claim, Finding
-from actionspan.papers.estimates import Estimate, over_seeds
+from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.papers.rows import distinct, values
 from actionspan.papers.sbp.gradients_report import DEPTH, QUANTITIES, SAMPLING
-from actionspan.papers.sbp.verdicts import OURS, Row, alike, at_most
+from actionspan.papers.sbp.verdicts import OURS, Row, at_most
 
 NEAR = 0.05
 """By how much a cosine may be lower and still count as equal."""

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 
 from actionspan.papers.claims import Claim, Finding
-from actionspan.papers.estimates import Estimate
+from actionspan.papers.estimates import Estimate, alike
 from actionspan.papers.rows import distinct
 from actionspan.papers.sbp.published_detection import split_time_ratio, time_ratio
-from actionspan.papers.sbp.verdicts import Row, alike, exact, only_number
+from actionspan.papers.sbp.verdicts import Row, exact, only_number
 
 PROPORTIONAL = 0.05
 """How far a share of the memory may be from r and still be proportional to it."""

@@ -7,10 +7,10 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.papers.claims import Claim, Finding
-from actionspan.papers.estimates import Estimate, over_seeds
+from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.papers.rows import distinct, values
 from actionspan.papers.sbp.published_detection import MOST_LOST
-from actionspan.papers.sbp.verdicts import Row, alike, at_most, cell, turned
+from actionspan.papers.sbp.verdicts import Row, at_most, cell, turned
 
 _SBP, _CHECKERBOARD, _DROPOUT = "SBP, frame-wise", "SBP, checkerboard", "frame dropout"
 _HIGH = 0.9

@@ -44,17 +44,6 @@ def turned(difference: Estimate | str) -> Estimate | str:
     return replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
 
 
-def alike(margin: float, difference: Estimate | str) -> Estimate | str:
-    """Return what is above 0 where a difference lies within ±margin: neither better nor worse."""
-    if isinstance(difference, str):
-        return difference
-    low, high = difference.low, difference.high
-    most = max(abs(low), abs(high))
-    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    value = margin - abs(difference.value)
-    return replace(difference, value=value, low=margin - most, high=margin - least)
-
-
 def exact(value: float, form: str = "+.3f") -> Estimate:
     """Return a number that is counted, not drawn: its interval is itself."""
     return Estimate(value=value, low=value, high=value, form=form)
