@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -71,6 +72,51 @@ def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
     # it ran the package, not this checkout
     lists = list((folder / "results/code").glob("*.txt"))
     assert all(str(ROOT) not in path.read_text() for path in lists)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(installed, tmp_path_factory) -> Path:
+    """An environment of its own with the wheel, as `uv tool install` and pipx make it."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "others.pth").write_text(f"{installed}\n{sysconfig.get_path('purelib')}\n")
+    script = folder / "bin/actionspan"
+    script.write_text(
+        f"#!{folder}/bin/python\nimport sys\nfrom actionspan.cli import main\nsys.exit(main())\n"
+    )
+    script.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("words", [["actionspan", "run"], ["python3", "-m", "snakemake"]])
+def test_jobs_run_in_the_environment_of_the_command_wherever_it_is(
+    words, installed, elsewhere, tmp_path
+):
+    other = tmp_path / "other"  # an environment that somebody activated
+    other.mkdir()
+    for name in ("python", "python3", "actionspan"):
+        (other / name).write_text("#!/bin/sh\necho another program >&2\nexit 3\n")
+        (other / name).chmod(0o755)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "small.yaml").write_text(
+        "demo: {videos: 2, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
+    )
+    target = "results/dataset/demo/annotations.json"
+    flags = ["--cores", "1", "--configfile", "small.yaml"]
+    if words[0] != "actionspan":
+        flags += ["--snakefile", str(installed / "actionspan/project/Snakefile")]
+    done = subprocess.run(
+        [elsewhere / "bin" / words[0], *words[1:], target, *flags],
+        cwd=folder,
+        env={"PATH": f"{other}:/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (folder / target).is_file()
 
 
 def test_the_wheel_brings_a_model(installed):

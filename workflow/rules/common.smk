@@ -28,7 +28,7 @@ from actionspan.plan.failures import failures_text
 from actionspan.plan.features import found_weights
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
-from actionspan.plan.jobs import Messages, check_jobs, failed_jobs
+from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.storage import Storage
@@ -39,6 +39,7 @@ from actionspan.temporal.settings import ON_SEQUENCES
 
 files = Storage(storage, local)
 begin_run(main=workflow.is_main_process)
+start_this_python()
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:

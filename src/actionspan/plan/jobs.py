@@ -1,8 +1,11 @@
-"""Jobs as Snakemake knows them: what they ask a cluster for, and which failed."""
+"""Jobs as Snakemake knows them: the Python they start, what they ask for, and which failed."""
 
 import logging
 import os
 import re
+import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,36 @@ _NAMED_LOG = re.compile(r"^ +log: (\S+) \(check log", re.MULTILINE)
 # what every message of a remote executor ends with, and its command
 _BOILERPLATE = re.compile("For further error details|Detailed failure reason|\n")
 _ON_SLURM = ("slurm", "cluster-generic")  # the latter asks whatever answers to sinfo
+_PYTHON = Path(".snakemake/python")
+
+
+def start_this_python() -> None:
+    """Let `python` in a job be the one that runs Snakemake, and `mpiexec` the one beside it.
+
+    Each Snakemake does so, also in a job of a cluster and in a pod. What `--sdm` prepares has its
+    own `python`: conda puts its folder before these, a container does not see them.
+    """
+    own = Path(sys.executable)
+    before = [str(own.parent)]
+    if _is_own(shutil.which("python")):
+        return
+    if not _is_own(shutil.which("python", path=before[0])):
+        # named python3.12 alone; a link would not be the same environment
+        _PYTHON.mkdir(parents=True, exist_ok=True)
+        script = _PYTHON / f"{os.uname().nodename}-{os.getpid()}"
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+        script.replace(_PYTHON / "python")
+        before.insert(0, str(_PYTHON.absolute()))
+    path = os.environ.get("PATH", os.defpath)
+    if path.split(os.pathsep)[: len(before)] != before:  # a job's own Snakemake finds it so
+        os.environ["PATH"] = os.pathsep.join([*before, path])
+
+
+def _is_own(found: str | None) -> bool:
+    """Return whether a command is this interpreter, in its folder: a link may leave a venv."""
+    own = Path(sys.executable)
+    return found is not None and own.samefile(found) and own.parent.samefile(Path(found).parent)
 
 
 def check_jobs(workflow: Any) -> None:
