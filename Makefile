@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test check campaign model docs lock config clean
 
 demo: $(VENV)/ready
-	$(BIN)/actionspan run --cores $(CORES) --quiet rules --show-failed-logs
+	$(BIN)/actionspan run --cores $(CORES)
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
@@ -52,7 +52,7 @@ campaign: $(VENV)/ready
 MODEL = build/model/results
 model: $(VENV)/ready
 	mkdir -p build/model
-	$(BIN)/actionspan run results/proposals/span/density.pt --cores $(CORES) --quiet rules \
+	$(BIN)/actionspan run results/proposals/span/density.pt --cores $(CORES) \
 	    --configfile examples/demo_model.yaml --directory build/model
 	$(BIN)/actionspan proposals bundle --features $(MODEL)/features/sequences.h5 \
 	    --temporal $(MODEL)/temporal/span/none-1/model.pt \

@@ -1,5 +1,9 @@
 """The profile of this machine, and what a person reads when a job fails."""
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -25,3 +29,45 @@ def test_a_failure_is_one_block_with_the_last_lines_and_the_log(tmp_path):
     assert head == "dataset_index failed; its log is results/logs/dataset_index.log"
     assert "truth.csv: row 1: no column video" in reason
     assert done.stderr.count("its log is") == 1
+    assert "\ndataset_index failed: results/logs/dataset_index.log\n" in done.stderr
+    assert "Error in rule" not in done.stderr
+    assert "CalledProcessError" not in done.stderr
+
+
+def test_a_run_prints_a_line_a_job_and_its_log_has_the_rest(tmp_path):
+    own = copy_program(tmp_path)
+    small = {"demo": {"videos": 2, "shortest_seconds": 5.0, "longest_seconds": 5.5}}
+    done = own.snakemake("results/dataset/videos.tsv", config=small)
+    assert done.returncode == 0, done.stderr
+    _, _, jobs = done.stderr.partition("\ntotal ")
+    first, *lines = jobs.split("\n")
+    count = int(first)
+    lines = lines[1 : lines.index(f"{count} of {count} steps (100%) done")]
+    numbers = [line.partition(" ")[0] for line in lines]
+    assert numbers == [f"[{number}/{count}]" for number in range(1, count + 1)]
+    reason = "Missing output files: results/dataset/videos.tsv"
+    assert lines[-1] == f"[{count}/{count}] dataset_index: {reason}"
+    for noise in ("Select jobs", "Execute", "Finished", "Removing", "input:", "ignored"):
+        assert noise not in done.stderr
+    (log,) = tmp_path.glob(".snakemake/log/*.log")
+    assert log.read_text().count("    input: ") == count
+
+
+def test_what_a_person_asks_for_is_printed(tmp_path):
+    own = copy_program(tmp_path)
+    for flag in ("--printshellcmds", "--verbose"):
+        status, text = own.dry_run("results/dataset/videos.tsv", flag)
+        assert status == 0
+        assert "    input: src/actionspan/__init__.py" in text
+
+
+def test_a_dry_run_of_the_demo_is_read_on_one_screen_or_two(tmp_path):
+    copy_program(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((done.stdout + done.stderr).encode()) < 20_000
+    assert max(map(len, re.findall(r"^\[.*", done.stdout, re.MULTILINE))) <= 110
+    (total,) = re.findall(r"^total +(\d+)$", done.stdout, re.MULTILINE)  # once
+    assert len(re.findall(rf"^\[\d+/{total}\] \w+", done.stdout, re.MULTILINE)) == int(total)

@@ -29,6 +29,7 @@ from actionspan.plan.features import found_weights
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
+from actionspan.plan.messages import print_briefly
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
 from actionspan.plan.storage import Storage
@@ -40,6 +41,8 @@ from actionspan.temporal.settings import ON_SEQUENCES
 files = Storage(storage, local)
 begin_run(main=workflow.is_main_process)
 start_this_python()
+if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+    print_briefly(logger, workflow.output_settings)
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:
