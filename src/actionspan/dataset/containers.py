@@ -7,8 +7,11 @@ state themselves is a sure sign that the rest is missing.
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from actionspan.errors import printable
 
 EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 MP4_BOXES = frozenset(
@@ -84,19 +87,62 @@ def turned_sideways(path: Path, track_id: int) -> bool:
 
     Other containers hardly ever turn a picture and give False.
     """
-    with path.open("rb") as file:
-        if file.read(8)[4:8] not in MP4_BOXES:
-            return False
-        spans = [(0, path.stat().st_size)]
-        for wanted in (b"moov", b"trak", b"tkhd"):  # each inside those before
-            boxes = [box for span in spans for box in _boxes(file, *span)]
-            spans = [(start, end) for kind, start, end in boxes if kind == wanted]
-        for start, _ in spans:
+    with _mp4(path) as (file, spans):
+        for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
             file.seek(start)
             header_id, sideways = _track_header(file.read(96))
             if header_id == track_id:
                 return sideways
     return False
+
+
+def codec_tag(path: Path, track_id: int) -> str:
+    """Return the four characters that name the codec of an MP4/MOV track, "" if there are none."""
+    with _mp4(path) as (file, spans):
+        for track in _inside(file, spans, b"moov", b"trak"):
+            for start, _ in _inside(file, [track], b"tkhd"):
+                file.seek(start)
+                if _track_header(file.read(96))[0] != track_id:
+                    break
+            else:
+                for start, _ in _inside(file, [track], b"mdia", b"minf", b"stbl", b"stsd"):
+                    file.seek(start + 12)  # after version, count and the entry's length
+                    return printable(file.read(4).decode("latin-1"))
+    return ""
+
+
+def claimed_samples(path: Path) -> int:
+    """Return how many samples a track of an MP4/MOV has by its index, or all fragments together.
+
+    Each has a byte at least, but an index may claim any number in a few.
+    """
+    most = fragments = 0
+    with _mp4(path) as (file, spans):
+        tables = _inside(file, spans, b"moov", b"trak", b"mdia", b"minf", b"stbl")
+        for kind in (b"stsz", b"stz2"):
+            for start, _ in _inside(file, tables, kind):
+                file.seek(start + 8)  # after version and size
+                most = max(most, int.from_bytes(file.read(4), "big"))
+        for start, _ in _inside(file, spans, b"moof", b"traf", b"trun"):
+            file.seek(start + 4)
+            fragments += int.from_bytes(file.read(4), "big")
+    return max(most, fragments)
+
+
+@contextmanager
+def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
+    """Open a file; yield it and where it has boxes of MP4, which is nowhere in other containers."""
+    with path.open("rb") as file:
+        boxes = file.read(8)[4:8] in MP4_BOXES
+        yield file, [(0, path.stat().st_size)] if boxes else []
+
+
+def _inside(file: BinaryIO, spans: list[tuple[int, int]], *kinds: bytes) -> list[tuple[int, int]]:
+    """Return (start, end) of the contents of boxes, each kind inside those of the kind before."""
+    for wanted in kinds:
+        boxes = [box for span in spans for box in _boxes(file, *span)]
+        spans = [(start, end) for kind, start, end in boxes if kind == wanted]
+    return spans
 
 
 def _track_header(box: bytes) -> tuple[int, bool]:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import av
 from av.container import InputContainer
-from av.video.stream import VideoStream
 
 from actionspan.dataset.containers import stated_bytes, turned_sideways
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
+from actionspan.video.opening import opened
 from actionspan.video.settings import LimitSettings
 
 _BLOCK = 1 << 20  # bytes read at once
@@ -38,7 +38,7 @@ def probe_video(path: Path, limits: LimitSettings | None = None) -> Video:
         found = _read_packets(path, bad_video(path, ""), limits or LimitSettings())
         return replace(found, sha256=file_sha256(path))
     except InputError as error:
-        return bad_video(path, str(error))
+        return bad_video(path, str(error).removeprefix(f"{path}: "))
     except av.FFmpegError as error:
         return bad_video(path, f"not a video that FFmpeg can read: {error.strerror}")
     except OSError as error:
@@ -67,11 +67,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     stated, size = stated_bytes(path), path.stat().st_size
     if stated > size:
         raise InputError(f"truncated: {size} bytes of at least {stated}")
-    with av.open(str(path.absolute()), metadata_errors="replace") as container:
-        stream = container.streams.best("video")
-        if stream is None or stream.disposition & stream.disposition.attached_pic:
-            raise InputError("no video stream")
-        assert isinstance(stream, VideoStream)
+    with opened(path) as (container, stream):
         width, height = stream.codec_context.width, stream.codec_context.height
         if width < 1 or height < 1:
             raise InputError("the video stream has no picture size")
@@ -82,10 +78,11 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
         # its packets
         times: list[float] = []
         last_duration, last_time, frames, hidden = 0.0, float("-inf"), 0, 0
-        for packet in container.demux(stream):
+        for before, packet in enumerate(container.demux(stream)):  # the last is empty
+            limits.check(width, height, before)
+            still_working()
             if packet.size == 0:
                 continue
-            still_working()
             if packet.is_corrupt:
                 raise InputError(f"damaged or truncated at frame {frames}")
             if unit_bytes and not _units_fit(memoryview(packet), unit_bytes):
@@ -98,7 +95,6 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
-        limits.check(width, height, frames)
         if frames == 0:
             raise InputError("the video stream has no frame")
         if "mp4" in container.format.name and len(stream.index_entries) > frames + hidden:

@@ -6,6 +6,7 @@ import av
 
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
+from actionspan.video.opening import opened
 
 
 def read_duration(path: Path) -> float:
@@ -23,9 +24,8 @@ def read_duration(path: Path) -> float:
 def read_frame_rate(path: Path) -> float | None:
     """Return the frames per second that a container states, None where it cannot be read."""
     try:
-        with av.open(str(path.absolute()), metadata_errors="replace") as container:
-            stream = container.streams.best("video")
-            rate = stream and (stream.average_rate or stream.guessed_rate)
+        with opened(path) as (_, stream):
+            rate = stream.average_rate or stream.guessed_rate
             return float(rate) if rate else None
-    except (av.FFmpegError, OSError):
+    except (av.FFmpegError, OSError, InputError):
         return None

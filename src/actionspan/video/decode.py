@@ -15,7 +15,6 @@ which gives bitwise the same pictures (10-bit ones differ by rounding).
 
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -24,13 +23,12 @@ from typing import Any, NamedTuple
 
 import av
 import numpy as np
-from av.container import InputContainer
 from av.video.frame import VideoFrame
-from av.video.stream import VideoStream
 
 from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
+from actionspan.video.opening import opened
 from actionspan.video.safe_decord import DECORD_ERRORS, decord
 from actionspan.video.settings import LimitSettings
 
@@ -87,12 +85,11 @@ def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
             tick = float(stream.time_base or 1 / rate)
             width, height = stream.codec_context.width, stream.codec_context.height
             limits.check(width, height, stream.frames)
-            for packet in container.demux(stream):
+            for before, packet in enumerate(container.demux(stream)):  # the last is empty
+                limits.check(width, height, before)
+                still_working()
                 if packet.size == 0:
                     continue
-                if len(stamps) + missing > limits.max_frames:
-                    limits.check(width, height, len(stamps) + missing)
-                still_working()
                 headed = headed or packet.is_keyframe
                 headless += not headed
                 if packet.is_discard:
@@ -164,18 +161,8 @@ def has_eight_bits(path: Path) -> bool:
         with opened(path) as (_, stream):
             form = stream.format
             return form is not None and all(part.bits <= 8 for part in form.components)
-    except (OSError, av.FFmpegError):
+    except (OSError, av.FFmpegError, InputError):
         return False  # reading it says why
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open a file and its video stream with PyAV."""
-    with av.open(str(path.absolute()), metadata_errors="replace") as container:
-        stream: Any = container.streams.best("video")
-        if stream is None or stream.disposition & stream.disposition.attached_pic:
-            raise InputError(f"{path}: no video stream")
-        yield container, stream
 
 
 def _decord_pictures(path: Path) -> Iterator[Callable[[], UInt8]]:

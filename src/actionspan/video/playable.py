@@ -23,7 +23,8 @@ from av.video.frame import PictureType, VideoFrame
 from actionspan.dataset.containers import turned_sideways
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
-from actionspan.video.decode import Frame, opened, read_frames, read_timeline
+from actionspan.video.decode import Frame, read_frames, read_timeline
+from actionspan.video.opening import open_container, opened
 from actionspan.video.pictures import resized
 from actionspan.video.settings import CopySettings
 
@@ -166,11 +167,11 @@ def _audio_stream(file: OutputContainer) -> AudioStream:
 def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
     """Yield a file's sound as AAC takes it, timed as the pictures are, while it can be decoded."""
     with (
-        suppress(OSError, ValueError, av.FFmpegError),
-        av.open(str(path.absolute()), metadata_errors="replace") as container,
+        suppress(OSError, ValueError, av.FFmpegError, InputError),
+        open_container(path) as container,
     ):
         stream: Any = container.streams.best("audio")
-        if stream is None:
+        if stream is None or stream.codec_context is None:
             return
         resampler = AudioResampler(format="fltp", layout="stereo", rate=_RATE, frame_size=_SAMPLES)
         frames: Iterator[Any] = chain(container.decode(stream), [None])

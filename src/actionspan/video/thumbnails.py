@@ -21,7 +21,7 @@ from av.video.stream import VideoStream
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
-from actionspan.video.decode import opened
+from actionspan.video.opening import opened
 from actionspan.video.settings import LimitSettings
 
 _QUALITY = 75  # of JPEG

@@ -1,0 +1,153 @@
+"""Files that are opened: in a container of video, by a decoder that exists, and no file beside."""
+
+import socket
+import struct
+from fractions import Fraction
+
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.tables import read_videos
+from actionspan.dataset.video_facts import probe_video
+from actionspan.errors import InputError
+from actionspan.video.decode import has_eight_bits, read_frames, read_timeline
+from actionspan.video.playable import why_not_playable, write_playable
+from actionspan.video.settings import LimitSettings
+from actionspan.video.thumbnails import thumbnails
+from video.numbered import encode
+
+LISTS = {
+    "ffconcat": "ffconcat version 1.0\nfile whole.mp4\nfile whole.mp4\n",
+    "hls": "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:2,\nwhole.mp4\n#EXT-X-ENDLIST\n",
+    "dash": '<?xml version="1.0"?>\n<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
+    'mediaPresentationDuration="PT2S" profiles="urn:mpeg:dash:profile:isoff-on-demand:2011">'
+    '<Period><AdaptationSet mimeType="video/mp4"><Representation id="1" bandwidth="9">'
+    "<BaseURL>whole.mp4</BaseURL></Representation></AdaptationSet></Period></MPD>\n",
+    "sdp": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\n"
+    "m=video {port} RTP/AVP 96\na=rtpmap:96 H264/90000\n",
+    "remote": "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:2,\nhttp://127.0.0.1:{port}/a.ts\n",
+}
+
+
+@pytest.fixture
+def whole(tmp_path):
+    path = tmp_path / "whole.mp4"
+    encode(path, 50)
+    return path
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("suffix", [".mp4", ".m3u8", ".mpd"])
+def test_a_list_of_files_opens_none_of_them(tmp_path, whole, kind, suffix):
+    path = tmp_path / f"list{suffix}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        path.write_text(LISTS[kind].replace("{port}", str(server.getsockname()[1])))
+        error = probe_video(path).error
+        assert error.startswith("not a video"), error
+        for read in (lambda: list(read_frames(path)), lambda: write_playable(path, whole)):
+            with pytest.raises(InputError, match=f"{path}: not a video"):
+                read()
+        with pytest.raises(InputError, match="not a video"):
+            why_not_playable(path)
+        assert thumbnails(path, 3) == []
+        assert not has_eight_bits(path)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+@pytest.mark.parametrize("name", ["picture%02d.gif", "picture%02d.png"])
+def test_the_pattern_of_a_name_opens_no_pictures_beside(tmp_path, name):
+    import cv2
+    import numpy as np
+
+    for number in range(5):
+        cv2.imwrite(str(tmp_path / (name % number)), np.zeros((32, 32, 3), np.uint8))
+    (tmp_path / name).write_bytes(b"no picture")
+    assert probe_video(tmp_path / name).error.startswith("not a video")
+
+
+@pytest.mark.parametrize("name", ["concat:whole.mp4", "subfile,,start,0,end,9,,:whole.mp4", "a:b"])
+def test_the_name_of_a_file_is_no_protocol(tmp_path, whole, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert probe_video(type(whole)(name)).error == "cannot be read: No such file or directory"
+
+
+def with_codec(path, tag: bytes):
+    content = path.read_bytes()
+    place = content.index(b"avc1", content.index(b"stsd"))
+    damaged = path.with_name(f"{tag.decode()}.mp4")
+    damaged.write_bytes(content[:place] + tag + content[place + 4 :])
+    return damaged
+
+
+@pytest.mark.parametrize("tag", ["brxq", "zzzz"])
+def test_an_unknown_codec_is_named(whole, tag):
+    path = with_codec(whole, tag.encode())
+    reason = f"codec '{tag}' is not known to FFmpeg; convert it with the program that wrote it"
+    assert probe_video(path).error == reason
+    for read in (read_timeline, has_eight_bits, why_not_playable):
+        if read is has_eight_bits:
+            assert not read(path)
+            continue
+        with pytest.raises(InputError, match=f"{path}: {reason}"):
+            read(path)
+    assert thumbnails(path, 3) == []
+
+
+def test_an_encrypted_video_is_said_to_be_one(whole):
+    error = probe_video(with_codec(whole, b"encv")).error
+    assert error == "encrypted (codec 'encv'); get it without protection"
+
+
+def test_a_bad_codec_leaves_the_others_of_a_shard(tmp_path, whole):
+    paths = [with_codec(whole, b"brxq"), whole]
+    words = ["dataset", "probe", "--out", str(tmp_path / "shard.txt"), "--videos"]
+    assert main([*words, *map(str, paths)]) == 0
+    bad, good = read_videos(tmp_path / "shard.txt")
+    assert "'brxq'" in bad.error
+    assert (good.frames, good.error) == (50, "")
+
+
+def claiming(content: bytes, samples: int) -> bytes:
+    """The index of an MP4 with so many samples of one byte each."""
+    place = content.index(b"stsz") - 4
+    size = int.from_bytes(content[place : place + 4])
+    sizes = struct.pack(">I4sIII", 20, b"stsz", 0, 1, samples)
+    sizes += struct.pack(">I4s", size - 20, b"free") + bytes(size - 28)
+    changed = bytearray(content[:place] + sizes + content[place + size :])
+    struct.pack_into(">I", changed, changed.index(b"stts") + 12, samples)
+    struct.pack_into(">I", changed, changed.index(b"stsc") + 16, samples)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("samples", [20_000_000, 2**32 - 1])
+def test_an_index_of_more_samples_than_bytes_is_not_built(tmp_path, whole, samples):
+    path = tmp_path / "claims.mp4"
+    path.write_bytes(claiming(whole.read_bytes(), samples))
+    size = path.stat().st_size
+    reason = f"damaged: its index has {samples} samples, in {size} bytes"
+    assert probe_video(path).error == reason
+    with pytest.raises(InputError, match=reason):
+        read_timeline(path)
+
+
+def test_a_fragment_of_more_samples_than_bytes_is_not_built(tmp_path):
+    path = tmp_path / "fragments.mp4"
+    encode(path, 50, container_options={"movflags": "frag_keyframe+empty_moov"})
+    assert probe_video(path).frames == 50
+    content = bytearray(path.read_bytes())
+    struct.pack_into(">I", content, content.index(b"trun") + 8, 20_000_000)
+    path.write_bytes(content)
+    assert "its index has 200000" in probe_video(path).error
+
+
+def test_packets_beyond_the_limit_are_not_read(tmp_path, monkeypatch):
+    """MPEG-TS states no number of frames: the limit has to end the loop."""
+    path = tmp_path / "long.ts"
+    encode(path, 200, tick=Fraction(1, 25))
+    read = []
+    monkeypatch.setattr("actionspan.dataset.video_facts.still_working", lambda: read.append(1))
+    error = probe_video(path, LimitSettings(max_frames=20)).error
+    assert error == "more frames than video.max_frames, 20; cut the video or raise it"
+    assert len(read) <= 21
