@@ -4,6 +4,7 @@
 #   snakemake --cores 2 tables                             the papers' tables, over several seeds
 #   snakemake --cores 2 folds                              cross-validation over the training videos
 #   snakemake --cores 2 recognition_figures                paper 003's: many trainings, over seeds
+#   snakemake --cores 2 ring_figures                       paper 000's: timed runs over ranks
 #   snakemake --cores 2 partime_figures                    paper 002's: streams and pipelines
 #   snakemake --cores 2 sbp_figures                        paper 004's: encoders tuned in little memory
 #   snakemake --cores 2 results/finetune/rgb/model.pt      encoders tuned on the training videos
@@ -80,6 +81,7 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/scaling.smk"
 include: "workflow/rules/papers.smk"
+include: "workflow/rules/papers_ring.smk"
 include: "workflow/rules/papers_partime.smk"
 include: "workflow/rules/papers_sbp.smk"
 

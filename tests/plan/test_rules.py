@@ -18,7 +18,7 @@ STEP = re.compile(r'step\("([^"]+)"\)')
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
 # rules without a command
 TARGETS = {"all", "code", "tables", "analysis", "recognition_figures", "folds"}
-TARGETS |= {"partime_figures", "sbp_figures"}
+TARGETS |= {"ring_figures", "partime_figures", "sbp_figures"}
 
 
 def rules() -> dict[str, tuple[str, str]]:
