@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 
@@ -74,19 +75,79 @@ def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
     assert all(str(ROOT) not in path.read_text() for path in lists)
 
 
+def declared(metadata: Path) -> dict[str, Distribution]:
+    """Return what pip would install with the wheel and its extras `workflow` and `mpi`."""
+    found: dict[str, Distribution] = {}
+    waiting = [(Distribution.at(metadata), extra) for extra in ("workflow", "mpi")]
+    seen = set()
+    while waiting:
+        asking, extra = waiting.pop()
+        for requirement in map(Requirement, asking.requires or ()):
+            if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+                continue
+            for inner in requirement.extras or {""}:
+                if (requirement.name, inner) not in seen:
+                    seen.add((requirement.name, inner))
+                    found[requirement.name] = distribution(requirement.name)
+                    waiting += [(found[requirement.name], each) for each in {inner, ""}]
+    return found
+
+
 @pytest.fixture(scope="module")
 def elsewhere(installed, tmp_path_factory) -> Path:
-    """An environment of its own with the wheel, as `uv tool install` and pipx make it."""
+    """An environment of its own with the wheel and what it asks for, as `uv tool install` makes it.
+
+    Whatever else is installed here is not in it.
+    """
     folder = tmp_path_factory.mktemp("elsewhere")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "others.pth").write_text(f"{installed}\n{sysconfig.get_path('purelib')}\n")
+    (site / "wheel.pth").write_text(f"{installed}\n")
+    for each in declared(next(installed.glob("*.dist-info"))).values():
+        for name in {file.parts[0] for file in each.files} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(each.locate_file(name))
     script = folder / "bin/actionspan"
     script.write_text(
         f"#!{folder}/bin/python\nimport sys\nfrom actionspan.cli import main\nsys.exit(main())\n"
     )
     script.chmod(0o755)
     return folder
+
+
+def test_a_report_needs_nothing_but_the_extras(elsewhere, tmp_path):
+    (tmp_path / "config.yaml").write_text(
+        "demo: {videos: 2, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
+    )
+    target = "results/dataset/demo/annotations.json"
+    for flags in ([], ["--report", "report.html"]):
+        done = subprocess.run(
+            [elsewhere / "bin/actionspan", "run", target, *flags],
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "dataset_demo" in (tmp_path / "report.html").read_text()
+
+
+def test_every_module_is_imported_without_what_is_optional(elsewhere, tmp_path):
+    code = """
+import importlib, pkgutil, actionspan
+for module in pkgutil.walk_packages(actionspan.__path__, "actionspan."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+    done = subprocess.run(
+        [elsewhere / "bin/python", "-c", code],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("words", [["actionspan", "run"], ["python3", "-m", "snakemake"]])
