@@ -26,10 +26,11 @@ def test_a_copy_between_devices_has_both_streams_current_and_runs_on_the_senders
 
 
 def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_all_idle(cuda):
-    cuda.device_count.return_value = 2
-    stream, done = MagicMock(), []
+    stream, done, backend = MagicMock(), [], CudaBackend()
     works = [lambda: done.append("even"), lambda: done.append("odd")]
-    graphs = CudaBackend().capture(stream, works)
+    for index in (0, 1):
+        backend.stream(torch.device("cuda", index))
+    graphs = backend.capture(stream, works)
     assert done == ["even", "odd"]
     assert len(graphs) == 2
     pool = cuda.graph_pool_handle.return_value
@@ -38,6 +39,16 @@ def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_al
     names = [name for name, _, _ in cuda.mock_calls]
     assert names.count("synchronize") == 2  # one for each device
     assert max(i for i, name in enumerate(names) if name == "synchronize") < names.index("graph")
+
+
+def test_only_devices_that_stages_use_are_waited_for(cuda):
+    """Waiting for a device makes a context there: hundreds of megabytes, on all that are seen."""
+    cuda.device_count.return_value = 4
+    backend = CudaBackend()
+    lanes_of(backend, 3, ["cuda:1", "cuda:1", "cuda:3"])
+    backend.synchronize()
+    waited = sorted(each.args[0].index for each in cuda.synchronize.call_args_list)
+    assert waited == [1, 3]
 
 
 def test_fixed_memory_is_given_out_when_the_device_is_idle(cuda, monkeypatch):

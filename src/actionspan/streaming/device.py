@@ -44,7 +44,7 @@ class Backend(Protocol):
         """Return whether an event has happened."""
 
     def synchronize(self) -> None:
-        """Let the host wait for all work on all devices."""
+        """Let the host wait for all work on the devices that have streams."""
 
     def empty(self, like: Tensor, device: torch.device) -> Tensor:
         """Return memory of a device; it belongs to the current stream."""
@@ -140,6 +140,9 @@ def _indexed(device: torch.device, found: list[torch.device]) -> torch.device:
 class CudaBackend:
     """GPUs of NVIDIA by torch.cuda; each method is what `Backend` says."""
 
+    def __init__(self) -> None:
+        self._used: set[torch.device] = set()  # others have no work, and asking takes their memory
+
     def devices(self) -> list[torch.device]:
         """Return all that torch sees."""
         return [torch.device("cuda", index) for index in range(_cuda.device_count())]
@@ -150,6 +153,7 @@ class CudaBackend:
 
     def stream(self, device: torch.device) -> Stream:
         """Return a stream that does not wait for the default one."""
+        self._used.add(device)
         return _cuda.Stream(device)
 
     def on(self, stream: Stream) -> AbstractContextManager[Any]:
@@ -170,8 +174,8 @@ class CudaBackend:
         return bool(event.query())
 
     def synchronize(self) -> None:
-        """Block until every device is idle."""
-        for device in self.devices():
+        """Block until every device that has a stream is idle."""
+        for device in self._used:
             _cuda.synchronize(device)
 
     def empty(self, like: Tensor, device: torch.device) -> Tensor:
