@@ -166,3 +166,20 @@ def test_what_cannot_be_sent_to_a_process_is_said() -> None:
         Pipeline([Local()], "process")
     with pytest.raises(ValueError, match="cannot be sent to a process"):
         Pipeline(chain(1), "process", loss=lambda output, _: output.sum(), optimiser=sgd)
+
+
+def test_a_program_without_a_guard_is_told_of_it_in_one_line(tmp_path: Path) -> None:
+    program = tmp_path / "unguarded.py"
+    program.write_text(
+        "import torch\n"
+        "from actionspan.streaming import Pipeline, StageError\n"
+        "try:\n"
+        "    Pipeline([torch.nn.Tanh(), torch.nn.Tanh()], 'process')\n"
+        "except StageError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("stage ")
+    assert 'if __name__ == "__main__":' in line

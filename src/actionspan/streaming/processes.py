@@ -1,6 +1,7 @@
 """A process for each stage: for stages of a few milliseconds, and for those that draw numbers."""
 
 import multiprocessing
+import os
 import socket
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from actionspan.streaming.child import (
     NEIGHBOUR_GONE,
+    UNGUARDED,
     Job,
     counts_in,
     forms_of,
@@ -33,7 +35,12 @@ from actionspan.streaming.worker import COUNTS
 # Imported once, by the server that processes are forked from; the first optimiser would import
 # the last, in each process for itself.
 _PRELOADED = ["actionspan.streaming.child", "torch._dynamo"]
+_NAME = "stage "
 _START_SECONDS = 120.0
+_UNGUARDED = (
+    "its process runs the whole program, as it must import it for classes and functions; put what "
+    'the program does under `if __name__ == "__main__":`'
+)
 _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
 _ROOT_SECONDS = 0.5  # to see which of several processes ended first
 
@@ -46,11 +53,16 @@ class ProcessExecutor:
     """
 
     def __init__(self, parts: Sequence[Part], options: Options) -> None:
+        here: Any = multiprocessing.current_process()
+        if here.name.startswith(_NAME) and getattr(here, "_inheriting", False):
+            os._exit(
+                UNGUARDED
+            )  # a stage's process that imports the program, which builds all again
         count = len(parts)
         self._modules = [part.module for part in parts]
         self._learning = parts[0].learning is not None
         self._deadline, self._record = Deadline(options.stall_seconds), options.record
-        names = [f"stage {index + 1} of {count}" for index in range(count)]
+        names = [f"{_NAME}{index + 1} of {count}" for index in range(count)]
         packed = [
             pack(part.module, part.learning, name) for part, name in zip(parts, names, strict=True)
         ]
@@ -289,8 +301,9 @@ class ProcessExecutor:
         try:
             kind, value = received(self._commands[index])
         except (EOFError, OSError):
+            kind = "gone"
+        if kind == "gone":
             self._find_dead()
-            return
         if kind == "failed":
             self._fail(index, *value)
         self._answers[index].append(value)
@@ -319,6 +332,8 @@ class ProcessExecutor:
                             self._fail(index, *value)
                 except (EOFError, OSError):
                     pass
+                if process.exitcode == UNGUARDED:
+                    raise self._error(StageError, index, _UNGUARDED)
                 if process.exitcode not in (None, NEIGHBOUR_GONE):
                     raise self._error(StageError, index, death(process.exitcode))
             time.sleep(0.005)
