@@ -2,6 +2,7 @@
 
 import copy
 import io
+from functools import partial
 from typing import Any
 
 import pytest
@@ -258,3 +259,34 @@ def test_a_bad_name_of_an_executor_or_mode_is_said() -> None:
         Pipeline(chain(1), "gpu")
     with pytest.raises(ValueError, match="gradients 'true': one of paper, inputs, stash"):
         Pipeline(chain(1), loss=squared, optimiser=sgd, gradients="true")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_optimiser_for_graphs_learns_on_cpu(executor: str) -> None:
+    samples = stream(8)
+    how = {"lr": torch.tensor(0.01, dtype=torch.float64), "capturable": True}
+    for more in ({}, {"foreach": True}, {"fused": True}):
+        make = partial(torch.optim.Adam, **how, **more)
+        plain = partial(torch.optim.Adam, lr=0.01, fused=more.get("fused"))
+        losses, tensors = learned(chain(2), executor, samples, optimiser=make)
+        again, others = learned(chain(2), "sequential", samples, optimiser=plain)
+        assert losses == again
+        assert same(tensors, others)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_state_of_graphs_goes_on_on_cpu(executor: str) -> None:
+    """A graph's optimiser says `capturable`, and its learning rates are tensors."""
+    samples = stream(12)
+    how: dict[str, Any] = {"loss": squared, "optimiser": adam}
+    with Pipeline(chain(3), "sequential", **how) as pipeline:
+        for x, y in samples[:7]:
+            pipeline.step(x, y)
+        state = copy.deepcopy(pipeline.state_dict())
+        expected = [answer.loss for answer in pipeline.run(samples[7:])]
+    for stage in state["stages"]:
+        for group in stage["optimiser"]["param_groups"]:
+            group |= {"capturable": True, "lr": torch.tensor(group["lr"], dtype=torch.float64)}
+    with Pipeline(chain(3), executor, **how) as pipeline:
+        pipeline.load_state_dict(state)
+        assert [answer.loss for answer in pipeline.run(samples[7:])] == expected

@@ -22,6 +22,8 @@ class DeviceStage(Stage):
     device.
     """
 
+    captures = True
+
     def __init__(self, part: Part, options: Options, backend: Backend, lane: Lane) -> None:
         if isinstance(part.module, nn.Module):
             backend.place(part.module, lane.device)

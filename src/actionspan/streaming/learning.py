@@ -1,8 +1,8 @@
 """How the stages of a pipeline learn: loss, optimisers, schedules, clipping and gradient mode."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -22,6 +22,8 @@ MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 MakeSchedule = Callable[[Optimizer], LRScheduler]
 Clip = float | Callable[[Iterable[nn.Parameter]], object]
 Each = TypeVar("Each")
+# How an optimiser computes, not what: its own device decides, not that of a state.
+_HOW = ("capturable", "differentiable", "foreach", "fused")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +71,24 @@ def drain_steps(stages: int, gradients: str) -> int:
 
 
 class Updater:
-    """The optimiser of a stage's parameters, with its schedule and clipping."""
+    """The optimiser of a stage's parameters, with its schedule and clipping.
 
-    def __init__(self, parameters: list[nn.Parameter], learning: Learning) -> None:
+    Args:
+        parameters: Those that learn.
+        learning: How.
+        captures: Whether its steps may become a graph; where none can, torch refuses `capturable`.
+    """
+
+    def __init__(
+        self, parameters: list[nn.Parameter], learning: Learning, *, captures: bool
+    ) -> None:
         assert learning.optimiser is not None
         self.parameters, self._clip = parameters, learning.clip
         self._forget()  # gradients of before are not of this stream
         self.optimiser = learning.optimiser(parameters)
+        for group in self.optimiser.param_groups:
+            if group.get("capturable") and not captures:
+                group |= {"capturable": False, "foreach": None}
         self.schedule = learning.schedule(self.optimiser) if learning.schedule else None
 
     def update(self) -> None:
@@ -88,6 +101,14 @@ class Updater:
         self._forget()
         if self.schedule is not None:
             self.schedule.step()
+
+    def load(self, state: dict[str, Any], schedule: Mapping[str, Any] | None) -> None:
+        """Go on from the states of the optimiser and the schedule."""
+        for own, group in zip(self.optimiser.param_groups, state["param_groups"], strict=False):
+            group.update({name: own[name] for name in _HOW if name in own})
+        self.optimiser.load_state_dict(state)
+        if self.schedule is not None and schedule is not None:
+            self.schedule.load_state_dict(dict(schedule))
 
     def _forget(self) -> None:
         """Forget all gradients, those of parameters that the optimiser leaves alone too."""

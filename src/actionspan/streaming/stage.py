@@ -99,6 +99,8 @@ class Stage:
             `none` draws none, as threads share one generator.
     """
 
+    captures = False  # whether it is on a device that has graphs
+
     def __init__(self, part: Part, options: Options, random: Random = "swapped") -> None:
         module, place, learning = self.module, self.place, self.learning = part
         self.steps = self.samples = self.updates = 0
@@ -112,7 +114,7 @@ class Stage:
         if learning is not None:
             learned = trainable(module)
             if learned:
-                self.updater = Updater(learned, learning)
+                self.updater = Updater(learned, learning, captures=self.captures)
             if learning.gradients != "paper" and place.delay and place.learns:
                 self.history = History(
                     module,
@@ -316,9 +318,7 @@ class Stage:
             for part, training in zip(parts_of(self.module), state["training"], strict=True):
                 part.training = training
         if self.updater is not None:
-            self.updater.optimiser.load_state_dict(copied(state["optimiser"]))
-            if self.updater.schedule is not None:
-                self.updater.schedule.load_state_dict(state["schedule"])
+            self.updater.load(copied(state["optimiser"]), state["schedule"])
         self.random = state["random"].clone()
         if self._random_of == "process":
             torch.set_rng_state(self.random)
