@@ -173,7 +173,62 @@ def test_frames_lost_inside_are_told_by_the_duration_that_is_stated(tmp_path, en
     assert (video.error, video.frames, video.stated_frames) == ("", 20 - lost, 20)
 
 
-@pytest.mark.parametrize(("name", "codec"), [("t.mkv", "libx264"), ("t.avi", "mpeg4")])
+def packets_of(content: bytes) -> tuple[int, int]:
+    """Return where the packets of an ASF file begin, and the bytes of each."""
+    properties = content.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))
+    data = content.index(bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c"))
+    return data + 50, struct.unpack_from("<I", content, properties + 92)[0]
+
+
+@pytest.mark.parametrize("frames", [6, 8, 20, 100])
+def test_a_gap_in_a_wmv_of_any_length_is_told(tmp_path, encode, frames):
+    path = encode(tmp_path / "t.wmv", codec="wmv2", tick=Fraction(1, 25), times=range(frames))
+    content = bytearray(path.read_bytes())
+    start, size = packets_of(content)
+    lost = start + size * ((len(content) - start) // size // 2)
+    content[lost : lost + size] = bytes(size)
+    path.write_bytes(content)
+    video = probe_video(path)
+    assert video.error == ""
+    assert video.frames < frames == video.stated_frames
+
+
+def test_bytes_put_into_a_wmv_do_not_hide_the_frames_they_cost(tmp_path, encode):
+    """FFmpeg forgets the duration of a file whose size is not the stated one."""
+    path = encode(tmp_path / "t.wmv", codec="wmv2", tick=Fraction(1, 25))
+    content = path.read_bytes()
+    start, size = packets_of(content)
+    place = start + 3 * size
+    path.write_bytes(content[:place] + bytes(len(content) // 4) + content[place:])
+    video = probe_video(path)
+    assert video.error or video.frames == 20 or video.stated_frames == 20
+    assert video.frames < 20
+
+
+def test_a_live_wmv_states_no_length(tmp_path, encode):
+    path = encode(tmp_path / "t.wmv", codec="wmv2")
+    content = bytearray(path.read_bytes())
+    properties = content.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))
+    content[properties + 88] |= 1  # broadcast: the sizes mean nothing
+    struct.pack_into("<Q", content, properties + 40, 10**9)
+    path.write_bytes(content)
+    assert stated_bytes(path) == 0
+    assert (probe_video(path).error, probe_video(path).frames) == ("", 20)
+
+
+def test_a_truncated_mxf_lacks_the_footer_that_its_header_names(tmp_path, encode):
+    path = encode(tmp_path / "t.mxf", codec="mpeg2video", tick=Fraction(1, 25))
+    content = path.read_bytes()
+    footer = content.rindex(bytes.fromhex("060e2b34020501010d010201010404"))
+    assert footer < stated_bytes(path) <= len(content)
+    path.write_bytes(content[: len(content) // 2])
+    assert probe_video(path).error.startswith(f"truncated: {len(content) // 2} bytes of at least")
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [("t.mkv", "libx264"), ("t.avi", "mpeg4"), ("t.wmv", "wmv2"), ("t.flv", "libx264")],
+)
 def test_truncated_containers_are_told_by_the_length_they_state(tmp_path, encode, name, codec):
     path = encode(tmp_path / name, codec=codec)
     content = path.read_bytes()

@@ -1,7 +1,7 @@
 """What the structure of a container says without demuxing: its length in bytes, and rotation.
 
-A demuxer ends quietly where a truncated file ends. Only the length that MP4, Matroska and AVI files
-state themselves is a sure sign that the rest is missing.
+A demuxer ends quietly where a truncated file ends. Only the length that a file states itself is a
+sure sign that the rest is missing.
 """
 
 import os
@@ -14,6 +14,9 @@ from typing import BinaryIO
 from actionspan.errors import printable
 
 EBML_MAGIC = b"\x1a\x45\xdf\xa3"
+_ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
+_ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+_MXF = bytes.fromhex("060e2b34020501010d01020101")  # the pack of any partition
 MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
     + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")
@@ -23,8 +26,9 @@ MP4_BOXES = frozenset(
 def stated_bytes(path: Path) -> int:
     """Return how many bytes the container says that it has, 0 where it does not say.
 
-    MP4/MOV (top-level boxes), Matroska/WebM (segment) and AVI (RIFF) do. A shorter file is
-    truncated, a longer file is complete.
+    MP4/MOV (top-level boxes), Matroska/WebM (segment), AVI (RIFF), WMV/ASF (file properties), FLV
+    (`filesize` of its metadata) and MXF (where its footer begins) do. A shorter file is truncated,
+    a longer file is complete.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -35,7 +39,72 @@ def stated_bytes(path: Path) -> int:
             return _matroska_bytes(file)
         if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
             return 8 + int(struct.unpack("<I", head[4:8])[0])
-    return 0
+        if head[:3] == b"FLV":
+            return _flv_bytes(file)
+        if head == _MXF[:12]:
+            return _mxf_bytes(file)
+        properties = _asf_properties(file)
+    return 0 if properties is None else int(struct.unpack_from("<Q", properties, 16)[0])
+
+
+def stated_seconds(path: Path) -> float:
+    """Return how long a WMV/ASF file says that it is, 0 where it is another or does not say.
+
+    FFmpeg forgets it where the size of the file is not the stated one.
+    """
+    with path.open("rb") as file:
+        properties = _asf_properties(file)
+    if properties is None:
+        return 0.0
+    shown, _, preroll = struct.unpack_from("<3Q", properties, 40)
+    return max(int(shown) // 10_000 - int(preroll), 0) / 1000
+
+
+def _asf_properties(file: BinaryIO) -> bytes | None:
+    """Return the File Properties object of an ASF, without its length; None if it says nothing."""
+    file.seek(0)
+    kind, size = _asf_object(file.read(24))
+    place = 30
+    if kind != _ASF:
+        return None
+    while place + 24 <= size:
+        file.seek(place)
+        kind, length = _asf_object(file.read(24))
+        if kind == _ASF_PROPERTIES:
+            properties = file.read(80)
+            live = len(properties) < 80 or properties[64] & 1  # a broadcast: no number counts
+            return None if live else properties
+        if length < 24:
+            break
+        place += length
+    return None
+
+
+def _asf_object(head: bytes) -> tuple[bytes, int]:
+    """Return the kind and the length of an object of ASF by its first 24 bytes."""
+    return (head[:16], int(struct.unpack_from("<Q", head, 16)[0])) if len(head) == 24 else (b"", 0)
+
+
+def _flv_bytes(file: BinaryIO) -> int:
+    """Return the size that the metadata of an FLV has, 0 if there is none."""
+    file.seek(0)
+    metadata = file.read(4096)
+    place = metadata.find(b"\x00\x08filesize\x00")  # a double follows
+    if metadata[13:14] != b"\x12" or place < 0 or place + 19 > len(metadata):
+        return 0
+    size = float(struct.unpack_from(">d", metadata, place + 11)[0])
+    return int(size) if 0 < size < 2**53 else 0
+
+
+def _mxf_bytes(file: BinaryIO) -> int:
+    """Return where the footer of an MXF begins by its header, and its key ends; 0 if unknown."""
+    file.seek(0)
+    head = file.read(64)
+    if head[: len(_MXF)] != _MXF or len(head) < 64:
+        return 0
+    skipped = 17 + (head[16] & 0x7F if head[16] & 0x80 else 0)  # the key and the length
+    footer = int.from_bytes(head[skipped + 24 : skipped + 32], "big")
+    return footer + 16 if footer else 0
 
 
 def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:

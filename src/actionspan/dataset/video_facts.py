@@ -17,7 +17,7 @@ from pathlib import Path
 import av
 from av.container import InputContainer
 
-from actionspan.dataset.containers import stated_bytes, turned_sideways
+from actionspan.dataset.containers import stated_bytes, stated_seconds, turned_sideways
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
@@ -102,7 +102,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
         if turned_sideways(path, stream.id):
             width, height = height, width
         stated_frames = max(stream.frames - hidden, 0) or _frames_by_duration(
-            container, times, rate, tick
+            container, stated_seconds(path), times, rate, tick
         )
     fps, duration = timing(times, frames, rate, tick, last_duration)
     return replace(
@@ -117,21 +117,26 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
 
 
 def _frames_by_duration(
-    container: InputContainer, times: Sequence[float], rate: float, tick: float
+    container: InputContainer, seconds: float, times: Sequence[float], rate: float, tick: float
 ) -> int:
     """Return the frames that the duration in a container's header stands for, 0 if not known.
 
     It is where no other stream may be longer, and frames are as regular as the stated rate says, as
-    those of MXF always were before any were lost.
+    those of MXF always were before any were lost; `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
-    if not stated or not container.duration or rate <= 0 or len(times) < 2:
+    seconds = seconds or (container.duration or 0) / av.time_base
+    if not stated or not seconds or rate <= 0 or len(times) < 2:
         return 0
     steps = [after - before for before, after in pairwise(sorted(times))]
-    regular = sum(abs(step - 1 / rate) <= 1.01 * tick for step in steps)
-    if container.format.name != "mxf" and regular < _REGULAR * len(steps):
+    others = [step for step in steps if abs(step - 1 / rate) > 1.01 * tick]
+    regular = len(steps) - len(others)
+    # a short WMV with one gap, of whole frames, has lost them; other files may hold a picture
+    gap = sum(others) if container.format.name == "asf" and len(others) == 1 <= regular else 0.0
+    lost = gap > 0 and abs(gap - round(gap * rate) / rate) <= 1.01 * tick
+    if container.format.name != "mxf" and not lost and regular < _REGULAR * len(steps):
         return 0
-    return round(container.duration * rate / av.time_base)
+    return round(seconds * rate)
 
 
 def timing(
