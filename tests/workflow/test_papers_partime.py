@@ -8,7 +8,7 @@ pytestmark = pytest.mark.workflow
 
 STEPS = (
     *("frames", "gradients", "classification", "flow", "speedup", "balance", "messages"),
-    *("timeline", "memory", "claims"),
+    *("timeline", "baselines", "memory", "claims"),
 )
 FOLDER = "results/papers/partime"
 QUICK = {

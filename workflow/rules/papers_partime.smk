@@ -16,6 +16,7 @@ rule partime_figures:
                 "speedup",
                 "balance",
                 "timeline",
+                "baselines",
                 "classification",
                 "flow",
                 "memory",
@@ -220,6 +221,30 @@ rule papers_partime_timeline:
         " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
 
 
+rule papers_partime_baselines:
+    input:
+        code=step("papers partime baselines"),
+    output:
+        tsv="results/papers/partime/baselines.tsv",
+        markdown="results/papers/partime/baselines.md",
+        figures=figure_files(
+            "results/papers/partime/baselines",
+            "partime_baselines",
+            "Paper 002: PARTIME",
+        ),
+    log:
+        "results/logs/papers_partime_baselines.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
+    params:
+        settings=flags(PARTIME["speed"], "depths"),
+    shell:
+        "python -m actionspan papers partime baselines {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"
+
+
 rule papers_partime_memory:
     input:
         code=step("papers partime memory"),
@@ -248,6 +273,7 @@ rule papers_partime_claims:
         balance="results/papers/partime/balance.tsv",
         messages="results/papers/partime/messages.tsv",
         timeline="results/papers/partime/timeline.tsv",
+        baselines="results/papers/partime/baselines.tsv",
         classification="results/papers/partime/classification.tsv",
         flow="results/papers/partime/flow.tsv",
         memory="results/papers/partime/memory.tsv",
@@ -267,6 +293,7 @@ rule papers_partime_claims:
     shell:
         "python -m actionspan papers partime claims --speedup {input.speedup}"
         " --balance {input.balance} --messages {input.messages} --timeline {input.timeline}"
+        " --baselines {input.baselines}"
         " --classification {input.classification} --flow {input.flow} --memory {input.memory}"
         " --gradients {input.gradients} {params.settings} --out-tsv {output.tsv}"
         " --out-markdown {output.markdown} > {log} 2>&1"

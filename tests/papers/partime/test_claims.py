@@ -5,12 +5,14 @@ import math
 import pytest
 
 from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
+from actionspan.papers.partime.baseline_claims import baseline_findings
+from actionspan.papers.partime.baselines import baseline_rows
 from actionspan.papers.partime.learning_claims import (
     classification_findings,
     flow_findings,
     gradient_findings,
 )
-from actionspan.papers.partime.settings import PartimeSettings
+from actionspan.papers.partime.settings import PartimeSettings, SpeedSettings
 from actionspan.papers.partime.speed_claims import (
     balance_findings,
     delay_finding,
@@ -140,3 +142,38 @@ def test_what_takes_gpus_stays_open():
     assert {finding.verdict for finding in findings} == {NOT_TESTABLE}
     assert all(math.isnan(finding.difference) for finding in findings)
     assert len(findings) == 3
+
+
+BASELINES = baseline_rows(SpeedSettings(depths=(2, 4)))
+
+
+def test_timetables_bear_out_what_is_said_of_the_baselines():
+    findings = baseline_findings(BASELINES)
+    built = [finding for finding in findings if not finding.why.startswith("Not built")]
+    assert {finding.verdict for finding in built} == {REPRODUCED}
+    assert all("D = 4" in finding.claim.measure for finding in built)
+    (bubble,) = (finding for finding in findings if "bubble" in finding.claim.text)
+    assert bubble.difference == pytest.approx(4 - 16 / 7, abs=1e-4)
+    left = [finding for finding in findings if finding not in built]
+    assert len(left) == 3
+    assert {finding.verdict for finding in left} == {NOT_TESTABLE}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "column", "cell", "text"),
+    [
+        ("GPipe", "activations", "4 3 2 1", "of a whole batch"),
+        ("PipeDream", "versions", "4 3 2 2", "D − s + 1"),
+        ("PipeDream", "speedup", "3.9", "no device idle"),
+        ("PipeDream-2BW", "versions", "3 2 2 2", "two versions"),
+        ("PipeDream-2BW", "delay", "2 1 1 1", "one update old"),
+        ("PARTIME", "speedup", "2.1", "bubble makes it slower"),
+        ("PARTIME", "activations", "5 3 2 1", "less than PipeDream-2BW"),
+    ],
+)
+def test_another_timetable_would_not(schedule, column, cell, text):
+    changed = [
+        {**row, column: cell} if (row["schedule"], row["stages"]) == (schedule, "4") else row
+        for row in BASELINES
+    ]
+    assert verdicts(baseline_findings(changed), text) == {NOT_REPRODUCED}

@@ -147,6 +147,20 @@ def test_recorded_delays_are_the_papers(tmp_path):
     assert [row[3] for row in shown] == [row[4] for row in shown] == ["2", "0", "6", "4", "2", "0"]
 
 
+def test_baselines_have_a_row_a_size_of_their_batches(tmp_path):
+    words = ["--depths", 2, 4, *outputs(tmp_path, "baselines", figure=True)]
+    run_step("partime", "baselines", *words)
+    rows = read_tsv(tmp_path / "baselines.tsv")
+    gpipe = {(row["stages"], row["batch"]): row for row in rows if row["schedule"] == "GPipe"}
+    assert list(gpipe) == [("2", "2"), ("2", "8"), ("4", "4"), ("4", "16")]
+    assert float(gpipe["4", "16"]["idle"]) == pytest.approx(3 / 19, abs=1e-4)
+    assert [row["other_input"] for row in rows if row["schedule"] == "PARTIME"] == [
+        "2 0",
+        "6 4 2 0",
+    ]
+    assert (tmp_path / "baselines.svg").stat().st_size > 1000
+
+
 def test_a_data_set_without_video_files_is_one_line(tmp_path):
     (tmp_path / "videos.tsv").write_text(
         "video_id\tpath\tfps\tframes\tduration_seconds\twidth\theight\tsha256\tsubset\n"

@@ -1,7 +1,5 @@
 """Networks divided into stages, by measured time and by counting."""
 
-from typing import TYPE_CHECKING
-
 from actionspan.papers.partime.cases import (
     bound_of,
     counted_cases,
@@ -14,9 +12,6 @@ from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages, layers_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def balance_rows(settings: SpeedSettings) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from actionspan.files.tables import add_outputs
 from actionspan.papers.claims import write_claims
+from actionspan.papers.partime.baseline_claims import baseline_findings
 from actionspan.papers.partime.learning_claims import (
     classification_findings,
     flow_findings,
@@ -27,6 +28,7 @@ _TABLES = {
     "speedup": ("network", "work", "executor", "measured", "load"),
     "balance": ("network", "stages", "bound_by_operations"),
     "messages": ("network", "bytes_with_skips", "bytes_without_skips"),
+    "baselines": ("stages", "schedule", "batch", "speedup", "versions", "activations", "delay"),
     "timeline": ("kind", "stage", "step", "sample", "work"),
     "classification": ("stream", "window", "gradients", "part", "accuracy"),
     "flow": ("stages", "gradients", "part", "loss"),
@@ -64,6 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         *balance_findings(tables["balance"]),
         *message_findings(tables["messages"]),
         *untestable_findings(),
+        *baseline_findings(tables["baselines"]),
     ]
     caption = [
         "A difference above 0 speaks for the claim. Intervals "

@@ -1,7 +1,6 @@
 """The bytes of the stages of networks, by mode."""
 
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
 
 from actionspan.papers.partime.cases import Case, inside, squared, stages_by_counting
 from actionspan.papers.partime.footprints import footprints, kept_bytes
@@ -12,10 +11,6 @@ from actionspan.papers.partime.variants import MODES
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import layers_of
 from actionspan.streaming.footprint import StageBytes
-
-if TYPE_CHECKING:
-    pass
-
 
 PARTS = [field.name for field in fields(StageBytes)]
 """What a stage needs bytes for."""

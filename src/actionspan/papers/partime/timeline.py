@@ -1,15 +1,11 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from actionspan.files.tables import add_outputs, write_figures, write_table
 from actionspan.papers.partime.settings import SpeedSettings
 from actionspan.papers.partime.timeline_report import draw, shown_rows
 from actionspan.settings import add_settings, from_arguments
-
-if TYPE_CHECKING:
-    pass
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

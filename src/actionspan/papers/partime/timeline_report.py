@@ -50,16 +50,17 @@ def draw(figure: "Figure", rows: list[dict[str, str]]) -> None:
     panels = figure.subplots(2, 1, height_ratios=[2, 4])
     for axes, kind in zip(panels, (MEASURED, EMULATED), strict=True):
         own = [row for row in rows if row["kind"] == kind]
-        _draw_events(axes, own)
+        # enough steps to read their numbers
+        draw_events(axes, own, 0.55 * max(float(row["end_ms"]) for row in own))
         axes.set_title(f"{kind}: D = {own[0]['stages']}; numbers are samples")
     panels[-1].set_xlabel("milliseconds")
 
 
-def _draw_events(axes: "Axes", rows: list[dict[str, str]]) -> None:
+def draw_events(axes: "Axes", rows: list[dict[str, str]], last: float) -> None:
+    """Draw what stages do and the samples they do it with, up to a `last` beginning."""
     from actionspan.files.figures import COLOURS
 
     colours = dict(zip(("forward", "backward", "update"), COLOURS, strict=False))
-    last = 0.55 * max(float(row["end_ms"]) for row in rows)  # enough steps to read their numbers
     for row in rows:
         begin, end = float(row["begin_ms"]), float(row["end_ms"])
         if begin > last:
@@ -75,6 +76,6 @@ def _draw_events(axes: "Axes", rows: list[dict[str, str]]) -> None:
     axes.set_yticks(stages, [f"stage {stage}" for stage in stages])
     axes.invert_yaxis()
     axes.grid(visible=False)
-    for work, colour in colours.items():
-        axes.plot([], [], "s", color=colour, label=work)
+    for work in dict.fromkeys(row["work"] for row in rows):
+        axes.plot([], [], "s", color=colours[work], label=work)
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))

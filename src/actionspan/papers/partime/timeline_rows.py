@@ -1,7 +1,5 @@
 """Events of stages that learn, as their threads recorded them."""
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from actionspan.papers.partime.cases import Case, inside, squared
@@ -13,9 +11,6 @@ from actionspan.papers.rows import number
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages
 from actionspan.streaming.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    pass
 
 _SAMPLES = 14
 _WAIT = 0.03  # seconds of a stage that waits

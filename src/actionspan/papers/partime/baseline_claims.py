@@ -1,0 +1,85 @@
+"""The claims of paper 002 about GPipe and PipeDream, by exact timetables; and what is not built."""
+
+from collections.abc import Sequence
+
+from actionspan.papers.claims import Claim, Finding, judge
+from actionspan.papers.partime.learning_claims import exact
+from actionspan.papers.partime.speed_claims import none_off
+from actionspan.papers.rows import Row, distinct
+
+_NOT_BUILT = (
+    (
+        "stages balanced with the times of copies are faster",
+        "section IV",
+        "balance_stages weighs the times of layers alone; messages.md has the bytes of copies.",
+    ),
+    (
+        "the flow of two stages looks like that of one; with four it is a little worse",
+        "figure 4",
+        "pictures of flow. flow.md has losses, and the distance to the flow of DIS.",
+    ),
+    (
+        "a larger window brings a pipeline that learns from pixels nearer to sequential learning",
+        "figure 3",
+        "learning from pixels. classification.md has the same of snippets' features.",
+    ),
+)
+
+
+def baseline_findings(rows: Sequence[Row]) -> list[Finding]:
+    """Judge the deepest pipelines of baselines.tsv, with the shortest batches."""
+    depth = max(distinct(rows, "stages"), key=int)
+    own = {row["schedule"]: row for row in reversed(rows) if row["stages"] == depth}
+
+    def stages(schedule: str, column: str) -> list[int]:
+        return list(map(int, own[schedule][column].split()))
+
+    def off(schedule: str, column: str, expected: Sequence[int]) -> int:
+        pairs = zip(stages(schedule, column), expected, strict=True)
+        return max(abs(found - each) for found, each in pairs)
+
+    def faster(schedule: str, than: float) -> float:
+        return float(own[schedule]["speedup"]) - than
+
+    gpipe, pipedream, buffered, partime = "GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"
+    count, batch = int(depth), int(own[gpipe]["batch"])
+    versions, kept, speed = "weights kept, by stage", "activations kept, by stage", "speed-up"
+    equal = (
+        ("GPipe keeps the activations of a whole batch", gpipe, f"M = {batch}", kept,
+         off(gpipe, "activations", [batch] * count)),
+        ("PipeDream keeps D − s + 1 versions of stage s", pipedream, "D − s + 1", versions,
+         off(pipedream, "versions", range(count, 0, -1))),
+        ("PipeDream leaves no device idle", pipedream, "D", speed, faster(pipedream, count)),
+        ("PipeDream-2BW keeps two versions", buffered, "2", versions,
+         off(buffered, "versions", [2] * count)),
+        ("PipeDream-2BW's gradients are one update old", buffered, "1", "updates, by stage",
+         off(buffered, "delay", [1] * count)),
+        ("PARTIME is D times as fast as one device", partime, "D", speed, faster(partime, count)),
+        ("PARTIME keeps no activations of other samples", partime, "1", kept,
+         off(partime, "activations", [1] * count)),
+    )  # fmt: skip
+    less = sum(stages(buffered, "activations")) - sum(stages(partime, "activations"))
+    apart = (
+        ("GPipe's bubble makes it slower", partime, gpipe, speed,
+         faster(partime, float(own[gpipe]["speedup"]))),
+        ("PARTIME keeps less than PipeDream-2BW", partime, buffered, "activations kept", less),
+    )  # fmt: skip
+    found = []
+    for rule, claims in ((none_off, equal), (judge, apart)):
+        for text, better, worse, measure, value in claims:
+            claim = Claim(
+                text=text,
+                source="002, section II",
+                better=better,
+                worse=worse,
+                measure=f"{measure}, computed, D = {depth}",
+                key=better,
+                rule=rule,
+            )
+            found.append(claim.judged(exact(value, claim.form)))
+    return [*found, *(_not_built(*each) for each in _NOT_BUILT)]
+
+
+def _not_built(text: str, place: str, what: str) -> Finding:
+    claim = Claim(text=text, source=f"002, {place}", better="", worse="", measure="", key=place)
+    return claim.judged(f"Not built: {what}")
