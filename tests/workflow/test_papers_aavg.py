@@ -10,7 +10,7 @@ pytestmark = pytest.mark.workflow
 
 RULES = [
     *("papers_aavg_curves", "papers_aavg_rates", "papers_aavg_table", "papers_aavg_traffic"),
-    "papers_aavg_claims",
+    *("papers_aavg_times", "papers_aavg_claims"),
 ]
 RUNS = {  # of two seeds, by the accuracy of their last epoch
     "aavg1-k1-2": 0.5,
@@ -77,7 +77,7 @@ def test_every_command_runs_on_logs_and_scores(program):
             write_log(folder, f"{method}-lr0.0003", stream, [0.1, 0.2], **rates)
     names = [
         *("interval_rgb.svg", "transfer_flow.png", "learning_rates.svg", "table1.md"),
-        *("traffic.md", "claims.md"),
+        *("traffic.md", "times.md", "claims.md"),
     ]
     targets = [f"results/papers/aavg/{name}" for name in names]
     done = program.snakemake(

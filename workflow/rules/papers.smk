@@ -25,7 +25,7 @@ rule recognition_figures:
         ),
         expand(
             "results/papers/aavg/{name}.{suffix}",
-            name=["table1", "traffic", "claims"],
+            name=["table1", "traffic", "times", "claims"],
             suffix=["tsv", "md"],
         ),
 
@@ -196,6 +196,27 @@ rule papers_aavg_traffic:
         settings=EXPERIMENT_INTERVAL,
     shell:
         "python -m actionspan papers aavg traffic --logs {input.logs} --scores {input.scores}"
+        " {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule papers_aavg_times:
+    input:
+        logs=aavg.compared_files(config, "log.tsv"),
+        scores=aavg.compared_files(config, "scores.json")[0],
+        code=step("papers aavg times"),
+    output:
+        tsv="results/papers/aavg/times.tsv",
+        markdown="results/papers/aavg/times.md",
+    log:
+        "results/logs/papers_aavg_times.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
+    params:
+        settings=EXPERIMENT_INTERVAL,
+    shell:
+        "python -m actionspan papers aavg times --logs {input.logs} --scores {input.scores}"
         " {params.settings} --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
 
 

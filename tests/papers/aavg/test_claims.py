@@ -352,10 +352,11 @@ def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     words = outputs(tmp_path, "c")
     run_step("aavg", "claims", *words, "--logs", *files["logs"], "--scores", *files["scores"])
     rows = read_tsv(tmp_path / "c.tsv")
-    assert len(rows) == len({(row["claim"], row["measure"]) for row in rows}) == 19
-    assert [row["verdict"] for row in rows].count(REPRODUCED) == 2
+    assert len(rows) == len({(row["claim"], row["measure"], row["worse"]) for row in rows})
+    assert len(rows) == 19 + 2 * 3 + 3 + 1  # of each stream, of printed times, of EAMSGD
+    assert [row["verdict"] for row in rows].count(REPRODUCED) == 3
     text = (tmp_path / "c.md").read_text()
-    assert text.startswith("Claims of paper 003 on our data: 2 reproduced, 0 not reproduced, 17")
+    assert text.startswith("Claims of paper 003 on our data: 3 reproduced, 1 not reproduced, 25")
     assert WORDS in text
     assert all(name in text for name in STREAM_NAMES.values())
     twice = [write_log(tmp_path, f"ring-k1-{learners}", "rgb", [1]) for learners in (2, 3)]

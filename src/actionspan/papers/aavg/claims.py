@@ -17,8 +17,9 @@ from actionspan.papers.aavg.accuracies import (
     scores_words,
 )
 from actionspan.papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, STREAMS
-from actionspan.papers.aavg.published import published_difference
+from actionspan.papers.aavg.published import LEARNERS, TIMES, published_difference
 from actionspan.papers.aavg.settings import ExperimentSettings
+from actionspan.papers.aavg.times import ALONE, gain
 from actionspan.papers.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -42,6 +43,8 @@ FINAL = "accuracy"
 FIRST_HALF = "mean accuracy of the first half of the epochs"
 FIRST_QUARTER = "mean accuracy of the first quarter of the epochs"
 SHARE = "communication, % of the time of training"
+SAMPLES = "samples of one alone ÷ those of all learners, less 1"
+SPEEDUP = "speed-up ÷ learners, less 1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,11 +114,13 @@ def _claims(
 
 
 _ONCE, _BATCH, _STATE, _TRANSFER = (f"aavg{variant}-epoch" for variant in (1, 2, 3, 4))
-_ALONE = "none-k1"
 
 _EARLIER = "with transfer, flow is accurate earlier"
 _NOT_LOWERED = "transfer does not lower the accuracy of flow"
 _BOTH = "transfer helps both streams together"
+_FEWER = "AAVG needs fewer samples to equal accuracy than one learner"
+_SUPERLINEAR = "AAVG is super-linearly faster to equal accuracy"
+_ASYNCHRONOUS = "AAVG ends above asynchronous SGD"
 _AHEAD = "one learner alone is ahead in the first epochs"
 
 CLAIMS = (
@@ -124,8 +129,9 @@ CLAIMS = (
     *_claims(_EARLIER, "figure 8", _TRANSFER, _STATE, ["flow"], FIRST_HALF),
     *_claims(_NOT_LOWERED, "table I", _TRANSFER, _STATE, ["flow"], rule=not_lower),
     *_claims(_BOTH, "table I", _TRANSFER, _STATE, [TWO_STREAM]),
-    *_claims("AAVG ends above one learner alone", "figure 9", _STATE, _ALONE, STREAMS),
-    *_claims(_AHEAD, "figure 9", _ALONE, _STATE, STREAMS, FIRST_QUARTER),
+    *_claims("AAVG ends above one learner alone", "figure 9", _STATE, ALONE, STREAMS),
+    *_claims(_ASYNCHRONOUS, "section I", _STATE, "ps_async-k1", STREAMS),
+    *_claims(_AHEAD, "figure 9", ALONE, _STATE, STREAMS, FIRST_QUARTER),
 )
 
 
@@ -179,6 +185,28 @@ class _Evidence:
             return claim.judged(one_seed([claim.better]))
         return claim.judged(over_seeds([NEGLIGIBLE - logs.shares], self.settings.confidence))
 
+    def sooner(self, stream: str) -> list[Finding]:
+        """Judge the way to equal accuracy, by samples and by time."""
+        texts = ((_FEWER, "section I", SAMPLES), (_SUPERLINEAR, "abstract", SPEEDUP))
+        claims = [_claims(*each[:2], _STATE, ALONE, [stream], each[2])[0] for each in texts]
+        if missing := no_runs([way for way in (_STATE, ALONE) if (way, stream) not in self.logs]):
+            return [claim.judged(missing) for claim in claims]
+        alone, joined = self.logs[ALONE, stream], self.logs[_STATE, stream]
+        gained = gain(alone, joined)
+        if len(gained.accuracy) < 2:
+            return [claim.judged(one_seed([_STATE, ALONE])) for claim in claims]
+        if np.isnan(gained.accuracy).any():
+            return [claim.judged("There is no validation clip.") for claim in claims]
+        samples, speedup = (
+            over_seeds([values - 1], self.settings.confidence)
+            for values in (gained.samples, gained.speedup / joined.learning.learners)
+        )
+        untimed = "Its learners are in one process: they were not timed side by side."
+        return [
+            claims[0].judged(samples),
+            claims[1].judged(speedup if joined.timed else untimed),
+        ]
+
     def of_all(self, claims: Sequence[Claim]) -> Finding:
         """Judge that all of these claims hold, by the one that speaks most against it.
 
@@ -190,6 +218,34 @@ class _Evidence:
             map(self.judged, claims),
             key=lambda own: (order.index(own.verdict), not np.isnan(own.low), own.low),
         )
+
+
+def printed_findings() -> list[Finding]:
+    """Judge by the paper's own times that it is super-linear; and say what is not built."""
+    found = []
+    for stream, one, many, where, least in TIMES:
+        claim = Claim(
+            text=f"{_SUPERLINEAR}, by the times printed",
+            source=f"003, section IV and {where}",
+            better=f"{many} minutes on {LEARNERS}",
+            worse=f"{one} minutes on one",
+            measure=f"{SPEEDUP}, {STREAM_NAMES[stream]}",
+            key=stream,
+        )
+        above = one / many / LEARNERS - 1
+        days = many * LEARNERS / (24 * 60)
+        bound = f"At least {one / many:.1f} times is printed; linear would be {days:.1f} days."
+        exact = Estimate(value=above, low=above, high=above)
+        found.append(claim.judged(bound if least else exact))
+    claim = Claim(
+        text="AAVG is superior to EAMSGD",
+        source="003, section I",
+        better=_STATE,
+        worse="EAMSGD",
+        measure=FINAL,
+        key="",
+    )
+    return [*found, claim.judged("Not built: EAMSGD. The paper prints no run and no bound of it.")]
 
 
 def judge_claims(
@@ -223,4 +279,7 @@ def judge_claims(
         ]
         findings += [evidence.of_all(sum(claims, [])) for claims in (best, harmless)]
     findings += map(evidence.judged, CLAIMS)
-    return findings + [evidence.negligible(stream) for stream in STREAMS]
+    findings += [evidence.negligible(stream) for stream in STREAMS]
+    for stream in STREAMS:
+        findings += evidence.sooner(stream)
+    return findings + printed_findings()

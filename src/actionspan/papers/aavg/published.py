@@ -1,4 +1,4 @@
-"""The numbers of paper 003's table I, in percent, as they are printed."""
+"""The numbers of paper 003: table I, in percent, and times of training, as they are printed."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -15,6 +15,14 @@ PUBLISHED: Mapping[str, Mapping[tuple[str, str], str]] = {
     variant: dict(zip(_COLUMNS, printed.split(), strict=False))
     for variant, printed in _PRINTED.items()
 }
+
+LEARNERS = 16
+TIMES = (
+    ("rgb", 2067, 61, "section IV", False),
+    ("rgb", 12 * 60, 61, "section II: around 12 hours", False),
+    ("flow", 2 * 24 * 60, 439, "section II: more than two days", True),
+)
+"""Stream, minutes of one GPU (SGD) and of 16 (AAVG3), where the former; whether it is the least."""
 
 
 def published_difference(better: str, worse: str, kind: str) -> float | None:

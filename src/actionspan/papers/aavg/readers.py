@@ -54,6 +54,11 @@ class RunLogs:
         """Return whether the bytes sent were counted; a library or one process does not."""
         return bool(self.columns["sent_bytes"].any()) or self.learning.learners == 1
 
+    @property
+    def timed(self) -> bool:
+        """Return whether exchanges took time; learners in one process have none."""
+        return bool(self.columns["communication_seconds"].any()) or self.counted
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunScores:

@@ -44,7 +44,7 @@ def _rows(every: readers.Logs, confidence: float) -> list[Row]:
     for (name, stream), logs in every.items():
         columns, counted = logs.columns, logs.counted
         exchanged = float(columns["communication_seconds"].mean())
-        timed = exchanged > 0 or counted
+        timed = logs.timed
         rows.append(
             {
                 "run": name,
