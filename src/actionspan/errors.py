@@ -1,4 +1,4 @@
-"""The exceptions for a user's mistake, text that is safe on one line, and what says "no memory"."""
+"""The exceptions for a user's mistake, the text of messages, and what says "no memory"."""
 
 import errno
 
@@ -29,6 +29,13 @@ def printable(text: str) -> str:
         return character if character.isprintable() else ascii(character)[1:-1]
 
     return "".join(escaped(character) for character in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, such as `1 video`, `2 videos`, `1,000 classes`."""
+    if number != 1:
+        noun += "es" * noun.endswith("s") or "s"
+    return f"{number:,} {noun}"
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -16,10 +16,7 @@ def convert(*words):
 
 
 def segments(path):
-    return {
-        record.video_id: [raw.parsed() for raw in record.instances]
-        for record in read_annotation_file(path).records
-    }
+    return {record.video_id: record.parsed() for record in read_annotation_file(path).records}
 
 
 def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, capsys):
@@ -27,15 +24,14 @@ def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, caps
     table.write_text("video\tstart\tend\tlabel\tsubset\na\t1\t2\trun\tval\nb\t1 s\t2\trun\ttest\n")
     convert(table, tmp_path / "mine.json")
     assert json.loads((tmp_path / "mine.json").read_text())["database"] == {
-        "a": {"subset": "validation", "annotations": [{"segment": [1, 2], "label": "run"}]},
-        "b": {"subset": "testing", "annotations": []},
+        "a": {"subset": "validation", "annotations": [{"segment": [1, 2], "label": "run"}]}
     }
     printed = capsys.readouterr()
-    assert (
-        printed.err
-        == f"left out {table}: row 3: start '1 s' is not a time: seconds, m:ss or h:mm:ss\n"
-    )
-    assert printed.out == f"{tmp_path / 'mine.json'}: 2 videos, activitynet\n"
+    assert printed.err.splitlines() == [
+        f"left out {table}: row 3: start '1 s' is not a time: seconds, m:ss or h:mm:ss",
+        f"left out {table}: row 3: no row of video 'b' is left; it is none where nothing happens",
+    ]
+    assert printed.out == f"{tmp_path / 'mine.json'}: 1 video, activitynet\n"
 
 
 def test_what_the_form_cannot_hold_is_said(tmp_path, capsys):
@@ -60,8 +56,12 @@ def test_the_real_thumos14_table_and_back(tmp_path, shared_data, capsys):
     real = shared_data / "thumos14" / "thumos14_test_groundtruth.csv"
     convert(real, tmp_path / "a.csv")
     convert(tmp_path / "a.csv", tmp_path / "b.csv", "--to", "thumos14")
-    assert capsys.readouterr().err == ""
-    assert segments(tmp_path / "b.csv") == segments(real)
+    # its durations say that 26 segments begin after the ends of their videos
+    said = capsys.readouterr().err.splitlines()
+    assert sum("is outside the video" in line for line in said) == 26
+    kept, all_of_it = segments(tmp_path / "b.csv"), segments(real)
+    assert sum(map(len, kept.values())) == sum(map(len, all_of_it.values())) - 26
+    assert all(set(kept[video_id]) <= set(all_of_it[video_id]) for video_id in kept)
 
 
 def test_mistakes_are_one_line(tmp_path):
@@ -114,7 +114,8 @@ def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, cap
     convert(tmp_path / "tasks.json", tmp_path / "c.csv", "--videos", folder)
     assert segments(tmp_path / "c.csv") == {"walk": [(0.5, 1.5, "Walk")]}
     (folder / "walk.mkv").write_bytes(b"no video")
-    convert(tmp_path / "tasks.json", tmp_path / "d.csv", "--videos", folder)
+    with pytest.raises(InputError, match="no video is left"):
+        convert(tmp_path / "tasks.json", tmp_path / "d.csv", "--videos", folder)
     said = capsys.readouterr().err
     assert f"left out {folder / 'walk.mkv'}: not a video that FFmpeg can read" in said
     assert "start is frame 5, and the frame rate is not known here" in said
@@ -126,3 +127,125 @@ def test_label_studios_frames_are_said_to_be_less_exact(tmp_path, capsys):
     assert capsys.readouterr().err.endswith("label_studio cannot hold: exact times (1)\n")
     convert(tmp_path / "a.json", tmp_path / "b.csv")
     assert segments(tmp_path / "b.csv") == {"a": [(1.0, 2, "run")], "b": [(1, 2, "run")]}
+
+
+LOST: dict[str, str | bytes] = {  # the only row of video a is lost; of video b one is not
+    "a.csv": 'video,start,end,label,subset\na,"1,5","2,5",run,training\nb,1,2,run,training\n',
+    "latin.csv": b"video,start,end,label\na,1,2,caf\xe9\nb,1,2,run\n",
+    "cells.csv": "video,start,end,label\na,,,\na,1,2,run,away,now\nb,1,2,run\n",
+    "subsets.csv": "video,start,end,label,subset\na,,,,train\na,1,2,run,val\nb,1,2,run,train\n",
+    "reversed.csv": "video,start,end,label\na,2,1,run\nb,1,2,run\nb,2,1,run\n",
+    "a.json": json.dumps(
+        {
+            "database": {
+                "a": {"annotations": [{"label": "run"}]},
+                "b": {"annotations": [{"segment": [1, 2], "label": "run"}]},
+            }
+        }
+    ),
+    "corrections.csv": (
+        "video,start,end,label,status\na,,,,none\na,1,,run,moved\nb,1,2,run,added\n"
+    ),
+    "via.json": json.dumps(
+        {
+            "metadata": {
+                "1": {"vid": "1", "z": [1, 2, 3], "xy": [], "av": {"1": "run"}},
+                "2": {"vid": "2", "z": [1, 2], "xy": [], "av": {"1": "run"}},
+            },
+            "view": {"1": {"fid_list": ["1"]}, "2": {"fid_list": ["2"]}},
+            "file": {"1": {"fname": "a.mp4"}, "2": {"fname": "b.mp4"}},
+            "attribute": {},
+        }
+    ),
+    "tasks.json": json.dumps(
+        [
+            {
+                "data": {"video": f"{video}.mp4", "fps": 10},
+                "annotations": [
+                    {"result": [{"value": {"ranges": [ends], "timelinelabels": ["run"]}}]}
+                ],
+            }
+            for video, ends in (("a", {"start": "x"}), ("b", {"start": 11, "end": 20}))
+        ]
+    ),
+    "mine.boris": json.dumps(
+        {
+            "behaviors_conf": {"0": {"code": "run", "type": "State event"}},
+            "observations": {
+                video: {"file": {"1": [f"{video}.mp4"]}, "events": events}
+                for video, events in (
+                    ("a", [[1.0, "", "run", "", ""]]),
+                    ("b", [[1.0, "", "run", "", ""], [2.0, "", "run", "", ""]]),
+                )
+            },
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+@pytest.mark.parametrize("to", ["out.json", "out.csv"])
+def test_a_video_that_has_lost_all_its_rows_is_not_one_where_nothing_happens(
+    tmp_path, capsys, name, to
+):
+    content = LOST[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    convert(tmp_path / name, tmp_path / to)
+    assert segments(tmp_path / to) == {"b": [(1, 2, "run")]}
+    said = capsys.readouterr().err
+    assert "no row of video 'a' is left; it is none where nothing happens\n" in said
+    assert "'b'" not in said
+
+
+def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("1.0\t1.0\tpoint\n")  # Audacity
+    with pytest.raises(InputError, match="no video is left"):
+        convert(tmp_path / "a.txt", tmp_path / "out.csv")
+    annotation = (
+        "<ANNOTATION_DOCUMENT><HEADER TIME_UNITS='milliseconds'/><TIME_ORDER>"
+        "<TIME_SLOT TIME_SLOT_ID='1' TIME_VALUE='{}'/><TIME_SLOT TIME_SLOT_ID='2' {}/>"
+        "</TIME_ORDER><TIER TIER_ID='t'><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID='a1' "
+        "TIME_SLOT_REF1='1' TIME_SLOT_REF2='2'><ANNOTATION_VALUE>x</ANNOTATION_VALUE>"
+        "</ALIGNABLE_ANNOTATION></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"
+    )
+    for start, end in ((1000, ""), (2000, "TIME_VALUE='1000'")):
+        (tmp_path / "a.eaf").write_text(annotation.format(start, end))
+        with pytest.raises(InputError, match="no video is left"):
+            convert(tmp_path / "a.eaf", tmp_path / "out.csv")
+    assert "start 2 is not before end 1" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("to", ["elan", "label_studio", "boris_project", "boris", "via3", "table"])
+def test_wrong_times_reach_no_tool(tmp_path, capsys, to):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    encode_video(folder / "a.mkv", times=range(66))  # 6.6 s at 10 frames a second
+    rows = "a,-1,2,run\na,5.1,2.5,run\na,,2,run\na,1,99,run\na,1,2,run\n"
+    (tmp_path / "t.csv").write_text("video,start,end,label\n" + rows)
+    for words, known in (((), [(1, 2, "run"), (1, 99, "run")]), (("--videos", folder), [])):
+        convert(tmp_path / "t.csv", tmp_path / "out", "--to", to, *words)
+        assert sorted(segments(tmp_path / "out")["a"]) == (known or [(1, 2, "run")])
+        said = [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+        assert said[:3] == [
+            "row 2: start -1 is before the video, which begins at 0",
+            "row 3: start 5.1 is not before end 2.5",
+            "row 4: start '' is not a time: seconds, m:ss or h:mm:ss",
+        ]
+        outside = "row 5: segment 1…99 s is outside the video, 0…6.6 s"
+        assert (outside in said) == (not known)
+
+
+def test_a_video_that_is_not_in_the_folder_is_said(tmp_path, capsys):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    encode_video(folder / "a.mkv")
+    table = tmp_path / "t.csv"
+    table.write_text("video,start,end,label\nmkv_a,1,2,run\na,1,2,run\n")
+    convert(table, tmp_path / "out.csv", "--videos", folder)
+    line = f"{table}: row 2: no video of {folder} has the id 'mkv_a': not completed\n"
+    assert capsys.readouterr().err == line
+    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == [
+        "mkv_a,1.0,2.0,run,,,",
+        "a,1.0,2.0,run,2.0,20,10.0",
+    ]

@@ -57,7 +57,7 @@ def check(start, end, label="run", duration=10.0, overshoot=1.0):
         ("1.5", " 2e0 ", (1.5, 2)),
         (0, 10, (0, 10)),
         (9, 10.9, (9, 10)),  # up to a second beyond the end is cut
-        (-0.5, 2, (0, 2)),
+        (-0.04, 2, (0, 2)),  # a frame, rounded
     ],
 )
 def test_good_segments(start, end, kept):
@@ -79,9 +79,12 @@ def test_good_segments(start, end, kept):
         ([1], 2, "start '[1]' is not a time: seconds, m:ss or h:mm:ss"),
         (10**400, 2, "start '1000"),
         (1, 11.5, "segment 1…11.5 s is outside the video, 0…10 s"),
-        (-1.5, 2, "segment -1.5…2 s is outside the video, 0…10 s"),
+        (-1, 2, "start -1 is before the video, which begins at 0"),
+        (-0.5, 2, "start -0.5 is before the video, which begins at 0"),
+        ("1,5", 2, "start '1,5' is not a time: write '1.5', or put semicolons between the columns"),
+        (0, 99, "segment 0…99 s is outside the video, 0…10 s"),
         (10.2, 10.8, "segment 10.2…10.8 s is outside the video, 0…10 s"),
-        (-0.8, -0.2, "segment -0.8…-0.2 s is outside the video, 0…10 s"),
+        (-0.04, 0, "segment -0.04…0 s is outside the video, 0…10 s"),
     ],
 )
 def test_bad_segments(start, end, reason):

@@ -128,7 +128,7 @@ def test_training_reads_it(simulate, tmp_path):
         ({"seed": -1}, "seed -1: at least 0"),
         (
             {"real": {"v": {"subset": "training", "duration": 9, "annotations": []}}},
-            "real.json: no segment in 1 videos to draw from",
+            "real.json: no segment in 1 video to draw from",
         ),
     ],
 )

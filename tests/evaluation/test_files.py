@@ -89,7 +89,7 @@ def test_reads_the_anet_anno_action_form_with_the_subsets_beside_it(tmp_path):
         ),
         (
             {"database": {"a": {"subset": "validation", "annotations": [{"segment": [2, 1]}]}}},
-            "video 'a', instance 1: from 2 to 1: two times in seconds are needed, start <= end",
+            "video 'a', instance 1: start 2 is not before end 1",
         ),
         ({"database": {"a": {"subset": "validation", "annotations": []}}}, "no instance to find"),
     ],
@@ -187,7 +187,11 @@ def test_reads_a_plain_table_of_one_subset(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (THUMOS14.replace("97.2", "95.6"), "row 3: video 'video_test_0000278': from '95.7' to '95"),
+        (THUMOS14.replace("97.2", "95.6"), "row 3: video 'video_test_0000278': start 95.7 is not"),
+        (
+            THUMOS14.replace("95.7", "-1"),
+            "row 3: .*start -1 is before the video, which begins at 0",
+        ),
         (THUMOS14.replace("95.7", "nan"), "row 3: .*two times in seconds"),
         (THUMOS14.replace("50.6,50.6", ",50.6"), "row 4: .*from '' to '50.6'"),
         (THUMOS14.replace(",42,", ","), "row 2: 8 values in a table of 9 columns"),

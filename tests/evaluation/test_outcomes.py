@@ -348,7 +348,8 @@ def test_bad_annotations_are_one_line(folder, capsys):
     write_annotations(folder / "annotations.json", [video("a", 9.0, (3, 1))])
     assert run(folder) == 2
     line = capsys.readouterr().err.strip()
-    assert "video 'a', instance 1: [3, 1]: start is after end" in line
+    assert "video 'a', instance 1: start 3 is not before end 1" in line
     assert "\n" not in line
+    write_annotations(folder / "annotations.json", [video("a", 9.0, (1, 3))])
     assert run(folder, proposals=folder / "none.json") == 2
     assert "none.json: no such file" in capsys.readouterr().err

@@ -213,7 +213,7 @@ def test_score_by_thumos14(folder, capsys):
     assert score(folder, "thumos14", "--videos", folder / "videos.tsv") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "thumos14, subset validation: 5 videos, 11 instances, 620 proposals"
-    assert "1 videos have no proposals: take no part" in lines
+    assert "1 video without proposals: take no part" in lines
     assert lines[-2].split() == ["AR@50", "AR@100", "AR@200", "AR@500", "AR@1000"]
     assert lines[-1].split()[1:] == [f"{100 * printed['AR@100']:.2f}", "–", "–", "–"]
 

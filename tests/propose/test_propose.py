@@ -393,7 +393,7 @@ def test_only_broken_files_is_exit_2_and_no_output(trained, tmp_path, capsys):
     broken.write_bytes(trained.videos[0].read_bytes()[:3000])
     assert propose(tmp_path / "out", broken, "--model", trained.model) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "actionspan propose: no proposals: not one of 1 video could be read"
+        "actionspan propose: no proposals: the video could not be read"
     )
     assert not (tmp_path / "out").exists()
 

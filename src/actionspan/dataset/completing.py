@@ -1,57 +1,95 @@
 """What annotations leave out about their videos, from the video files."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from actionspan.dataset.formats.records import Reading, Record
-from actionspan.dataset.formats.registry import stream_annotation_file
+from actionspan.dataset.checking import drop_unsound, report_left_out
+from actionspan.dataset.formats.records import Reading, Record, quoted
+from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.formats.times import unknown_time
-from actionspan.dataset.matching import Names
+from actionspan.dataset.matching import Names, check_instance
 from actionspan.dataset.sharding import find_videos
 from actionspan.dataset.tables import Instance, instances_of
-from actionspan.dataset.video_facts import probe_video
+from actionspan.dataset.video_facts import has_sound, probe_video
 
 
-def complete(reading: Reading, folder: Path) -> None:
+def complete(reading: Reading, folder: Path) -> list[str]:
     """Give each record the duration, frames and frame rate of its video, where it has none.
 
-    A video file that cannot be read is a rejection; one that is not there changes nothing.
+    It also gets the name of its file, and whether that has sound, for tools that open it. A video
+    file that cannot be read is a rejection.
+
+    Returns:
+        A line for each record whose video is not there.
 
     Raises:
         InputError: The folder cannot be read.
     """
     paths = find_videos(folder)
     names = Names(paths)
+    unknown = []
     for record in reading.records:
         video_id = names.find(record.video_id)
-        if video_id is None or (record.seconds and record.frames and record.fps):
+        if video_id is None:
+            what = f"no video of {folder} has the id {quoted(record.video_id, 100)}: not completed"
+            unknown.append(Rejection(record.file, record.row, what).line())
+            continue
+        record.media, record.has_sound = paths[video_id].name, has_sound(paths[video_id])
+        if record.seconds and record.frames and record.fps:
             continue
         if problem := _complete(record, paths[video_id]):
             reading.rejections.append(Rejection(str(paths[video_id]), "", problem))
+    return unknown
 
 
-def read_instances(path: Path, videos: Mapping[str, Path]) -> dict[str, tuple[Instance, ...]]:
-    """Read the instances of each video; frames, and a video's end, are times by the video's file.
+class Truth:
+    """Annotations of videos that are read one by one: each row is checked, and said if it is none.
 
     Args:
         path: Annotations of any form.
-        videos: The files of the videos by id. Only those are opened whose annotations need it.
+        videos: The files of the videos by id. Only those are opened whose annotations count frames
+            or last to a video's end.
 
     Raises:
-        InputError: The annotations are missing or in no known form, or a row is not an instance.
+        InputError: The annotations are missing or in no known form.
     """
-    found = {}
-    for record in stream_annotation_file(path)[1]:
-        needed = any(
-            unknown_time(time) for raw in record.instances for time in (raw.start, raw.end)
-        )
-        if needed and record.video_id not in videos:
-            continue  # nobody asks for it, and its times cannot be known
-        if needed:
-            _complete(record, videos[record.video_id])
-        found[record.video_id] = instances_of(record)
-    return found
+
+    def __init__(self, path: Path, videos: Mapping[str, Path]) -> None:
+        reading = read_annotation_file(path)
+        # of other videos nobody asks for what is wrong, and frames have no times
+        named = [record for record in reading.records if record.video_id in videos]
+        for record in named:
+            if any(unknown_time(time) for raw in record.instances for time in (raw.start, raw.end)):
+                _complete(record, videos[record.video_id])
+        if not named:
+            print(f"{path}: names no video of these", file=sys.stderr)
+        asked = Reading(records=named)
+        asked.rejections = [
+            bad
+            for bad in reading.rejections
+            if not bad.video_ids or any(video_id in videos for video_id in bad.video_ids)
+        ]
+        drop_unsound(asked)
+        report_left_out(asked)
+        others = Reading(records=[each for each in reading.records if each.video_id not in videos])
+        drop_unsound(others)
+        self._records = {record.video_id: record for record in asked.records + others.records}
+        self.instances = {name: instances_of(record) for name, record in self._records.items()}
+
+    def within(self, video_id: str, seconds: float) -> tuple[Instance, ...]:
+        """Return the instances of a video of so many seconds; say which are outside it."""
+        record = self._records.get(video_id)
+        if record is None:
+            return ()
+        record.seconds = seconds
+        reading = Reading(records=[record])
+        drop_unsound(reading)
+        report_left_out(reading)
+        checked = (check_instance(raw, seconds, fps=record.fps)[0] for raw in record.instances)
+        self.instances[video_id] = tuple(instance for instance in checked if instance)
+        return self.instances[video_id]
 
 
 def _complete(record: Record, path: Path) -> str:

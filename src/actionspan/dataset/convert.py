@@ -1,18 +1,13 @@
 """Convert annotations from any form to another."""
 
 import argparse
+import sys
 from pathlib import Path
 
+from actionspan.dataset.checking import drop_unsound, report_left_out
 from actionspan.dataset.formats.registry import FORMAT_NAMES, WRITABLE, read_annotation_file
-from actionspan.dataset.writing import (
-    drop_unsound,
-    form_of,
-    report_left_out,
-    report_lost,
-    what_is_lost,
-    write_records,
-)
-from actionspan.errors import InputError
+from actionspan.dataset.writing import form_of, report_lost, what_is_lost, write_records
+from actionspan.errors import InputError, counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.videos is not None:
         from actionspan.dataset.completing import complete
 
-        complete(reading, arguments.videos)
+        for line in complete(reading, arguments.videos):
+            print(line, file=sys.stderr)
     drop_unsound(reading)
     report_left_out(reading)
     records = reading.records
@@ -62,4 +58,4 @@ def run(arguments: argparse.Namespace) -> None:
     # OUT, and what it cannot hold
     lost = what_is_lost(records, write_records(target, form, records))
     report_lost(target, form, lost)
-    print(f"{target}: {len(records):,} videos, {form}")
+    print(f"{target}: {counted(len(records), 'video')}, {form}")

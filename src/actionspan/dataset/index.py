@@ -11,7 +11,7 @@ from actionspan.dataset.formats.rejections import Rejection, report, write_rejec
 from actionspan.dataset.matching import IndexSettings
 from actionspan.dataset.sharding import left_out
 from actionspan.dataset.tables import Video
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.settings import add_settings, from_arguments
 
 
@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> None:
     if not index.videos:
         raise InputError(f"no video is left of {len(probed) or len(reading.records)}; see {table}")
     if index.rejections and not index.annotated:
-        raise InputError(f"no annotation is left for {len(index.videos)} videos; see {table}")
+        raise InputError(
+            f"no annotation is left for {counted(len(index.videos), 'video')}; see {table}"
+        )
     tables.write_videos(arguments.out / "videos.tsv", index.videos, tables.VIDEO_COLUMNS)
     name = arguments.name or data_name(arguments.folder, arguments.annotations[0])
     tables.write_annotations(arguments.out / "annotations.json", index.annotations, name)

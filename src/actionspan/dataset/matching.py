@@ -1,7 +1,7 @@
 """Probed videos and annotation records become the canonical tables: each row is checked here.
 
-An instance must start before it ends and lie inside its video. An instance that overshoots its
-video by at most `overshoot_seconds` is cut: 215 segments of ActivityNet-1.3 end up to 0.85 s late.
+An instance must start before it ends and lie inside its video (`times_problem`). One that ends at
+most `overshoot_seconds` after its video is cut.
 """
 
 import unicodedata
@@ -21,9 +21,11 @@ from actionspan.dataset.formats.records import (
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
+from actionspan.dataset.formats.times import OVERSHOOT
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.dataset.splitting import split_subsets
 from actionspan.dataset.tables import Annotation, Instance, Video
+from actionspan.errors import counted
 from actionspan.settings import Checked, option
 
 
@@ -36,7 +38,7 @@ class IndexSettings(Checked):
         "skip", "skip: broken videos and rows go to rejected.tsv; fail: they end the run"
     )
     overshoot_seconds: float = option(
-        1.0, "a segment that passes its video's ends by at most this is cut to it", least=0
+        OVERSHOOT, "a segment that ends at most this after its video is cut to it", least=0
     )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
     validation_fraction: float = option(
@@ -103,7 +105,7 @@ def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSetti
         if video_id is None:
             count = len(record.instances)
             reason = f"no video file has the id {quoted(record.video_id, 100)}"
-            reason += f" ({count} instance{'s' * (count != 1)} left out)"
+            reason += f" ({counted(count, 'instance')} left out)"
             late.append(Rejection(record.file, record.row, reason))
         elif video_id in records:
             late.append(_second(record, records[video_id], video_id))
@@ -123,8 +125,7 @@ def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
     records: dict[str, Record] = {}
     late = []
     for record in reading.records:
-        is_timed = record.frames and record.fps
-        seconds = record.seconds or (record.frames / record.fps if is_timed else 0.0)
+        seconds = record.duration
         if record.video_id in records:
             late.append(_second(record, records[record.video_id], record.video_id))
         elif not seconds:
@@ -146,25 +147,22 @@ def index_annotations(reading: Reading, settings: IndexSettings) -> Index:
 
 
 def check_instance(
-    raw: RawInstance, duration: float, overshoot: float, fps: float = 0.0
+    raw: RawInstance, duration: float, overshoot: float = OVERSHOOT, fps: float = 0.0
 ) -> tuple[Instance | None, str]:
     """Check an annotated segment against its video; return the instance, or None and the reason.
 
     Args:
         raw: The segment as the file has it.
-        duration: The video's duration in seconds.
-        overshoot: Seconds by which it may pass the video's ends; what passes them is cut off.
+        duration: The video's duration in seconds; 0: not known.
+        overshoot: Seconds by which it may end after the video; what is after it is cut off.
         fps: The video's frames a second, for times that count frames; 0: not known.
     """
     try:
-        start, end, label = raw.parsed(duration, fps)
+        start, end, label = raw.checked(duration, fps, overshoot)
     except ValueError as error:
         return None, str(error)
-    if start >= end:
-        return None, f"start {start:g} is not before end {end:g}"
-    if start < -overshoot or end > duration + overshoot or start >= duration or end <= 0:
-        return None, f"segment {start:g}…{end:g} s is outside the video, 0…{duration:g} s"
-    return Instance(start=max(start, 0.0), end=min(end, duration), label=label), ""
+    end = min(end, duration) if duration else end
+    return Instance(start=max(start, 0.0), end=end, label=label), ""
 
 
 class Names:
@@ -194,6 +192,7 @@ def _index(
     instances: dict[str, list[Instance]] = {}
     subsets: dict[str, str] = {}
     bad = []
+    lost = {video_id for row in rows for video_id in row.video_ids}
     for video_id, video in videos.items():
         record = records.get(video_id)
         instances[video_id] = []
@@ -210,7 +209,7 @@ def _index(
                 bad.append(Rejection(record.file if record else "", raw.row, reason))
         if record is None:
             subsets[video_id] = "testing"
-        elif record.instances and not instances[video_id]:
+        elif not instances[video_id] and (record.instances or record.video_id in lost):
             # it would be learned as a video in which nothing happens
             subsets[video_id] = "testing"
             if record.subset != "testing":
@@ -263,6 +262,7 @@ def describe(index: Index) -> str:
     hours = sum(video.duration_seconds for video in index.videos) / 3600
     parts = ", ".join(f"{subsets[name]} {name}" for name in SUBSETS)
     return (
-        f"{len(index.videos)} videos ({parts}), {hours:.2f} hours, {len(labels)} instances of"
-        f" {len(set(labels))} classes, {len(index.rejections)} rejected"
+        f"{counted(len(index.videos), 'video')} ({parts}), {hours:.2f} hours, "
+        f"{counted(len(labels), 'instance')} of {counted(len(set(labels)), 'class')}, "
+        f"{len(index.rejections)} rejected"
     )

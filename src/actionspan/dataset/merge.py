@@ -5,20 +5,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from actionspan.dataset.checking import drop_unsound, report_left_out
 from actionspan.dataset.formats.records import Record
 from actionspan.dataset.formats.registry import WRITABLE, read_annotation_file
-from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.merging import merge
 from actionspan.dataset.tables import stated_name
-from actionspan.dataset.writing import (
-    drop_unsound,
-    form_of,
-    report_left_out,
-    report_lost,
-    what_is_lost,
-    write_records,
-)
-from actionspan.errors import InputError
+from actionspan.dataset.writing import form_of, report_lost, what_is_lost, write_records
+from actionspan.errors import InputError, counted
 
 _NAMED = 5  # videos in a line
 
@@ -59,36 +52,25 @@ def run(arguments: argparse.Namespace) -> None:
             if not arguments.overwrite:
                 raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
     reading = read_annotation_file(arguments.annotations)
-    drop_unsound(reading)
+    emptied = drop_unsound(reading)
     report_left_out(reading)
     corrections = [record for path in arguments.corrected for record in _corrections(path)]
     counts = Counter(record.video_id for record in corrections)
     if again := [video_id for video_id, count in counts.items() if count > 1]:
         shown = ", ".join(again[:_NAMED]) + ", …" * (len(again) > _NAMED)
-        line = f"{len(again)} video{'s' * (len(again) > 1)} corrected more than once, of which"
+        line = f"{counted(len(again), 'video')} corrected more than once, of which"
         print(f"{line} the last counts: {shown}", file=sys.stderr)
     try:
-        records, changes = merge(reading.records, corrections)
+        records, changes = merge(reading.records, corrections, emptied)
     except ValueError as error:
         raise InputError(str(error)) from None
     name = stated_name(arguments.annotations)
     report_lost(out, form, what_is_lost(records, write_records(out, form, records, name)))
-    print(f"{out}: {len(records):,} videos, {form}; {changes.line()}")
+    print(f"{out}: {counted(len(records), 'video')}, {form}; {changes.line()}")
 
 
 def _corrections(path: Path) -> list[Record]:
     """Read corrections, each row of which must be sound: a lost one would be a lost instance."""
-    records = read_annotation_file(path, strict=True).records
-    for record in records:
-        for raw in record.instances:
-            problem = ""
-            try:
-                start, end, _ = raw.parsed(record.seconds, record.fps)
-            except ValueError as error:
-                problem = str(error)
-            else:
-                if start >= end:
-                    problem = f"start {start:g} is not before end {end:g}"
-            if problem:
-                raise InputError(Rejection(record.file, raw.row, problem).line())
-    return records
+    reading = read_annotation_file(path, strict=True)
+    drop_unsound(reading)
+    return reading.records

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Record
+from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.matching import Names
+from actionspan.errors import counted
 
 _ROUNDING = 0.000501  # seconds: the page writes milliseconds
 SAME = 0.5  # least tIoU of an instance with what it was before
@@ -28,13 +30,15 @@ class Changes:
         """Return the changes as a line for people."""
         new = f" ({self.new} new)" if self.new else ""
         return (
-            f"{self.corrected} video{'s' * (self.corrected != 1)} corrected{new}: instances "
+            f"{counted(self.corrected, 'video')} corrected{new}: instances "
             f"{self.added} added, {self.moved} moved, {self.relabelled} with another label, "
             f"{self.removed} removed, {self.kept} as before"
         )
 
 
-def merge(records: Sequence[Record], corrections: Iterable[Record]) -> tuple[list[Record], Changes]:
+def merge(
+    records: Sequence[Record], corrections: Iterable[Record], emptied: Sequence[Record] = ()
+) -> tuple[list[Record], Changes]:
     """Return annotations in which each corrected video has the instances of its correction.
 
     Subset, duration and frame rate of a video stay. An instance without a label of its own gets
@@ -43,14 +47,20 @@ def merge(records: Sequence[Record], corrections: Iterable[Record]) -> tuple[lis
     Args:
         records: The annotations, whose instances are sound.
         corrections: What is right of some videos; of two for a video the last counts.
+        emptied: Videos of the annotations of which no row is left, and which are there again only
+            if they are corrected.
+
+    Raises:
+        ValueError: A correction is outside its video.
     """
     merged = {record.video_id: record for record in records}
-    names, changes = Names(dict(merged)), Changes()
+    before = {record.video_id: record for record in emptied} | merged
+    names, changes = Names(before), Changes()
     latest: dict[str, Record] = {}
     for correction in corrections:
         latest[names.find(correction.video_id) or correction.video_id] = correction
     for video_id, correction in latest.items():
-        known = merged.get(video_id)
+        known = before.get(video_id)
         changes.corrected += 1
         changes.new += known is None
         base = known or replace(correction, instances=[])
@@ -62,9 +72,21 @@ def merge(records: Sequence[Record], corrections: Iterable[Record]) -> tuple[lis
             fps=base.fps or correction.fps,
         )
         # a tool may count frames at a rate of its own
-        now = replace(base, instances=correction.instances, fps=correction.fps or base.fps)
-        merged[video_id] = replace(base, instances=_merged(base.parsed(), now.parsed(), changes))
+        fps = correction.fps or base.fps
+        now = replace(base, file=correction.file, instances=correction.instances, fps=fps)
+        merged[video_id] = replace(base, instances=_merged(base.parsed(), _sound(now), changes))
     return list(merged.values()), changes
+
+
+def _sound(record: Record) -> list[Segment]:
+    """Return the segments of a correction, which must lie in its video."""
+    segments = []
+    for raw in record.instances:
+        try:
+            segments.append(raw.checked(record.duration, record.fps))
+        except ValueError as error:
+            raise ValueError(Rejection(record.file, raw.row, str(error)).line()) from None
+    return segments
 
 
 def _merged(

@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from actionspan.dataset.checking import drop_unsound, report_left_out
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.matching import Names
 from actionspan.dataset.tables import read_videos
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.files.json_stream import members
 from actionspan.files.storage import read_json
 from actionspan.settings import at_least_one
@@ -75,8 +76,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
     if arguments.annotations is not None:
         names = Names({worth.video: worth for worth in worths})
-        records = read_annotation_file(arguments.annotations).records
-        done = {names.find(record.video_id) or "" for record in records}
+        reading = read_annotation_file(arguments.annotations)
+        drop_unsound(reading)
+        report_left_out(reading)
+        done = {names.find(record.video_id) or "" for record in reading.records}
     left = [worth for worth in worths if worth.video not in done]
     best = sorted(left, key=lambda worth: (-worth.bits_per_minute, worth.video))[: arguments.top]
     if arguments.json:
@@ -84,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if not left:
         hint = "" if arguments.annotations else "; --annotations FILE leaves out only what it names"
-        raise InputError(f"{folder}: all of {len(worths)} videos are annotated{hint}")
+        raise InputError(f"{folder}: all of {counted(len(worths), 'video')} are annotated{hint}")
     print("bits/min  events  minutes  video")
     for worth in best:
         numbers = f"{worth.bits_per_minute:8.2f}  {worth.events:6}  {worth.seconds / 60:7.1f}"

@@ -17,7 +17,7 @@ import numpy as np
 from actionspan.arrays import Float32
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.dataset.tables import Annotation, write_annotations
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
 from actionspan.running.progress import progress
 from actionspan.settings import Checked, option
@@ -127,7 +127,9 @@ def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[An
         print(f"left out: {len(index.rejections)} {first}", file=sys.stderr)
     if not any(video.instances for video in index.annotations):
         names = ", ".join(map(str, annotations))
-        raise InputError(f"{names}: no segment in {len(index.annotations)} videos to draw from")
+        raise InputError(
+            f"{names}: no segment in {counted(len(index.annotations), 'video')} to draw from"
+        )
     return index.annotations
 
 

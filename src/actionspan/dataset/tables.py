@@ -192,7 +192,7 @@ def instances_of(record: Record) -> tuple[Instance, ...]:
     instances = []
     for raw in record.instances:
         try:
-            start, end, label = raw.parsed(record.seconds, record.fps)
+            start, end, label = raw.checked(record.duration, record.fps)
         except ValueError as error:
             raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
         instances.append(Instance(start=start, end=end, label=sys.intern(label)))

@@ -61,6 +61,15 @@ def file_sha256(path: Path) -> str:
     return found.hexdigest()
 
 
+def has_sound(path: Path) -> bool:
+    """Return whether a file has sound; one that cannot be read has none."""
+    try:
+        with av.open(str(path.absolute()), metadata_errors="replace") as container:
+            return bool(container.streams.audio)
+    except (av.FFmpegError, OSError):
+        return False
+
+
 def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     """Fill in a video's facts, or raise InputError."""
     # the container and its stream

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.dataset.formats import activitynet, elan
-from actionspan.dataset.formats.records import Reading, Record, id_problem
+from actionspan.dataset.formats.records import Record, id_problem
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE
-from actionspan.dataset.formats.rejections import SHOWN
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
 
@@ -71,20 +70,6 @@ def _write(path: Path, form: str, records: Sequence[Record], name: str = "") -> 
     return FORMATS[form].read(str(path), text).records
 
 
-def drop_unsound(reading: Reading) -> None:
-    """Reject the instances that have no label or whose times are not numbers."""
-    for record in reading.records:
-        sound = []
-        for raw in record.instances:
-            try:
-                raw.parsed(record.seconds, record.fps)
-            except ValueError as error:
-                reading.reject(record.file, raw.row, str(error))
-            else:
-                sound.append(raw)
-        record.instances = sound
-
-
 def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
@@ -107,14 +92,6 @@ def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
     if lost:
         parts = (f"{name} ({count:,})" for name, count in lost.items())
         print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
-
-
-def report_left_out(reading: Reading) -> None:
-    """Say on standard error which rows were left out, the first of them."""
-    for bad in reading.rejections[:SHOWN]:
-        print(f"left out {bad.line()}", file=sys.stderr)
-    if len(reading.rejections) > SHOWN:
-        print(f"left out {len(reading.rejections) - SHOWN} more", file=sys.stderr)
 
 
 def facts(record: Record) -> dict[str, object]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from actionspan.errors import counted
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.score import read_scored, score_by_class
 from actionspan.files.markdown import markdown_table
@@ -56,7 +57,8 @@ def _page(record: Mapping[str, Any]) -> str:
     for label, scores in record["classes"].items():
         rows.append(row(label, scores["instances"], scores["detections"], scores))
     lines = [
-        f"Detections of {record['method']}, subset {record['subset']}: {record['videos']} videos. "
+        f"Detections of {record['method']}, subset {record['subset']}: "
+        f"{counted(record['videos'], 'video')}. "
         "Average precision in percent at some tIoU, and the average over tIoU 0.5 to 0.95.",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),

@@ -10,7 +10,7 @@ from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
 from actionspan.dataset.formats.registry import read_text, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info, read_video_info
-from actionspan.dataset.formats.times import unknown_time
+from actionspan.dataset.formats.times import times_problem, unknown_time
 from actionspan.errors import InputError
 from actionspan.files.text import read_utf8
 from actionspan.files.video_tables import VideoTables
@@ -52,7 +52,7 @@ def read_labelled_truth(
         rows = zip(_segments(record).tolist(), record.instances, strict=True)
         try:
             labelled[record.video_id] = [
-                (*times, raw.parsed(record.seconds, record.fps)[2]) for times, raw in rows
+                (*times, raw.parsed(record.duration, record.fps)[2]) for times, raw in rows
             ]
         except ValueError as error:
             raise InputError(f"{path}: video {record.video_id!r}: {error}") from None
@@ -158,14 +158,18 @@ def _segments(record: Record) -> Float64:
     """Return one video's (G, 2) instances, naming the first row that is not one."""
     segments = np.empty((len(record.instances), 2))
     for index, raw in enumerate(record.instances):
-        times = raw.times(record.seconds, record.fps)
-        if times[0] is None or times[1] is None or times[0] > times[1]:
-            video = f"video {record.video_id!r}"
-            row = f"row {raw.row}: {video}" if raw.row.isdecimal() else raw.row
+        start, end = raw.times(record.duration, record.fps)
+        if start is None or end is None:
             wrong = unknown_time(raw.start) or unknown_time(raw.end)
             wrong = wrong or (
                 f"from {raw.start!r} to {raw.end!r}: two times in seconds are needed, start <= end"
             )
+        else:
+            # the published truth of THUMOS14 has segments after the ends of their videos
+            wrong = times_problem(start, end, may_be_empty=True)
+            segments[index] = start, end
+        if wrong:
+            video = f"video {record.video_id!r}"
+            row = f"row {raw.row}: {video}" if raw.row.isdecimal() else raw.row
             raise InputError(f"{record.file}: {row}: {wrong}")
-        segments[index] = times
     return segments

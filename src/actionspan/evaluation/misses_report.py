@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from actionspan.errors import counted
 from actionspan.evaluation.outcomes import (
     CHARACTERISTICS,
     SHOWN_NUMBERS,
@@ -61,7 +62,8 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
     lines = [
         f"# What {method} misses",
         "",
-        f"The {everything.instances:,} instances of the {len(result.video_ids):,} videos of subset "
+        f"The {counted(everything.instances, 'instance')} of the "
+        f"{counted(len(result.video_ids), 'video')} of subset "
         f"{subset}, and the first 100 proposals a video by ActivityNet's budgets. An instance is "
         "found at tIoU t if one of its video's proposals overlaps it by at least t, and missed "
         "otherwise. AR@100 is the mean share found at tIoU 0.5, 0.55, …, 0.95. Missed instances "

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from actionspan.errors import counted
 from actionspan.evaluation.reader_figures import NUMBERS, ReaderFigures
 from actionspan.files.markdown import markdown_table
 
@@ -67,7 +68,8 @@ def reader_markdown(heading: Mapping[str, str], figures: Mapping[str, ReaderFigu
     lines = [
         f"# What a reader gets from {heading['method']}",
         "",
-        f"Subset {heading['subset']}: {shown.videos:,} videos, {shown.all.instances:,} instances. "
+        f"Subset {heading['subset']}: {counted(shown.videos, 'video')}, "
+        f"{counted(shown.all.instances, 'instance')}. "
         "An event is right where it is the first of its video's list to reach a tIoU of 0.5 with "
         "an instance. Precision is the share of events that is right, recall the share of "
         "instances that is found, in percent: of all events, and (precision / recall) of the "

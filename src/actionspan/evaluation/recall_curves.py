@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.evaluation.records import Record
 from actionspan.files.figures import COLOURS, QUIET, house_style, save_figure
 from actionspan.files.storage import read_tsv
@@ -104,7 +104,7 @@ def draw_curves(path: Path, curves: Curves) -> None:
     ranked = curves.ranked()
     looks = _looks(list(curves.by_kind[AR_AGAINST_AN]))
     banded = [method for method in ranked if method not in _BASELINES][:_BANDS]
-    note = f"AUC (interval), {curves.videos:,} video{'s' * (curves.videos != 1)}"
+    note = f"AUC (interval), {counted(curves.videos, 'video')}"
     note += f"\nshaded: {' and '.join(banded)}" if banded else ""
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.06)

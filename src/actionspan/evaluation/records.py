@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.formats.times import to_number
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.evaluation.activitynet import AverageRecall
 from actionspan.evaluation.bootstrap import recall_intervals
 from actionspan.evaluation.detection import DetectionPrecision
@@ -218,8 +218,9 @@ def summary_markdown(records: Sequence[Record]) -> str:
     titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
     folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
     lines = [
-        f"ActivityNet protocol, subset {first['subset']}: {first['videos']} videos{folds}, "
-        f"{first['instances']} instances. All in percent; interval: bootstrap over videos. "
+        f"ActivityNet protocol, subset {first['subset']}: "
+        f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
+        "All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
         "",
         *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from actionspan.errors import counted
 from actionspan.evaluation.score_quality import (
     ScoreBin,
     ScoredProposals,
@@ -66,10 +67,11 @@ def reliability_markdown(
     lines = [
         f"# What the scores of {method} mean",
         "",
-        f"All {len(scored.scores):,} proposals of the {scored.videos:,} videos of subset {subset}, "
-        f"also of those without an instance, sorted by score into {len(bins)} bins of equally "
-        "many. tIoU is that with the best instance of the video. First: the share that is the "
-        "first to find its instance at tIoU 0.5, which leaves out those that find it again.",
+        f"All {counted(len(scored.scores), 'proposal')} of {counted(scored.videos, 'video')} of "
+        f"subset {subset}, also of those without an instance, sorted by score into {len(bins)} "
+        "bins of equally many. tIoU is that with the best instance of the video. First: the share "
+        "that is the first to find its instance at tIoU 0.5, which leaves out those that find it "
+        "again.",
         "",
     ]
     if not bins:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.arrays import Int64
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.evaluation.activitynet import (
     average_recall_activitynet,
     contributed,
@@ -213,12 +213,12 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
     """Return the record as a few lines to read."""
     is_detection = record["protocol"].startswith("detection")
     lines = [
-        f"{record['protocol']}, subset {record['subset']}: {record['videos']:,} videos, "
-        f"{record['instances']:,} instances, {record['proposals']:,} proposals",
+        f"{record['protocol']}, subset {record['subset']}: {counted(record['videos'], 'video')}, "
+        f"{counted(record['instances'], 'instance')}, {counted(record['proposals'], 'proposal')}",
     ]
     if missing := record.get("videos_without_proposals", 0):
         take = "take no part" if record["protocol"] == "thumos14" else "misses"
-        lines.append(f"{missing:,} videos have no proposals: {take}")
+        lines.append(f"{counted(missing, 'video')} without proposals: {take}")
     if record["proposals_left_out"]:
         why = "" if is_detection else " or have no instance"
         lines.append(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.running.progress import video_progress
 from actionspan.settings import at_least_one
 
@@ -99,10 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(_nothing(len(passed)))
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
-    from actionspan.dataset.completing import read_instances
+    from actionspan.dataset.completing import Truth
     from actionspan.propose.results import ResultFolder, Shown, result_of, source_of
 
-    truth = read_instances(arguments.annotations, videos) if arguments.annotations else {}
+    truth = Truth(arguments.annotations, videos) if arguments.annotations else None
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
     folder = ResultFolder(arguments.out, _digest(model), overwrite=arguments.overwrite)
     done, before, broken = 0, 0, len(passed)
@@ -126,20 +126,21 @@ def run(arguments: argparse.Namespace) -> int:
                     continue
                 result = result_of(proposed, path, folder.model, source)
             result = replace(result, path=str(path.absolute()))  # it may lie elsewhere by now
-            folder.add(result, truth.get(video_id, ()), shown)
+            known = truth.within(video_id, result.duration_seconds) if truth else ()
+            folder.add(result, known, shown)
             done += 1
             if arguments.json:
                 print(json.dumps(shown.summary(result)), flush=True)
     finally:
         in_folder = folder.write_tables(shown) if done else 0
         if done and not arguments.no_page:
-            _write_page(folder, shown, videos, truth, model)
+            _write_page(folder, shown, videos, truth.instances if truth else {}, model)
         if not done:
             folder.remove_if_empty()
     if not done:
         raise InputError(_nothing(broken))
     if not arguments.quiet:
-        said = [f"proposals of {done} video{'s' * (done != 1)}"]
+        said = [f"proposals of {counted(done, 'video')}"]
         said += [f"{before} done before"] * (before > 0)
         said += [f"{broken} could not be read"] * (broken > 0)
         said += [f"{in_folder} in the folder"] * (in_folder > done)
@@ -200,4 +201,5 @@ def _say(line: str) -> None:
 
 
 def _nothing(broken: int) -> str:
-    return f"no proposals: not one of {broken} video{'s' * (broken != 1)} could be read"
+    which = "the video" if broken == 1 else f"not one of {counted(broken, 'video')}"
+    return f"no proposals: {which} could {'not ' * (broken == 1)}be read"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.dataset.tables import Instance
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.writing import Row, proposal_files
@@ -148,7 +148,7 @@ class ResultFolder:
             raise InputError(f"--out {folder}: not a folder to write to: {reason}") from None
         others = [result for result in self.results() if result.model != model]
         if others and not overwrite:
-            number = f"{len(others)} video{'s' * (len(others) > 1)}"
+            number = counted(len(others), "video")
             raise InputError(
                 f"--out {folder}: holds proposals of another model ({number}): choose another "
                 "folder, or --overwrite to replace them"

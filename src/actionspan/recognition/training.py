@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.networks.weights import describe
@@ -279,6 +279,6 @@ def caption(settings: RecognitionSettings, learners: int, weights: Path | None, 
         start = f"the weights {weights.name}"
     return (
         f"{settings.network} from {start}, {settings.optimiser} at {settings.learning_rate:g}, "
-        f"{learners} learner{'s' if learners > 1 else ''}, {settings.epochs} epochs, batches of "
+        f"{counted(learners, 'learner')}, {settings.epochs} epochs, batches of "
         f"{settings.batch_size} a learner at the start, on {data}"
     )

@@ -47,7 +47,9 @@ ids = words.filter(
 )
 labels = (words | st.sampled_from([*CLASSES, "Ambiguous"])).filter(lambda t: t not in NUMBERS)
 seconds = st.floats(0, 1e8, allow_subnormal=False)
-instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels)
+instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels).map(
+    lambda raw: replace(raw, start=min(raw.start, raw.end), end=max(raw.start, raw.end))
+)
 records = st.lists(
     st.builds(
         Record,
@@ -89,8 +91,6 @@ def rounded(form, record, start, end, label):
         fps = record.fps or USUAL_RATE
         first, last = round(start * fps), round(end * fps)
         return first / fps, (max(first + 1, last) if start < end else last) / fps, label
-    if form == "boris_project":  # an event ends after it began
-        return min(start, end), max(start, end), label
     return start, end, label
 
 

@@ -153,7 +153,8 @@ def _records(
             segment = item.get("segment") if isinstance(item, dict) else None
             if not isinstance(segment, list) or len(segment) != 2:
                 form = 'not of the form {"segment": [start, end], …}'
-                reading.reject(file, where, form if strict else "no segment [start, end]")
+                form = form if strict else "no segment [start, end]"
+                reading.reject(file, where, form, video_id)
                 continue
             record.instances.append(
                 RawInstance(row=where, start=segment[0], end=segment[1], label=item.get("label"))

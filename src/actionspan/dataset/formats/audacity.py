@@ -33,11 +33,13 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             continue
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) not in (2, 3):
-            reading.reject(file, str(number), "'start, end, label' between tabs is wanted")
+            what = "'start, end, label' between tabs is wanted"
+            reading.reject(file, str(number), what, video_id)
             continue
         start, end = (with_decimal_point(cell) for cell in cells[:2])
         if start == end:
-            reading.reject(file, str(number), "a label at a point, which has no length")
+            what = "a label at a point, which has no length"
+            reading.reject(file, str(number), what, video_id)
             continue
         label = cells[2] if len(cells) == 3 else ""
         record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))

@@ -44,6 +44,7 @@ _COLUMNS = {
 }
 _MODIFIERS = ("modifiers", *(name for name in _COLUMNS if name.startswith("modifier ")))
 _TOGETHER = ("observation", "video", "subject", "label", *_MODIFIERS)  # of a start and its stop
+POINT = "a point event, which has no length; code a state event"
 _SEARCHED = 100  # lines before the table
 
 
@@ -108,7 +109,8 @@ def _of_one_medium(file: str, lines: Iterator[Line], reading: Reading) -> Iterat
         media, observation = line.values["video"], line.values.get("observation", "")
         if observation and first.setdefault(observation, media) != media:
             what = f"observation {quoted(observation)} plays several media files one after another"
-            reading.reject(file, line.row, f"{what}; its times count from the first")
+            what += "; its times count from the first"
+            reading.reject(file, line.row, what, media)
         else:
             yield line
 
@@ -117,7 +119,7 @@ def _states(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
     """Yield the state events of an aggregated export."""
     for line in lines:
         if line.values.get("kind", "").upper() == "POINT":
-            reading.reject(file, line.row, "a point event, which has no length; code a state event")
+            reading.reject(file, line.row, POINT, line.values["video"])
         else:
             yield line
 
@@ -135,12 +137,14 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
             times = {"start": start.values["time"], "end": line.values["time"]}
             yield Line(row=start.row, values=start.values | times)
         elif kind == "POINT":
-            reading.reject(file, line.row, "a point event, which has no length; code a state event")
+            reading.reject(file, line.row, POINT, line.values["video"])
         elif kind in ("START", "STOP"):
             what = "a second START" if kind == "START" else "a STOP without a START"
-            reading.reject(file, line.row, f"{what} of {quoted(line.values['label'])}")
+            what += f" of {quoted(line.values['label'])}"
+            reading.reject(file, line.row, what, line.values["video"])
         else:
-            reading.reject(file, line.row, f"{quoted(kind)} is not START, STOP or POINT")
+            what = f"{quoted(kind)} is not START, STOP or POINT"
+            reading.reject(file, line.row, what, line.values["video"])
     for line in begun.values():
         what = f"a START of {quoted(line.values['label'])} without a STOP"
-        reading.reject(file, line.row, what)
+        reading.reject(file, line.row, what, line.values["video"])

@@ -10,10 +10,12 @@ a label that overlap are those of several subjects.
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from actionspan.dataset.formats.boris import POINT
 from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.media import media_name, video_id_of
 from actionspan.dataset.formats.records import (
@@ -60,8 +62,9 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         found = [_record_of(file, row, each, observation, records, reading) for each in media]
         if not found:
             reading.reject(file, row, "an observation without a media file in the first player")
-        for (start, end, label), where in _segments(file, row, observation, points, reading):
-            _add(file, where, (start, end, label), found, media, observation, reading)
+        lose = partial(_lose, reading, file, tuple(each.video_id for each in found if each))
+        for (start, end, label), where in _segments(row, observation, points, lose):
+            _add(where, (start, end, label), found, media, observation, lose)
     reading.records = list(records.values())
     return reading
 
@@ -76,8 +79,7 @@ def write(records: Sequence[Record]) -> str:
         media = media_name(record.video_id)
         events: list[list[Any]] = []
         free: dict[tuple[str, int], float] = {}  # when a subject's last such event ended
-        for first, second, label in sorted(segments):
-            start, end = min(first, second), max(first, second)
+        for start, end, label in sorted(segments):
             subject = 0
             while free.get((label, subject), start) > start:
                 subject += 1
@@ -150,12 +152,13 @@ def _record_of(
     return record
 
 
+def _lose(reading: Reading, file: str, video_ids: Sequence[str], row: str, reason: str) -> None:
+    """Reject an event of an observation, which may be one of any of its videos."""
+    reading.reject(file, row, reason, *video_ids)
+
+
 def _segments(
-    file: str,
-    row: str,
-    observation: Mapping[str, Any],
-    points: set[str],
-    reading: Reading,
+    row: str, observation: Mapping[str, Any], points: set[str], lose: Callable[[str, str], None]
 ) -> Iterator[tuple[tuple[float, float, str], str]]:
     """Yield start, end and label of the state events of an observation, and where they are."""
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
@@ -164,9 +167,9 @@ def _segments(
         where = f"{row}.events[{place}]"
         time = to_number(event[0]) if isinstance(event, list) and len(event) > 2 else None
         if time is None:
-            reading.reject(file, where, "not an event: time in seconds, subject, behaviour, …")
+            lose(where, "not an event: time in seconds, subject, behaviour, …")
         elif str(event[2]) in points:
-            reading.reject(file, where, "a point event, which has no length; code a state event")
+            lose(where, POINT)
         else:
             modifiers = str(event[3]) if len(event) > 3 else ""
             events.append((time, place, (str(event[1]), str(event[2]), modifiers), where))
@@ -177,17 +180,16 @@ def _segments(
         else:
             begun[key] = time, where
     for key, (_, where) in begun.items():
-        reading.reject(file, where, f"{quoted(key[1])} begins and never ends")
+        lose(where, f"{quoted(key[1])} begins and never ends")
 
 
 def _add(
-    file: str,
     row: str,
     segment: tuple[float, float, str],
     found: Sequence[Record | None],
     media: Sequence[str],
     observation: Mapping[str, Any],
-    reading: Reading,
+    lose: Callable[[str, str], None],
 ) -> None:
     """Add a segment to the video that the player shows at its time."""
     start, end, label = segment
@@ -196,13 +198,13 @@ def _add(
         lengths = _of(_of(observation, "media_info"), "length")
         known = [positive(lengths.get(each)) for each in media]
         if not all(known):
-            reading.reject(file, row, "several media files, and the length of one is not known")
+            lose(row, "several media files, and the length of one is not known")
             return
         begins = [0.0, *accumulate(known[:-1])]
         place = max(bisect_right(begins, start) - 1, 0)
         begin = begins[place]
         if end > begin + known[place]:
-            reading.reject(file, row, f"{quoted(label)} lasts over the end of a media file")
+            lose(row, f"{quoted(label)} lasts over the end of a media file")
             return
     record = found[place] if found else None
     if record is not None:

@@ -51,9 +51,11 @@ def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Lin
             line.values |= {"start": "", "end": "", "label": ""}
         elif status not in KEPT:
             known = ", ".join((*KEPT, *LEFT_OUT))
-            reading.reject(file, line.row, f"status {quoted(status)}; known are {known}")
+            what = f"status {quoted(status)}; known are {known}"
+            reading.reject(file, line.row, what, line.values["video"])
             continue
         elif not (line.values["start"] and line.values["end"]):
-            reading.reject(file, line.row, f"{status}, but without a start and an end")
+            what = f"{status}, but without a start and an end"
+            reading.reject(file, line.row, what, line.values["video"])
             continue
         yield line

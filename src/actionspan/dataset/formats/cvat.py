@@ -105,7 +105,7 @@ def _add(
     if start is not None and last is not None:
         _append(row, label, start, last + task.step, task)
     if any(frame is None for frame, _ in marks):
-        reading.reject(file, row, "a frame that is no number")
+        reading.reject(file, row, "a frame that is no number", task.record.video_id)
 
 
 def _append(row: str, label: str | None, start: float, end: float, task: _Task) -> None:

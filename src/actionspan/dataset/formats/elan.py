@@ -61,7 +61,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             milliseconds = [times.get(slot) for slot in _slots(found)]
             if None in milliseconds:
                 what = "a time slot without a value in milliseconds; align it in ELAN"
-                reading.reject(file, row, what)
+                reading.reject(file, row, what, video_id)
                 continue
             start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)
             value = (found.findtext("ANNOTATION_VALUE") or "").strip()

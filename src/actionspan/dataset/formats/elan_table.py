@@ -77,7 +77,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         found = PurePath(source.replace("\\", "/")).stem or video_id
         problem = id_problem(found) or ("" if len(times) == 2 else "no begin and end time")
         if problem:
-            reading.reject(file, str(number), problem)
+            reading.reject(file, str(number), problem, found)
             continue
         record = records.setdefault(found, Record(file=file, row=str(number), video_id=found))
         for label in labels:

@@ -159,7 +159,8 @@ def _add(file: str, row: str, value: Mapping[str, Any], record: Record, reading:
     for label in labels if "sequence" not in value else ():
         for start, end in _times(value):
             if start is None or end is None:
-                reading.reject(file, row, "no start and end: ranges in frames, or seconds")
+                what = "no start and end: ranges in frames, or seconds"
+                reading.reject(file, row, what, record.video_id)
             else:
                 record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
 

@@ -7,7 +7,14 @@ from typing import Any, Literal, get_args
 
 from actionspan.dataset.formats.names import other_names
 from actionspan.dataset.formats.rejections import Rejection
-from actionspan.dataset.formats.times import to_number, to_seconds, unknown_time
+from actionspan.dataset.formats.times import (
+    OVERSHOOT,
+    times_problem,
+    to_number,
+    to_seconds,
+    unknown_time,
+    with_decimal_point,
+)
 from actionspan.dataset.sharding import LONGEST_ID
 from actionspan.errors import InputError, printable
 
@@ -47,8 +54,7 @@ class RawInstance:
         start, end = self.times(seconds, fps)
         if start is None or end is None:
             name, value = ("start", self.start) if start is None else ("end", self.end)
-            clear = f"{quoted(value)} is not a time: seconds, m:ss or h:mm:ss"
-            raise ValueError(f"{name} {unknown_time(value) or clear}")
+            raise ValueError(f"{name} {unknown_time(value) or _no_time(value)}")
         label = str(self.label).strip() if isinstance(self.label, str | int) else ""
         if not label:
             raise ValueError("no label")
@@ -59,12 +65,26 @@ class RawInstance:
             raise ValueError(f"label {quoted(label)} is too long: {what}")
         return start, end, label
 
+    def checked(
+        self, seconds: float = 0.0, fps: float = 0.0, overshoot: float = OVERSHOOT
+    ) -> tuple[float, float, str]:
+        """Return what `parsed` does of a segment that lies in its video; see `times_problem`.
+
+        Raises:
+            ValueError: A value is not what it should be, or the segment is empty or outside.
+        """
+        start, end, label = self.parsed(seconds, fps)
+        if problem := times_problem(start, end, seconds, overshoot):
+            raise ValueError(problem)
+        return start, end, label
+
 
 @dataclass(kw_only=True)
 class Record:
     """What an annotation file says about a video; `row` is where it is first named.
 
-    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say.
+    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say. `media` is
+    the name of the video's file, and `has_sound` is told of it, where somebody has looked.
     """
 
     file: str = ""
@@ -74,7 +94,14 @@ class Record:
     seconds: float = 0.0
     frames: int = 0
     fps: float = 0.0
+    media: str = ""
+    has_sound: bool = False
     instances: list[RawInstance] = field(default_factory=list)
+
+    @property
+    def duration(self) -> float:
+        """Seconds, which frames and their rate may give; 0: not known."""
+        return self.seconds or (self.frames / self.fps if self.frames and self.fps else 0.0)
 
     def parsed(self) -> list[tuple[float, float, str]]:
         """Return start, end and label of each instance.
@@ -82,13 +109,13 @@ class Record:
         Raises:
             ValueError: A value is not what it should be.
         """
-        return [raw.parsed(self.seconds, self.fps) for raw in self.instances]
+        return [raw.parsed(self.duration, self.fps) for raw in self.instances]
 
     def in_seconds(self) -> "Record":
         """Return the record with each time in seconds that its duration and frame rate give."""
         instances = []
         for raw in self.instances:
-            start, end = raw.times(self.seconds, self.fps)
+            start, end = raw.times(self.duration, self.fps)
             start, end = (raw.start if start is None else start), (raw.end if end is None else end)
             instances.append(replace(raw, start=start, end=end))
         return replace(self, instances=instances)
@@ -106,15 +133,23 @@ class Reading:
     strict: bool = False
     form: str = ""
 
-    def reject(self, file: str, row: str, reason: str) -> None:
-        """Note a line of bad input.
+    def reject(self, file: str, row: str, reason: str, *video_ids: str) -> None:
+        """Note a line of bad input, and of which videos an instance may be lost by it.
 
         Raises:
             InputError: The reading is strict.
         """
-        self.rejections.append(Rejection(file, row, reason))
+        self.rejections.append(Rejection(file, row, reason, video_ids))
         if self.strict:
             raise InputError(self.rejections[-1].line())
+
+
+def _no_time(value: object) -> str:
+    """Say what is wrong with a value that is no time, and what would be right."""
+    if isinstance(value, str) and (point := with_decimal_point(value.strip())) != value.strip():
+        what = f"write {quoted(point)}, or put semicolons between the columns of the table"
+        return f"{quoted(value)} is not a time: {what}"
+    return f"{quoted(value)} is not a time: seconds, m:ss or h:mm:ss"
 
 
 def id_problem(video_id: object) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -17,12 +17,14 @@ SHOWN = 5  # lines on standard error where bad input is skipped; the table has a
 class Rejection:
     """Something that is left out of the data set.
 
-    `row` is a line number of a table, a key path of JSON, or empty for an entire file.
+    `row` is a line number of a table, a key path of JSON, or empty for an entire file. `video_ids`
+    are those of which it may have been an instance: what is left of them is not all.
     """
 
     file: str
     row: str
     reason: str
+    video_ids: tuple[str, ...] = field(default=(), compare=False)
 
     def line(self) -> str:
         """Return the rejection as a line for people."""

@@ -22,7 +22,7 @@ from actionspan.dataset.formats.records import (
     subset_problem,
 )
 from actionspan.dataset.formats.times import to_seconds, with_decimal_point
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError, counted, printable
 from actionspan.files.cells import read_cell
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -141,8 +141,10 @@ def read_lines(
         while len(cells) > len(columns) and cells[-1] == "":
             cells.pop()
         if len(cells) > len(columns) or (len(cells) < len(columns) and columns[-1] != "subset"):
-            reason = f"{len(cells)} values in a table of {len(columns)} columns"
-            reading.reject(file, str(number), reason)
+            table = f"a table of {counted(len(columns), 'column')}"
+            reason = f"{counted(len(cells), 'value')} in {table}"
+            video_id = dict(zip(columns, cells, strict=False)).get("video", "")
+            reading.reject(file, str(number), reason, video_id)
             continue
         values = dict.fromkeys(needed, "")
         values |= {name: cell for name, cell in zip(columns, cells, strict=False) if name}
@@ -230,7 +232,7 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
         video = printable(video_id)
         problem = f"subset {subset}, but earlier rows put '{video}' in {record.subset}"
     if problem:
-        reading.reject(file, line.row, problem)
+        reading.reject(file, line.row, problem, video_id)
         return
     if record is None:
         record = records[video_id] = Record(file=file, row=line.row, video_id=video_id)

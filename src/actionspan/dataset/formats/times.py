@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+OVERSHOOT = 1.0  # seconds by which a segment may end after its video
+_ROUNDING = 0.5 / 12  # seconds before the video, by which a time in frames may be rounded
 _LONGEST = 64  # characters of a number
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d(?:\.\d*)?)", re.ASCII)
 _COMMA = re.compile(r"[+-]?[\d:]*\d,\d+", re.ASCII)
@@ -55,6 +57,36 @@ def to_seconds(value: object, seconds: float = 0.0, fps: float = 0.0) -> float |
     if rest >= 60 or (clock[1] and minutes >= 60):
         return None
     return to_number(hours * 3600 + minutes * 60 + rest)
+
+
+def times_problem(
+    start: float,
+    end: float,
+    seconds: float = 0.0,
+    overshoot: float = OVERSHOOT,
+    *,
+    may_be_empty: bool = False,
+) -> str:
+    """Return why no segment of a video has these times, or an empty text.
+
+    All that takes annotations asks here, so that a row is right or wrong everywhere.
+
+    Args:
+        start: In seconds.
+        end: In seconds.
+        seconds: The duration of the video; 0: not known.
+        overshoot: Seconds by which it may end after the video: 215 segments of ActivityNet-1.3 end
+            up to 0.85 s late.
+        may_be_empty: Whether it may end where it starts, as in protocols of scoring.
+    """
+    if start < -_ROUNDING:
+        return f"start {start:g} is before the video, which begins at 0"
+    if start > end or (start == end and not may_be_empty):
+        return f"start {start:g} is not before end {end:g}"
+    if end <= 0 and not may_be_empty or seconds and (start >= seconds or end > seconds + overshoot):
+        inside = f", 0…{seconds:g} s" if seconds else ""
+        return f"segment {start:g}…{end:g} s is outside the video{inside}"
+    return ""
 
 
 def with_decimal_point(text: str) -> str:

@@ -177,7 +177,8 @@ def _add(
     if items(found.get("xy")) or len(times) < 2:
         return
     if len(times) != 2:
-        reading.reject(file, row, f"{len(times)} times where a segment has two")
+        what = f"{len(times)} times where a segment has two"
+        reading.reject(file, row, what, record.video_id)
         return
     label = _label(found.get("av"), objects(attributes))
     record.instances.append(RawInstance(row=row, start=times[0], end=times[1], label=label))

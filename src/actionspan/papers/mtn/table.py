@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.errors import counted
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.tables import Row, add_files, add_outputs, write_table
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds
@@ -166,8 +167,8 @@ def measured_words(
         over = f"over videos ({bootstrap}) and seeds (Student's t)"
         over += ", of one seed over videos only" if 1 in fewer else ""
     return (
-        f"{measured} ({len(first.video_ids):,} videos with instances, "
-        f"{int(first.instances.sum()):,} instances). Mean over {most} seed{'s' * (most > 1)}"
+        f"{measured} ({counted(len(first.video_ids), 'video')} with instances, "
+        f"{counted(int(first.instances.sum()), 'instance')}). Mean over {counted(most, 'seed')}"
         f"{f' ({exceptions})' if exceptions else ''} and, in brackets, the "
         f"{100 * settings.confidence:.4g} % interval {over}."
     )
