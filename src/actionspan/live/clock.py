@@ -1,10 +1,16 @@
 """When a frame of a live source was seen, in seconds since the stream began."""
 
 import time
+from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
 
 _LEAST_STEP = 1e-3  # seconds between two frames at least: times must increase
 _LONGEST_STEP = 10.0  # a source's own clock that jumps by more has been set
+_FASTEST = 60.0  # frames a second: those that come faster were held back, and say nothing of a rate
+_AT_PACE = 0.75  # of the usual step, at least: frames that were held back come faster
+_SLEW = 0.01  # of a step: how much shorter it is made where a source's clock runs ahead
 
 
 class LiveClock:
@@ -12,36 +18,101 @@ class LiveClock:
 
     Where the source stamps its frames, steps between frames are the source's: frames that the
     network holds back and delivers in a burst keep their distances. Each connection is tied to the
-    wall clock at its first frame, so a gap between two connections is as long as it was.
+    wall clock at its first frame, so a gap between two connections is as long as it was. A frame
+    that lacks its stamp follows the last one at the usual step.
+
+    Without stamps a frame has the time of its arrival. After a hole nobody knows when the frames
+    that come in a burst were seen, so they are passed over until frames come at their usual pace.
 
     Args:
+        snippet_frames: Frames of a snippet. Where time jumps by more of the usual steps is a hole.
         elapsed: Seconds the stream had lasted when this process began: of one that is resumed.
         now: A clock that never goes back.
+
+    Attributes:
+        holes: How many there were so far; the frame that `stamp` was called for last is behind
+            them.
     """
 
     def __init__(
-        self, elapsed: float | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        snippet_frames: int,
+        elapsed: float | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.holes = 0
         self._now = now
         self._origin: float | None = None if elapsed is None else now() - elapsed
         self._last = -_LEAST_STEP if elapsed is None else elapsed
         self._own: float | None = None  # the last frame's own time stamp
+        self._lacking = 0  # frames since then
         self._shift = 0.0  # from own time stamps to seconds of the stream
+        self._first = True  # of a connection
+        self._fewest = snippet_frames
+        self._steps: deque[float] = deque(maxlen=4 * snippet_frames)
+        self._usual = 1 / _FASTEST  # of these steps, in seconds
+        # Of a source without stamps: when frames came, and how many frames may be late.
+        self._came: deque[float] = deque(maxlen=snippet_frames + 1)
+        self._late = 0.0
 
     def reconnected(self) -> None:
         """Tie the source's own clock to the wall clock at the next frame."""
-        self._own = None
+        self._own, self._first, self._late = None, True, 0.0
+        self._came.clear()
 
-    def stamp(self, own: float | None) -> float:
-        """Return the time of a frame that has just come, given its own time stamp if it has one."""
+    def stamp(self, own: float | None) -> float | None:
+        """Return the time of a frame that has just come; None: nobody knows when it was seen.
+
+        Args:
+            own: Its own time stamp in seconds if it has one.
+        """
         if self._origin is None:
             self._origin = self._now()
         wall = self._now() - self._origin
-        seconds = wall
+        self._lacking = 0 if own is not None else self._lacking + 1
         if own is not None:
-            if self._own is None or not 0 < own - self._own < _LONGEST_STEP:
-                # never behind what was said before: all frames behind it would crowd together
-                self._shift = max(wall, self._last + _LEAST_STEP) - own
-            self._own, seconds = own, own + self._shift
-        self._last = max(seconds, self._last + _LEAST_STEP)
-        return self._last
+            seconds = self._by_source(own, wall)
+        elif self._own is not None and self._lacking <= self._fewest:
+            seconds = self._last + self._usual
+        elif self._is_late(wall):
+            return None
+        else:
+            self._own, seconds = None, wall
+        seconds = max(seconds, self._last + _LEAST_STEP)
+        if not self._first:
+            step = seconds - self._last
+            self.holes += self._is_hole(step)
+            self._steps.append(step)
+            self._usual = max(median(self._steps), 1 / _FASTEST)
+        self._first, self._last = False, seconds
+        return seconds
+
+    def _by_source(self, own: float, wall: float) -> float:
+        """Return the time of a frame by its own stamp."""
+        step = 0.0 if self._own is None else own - self._own
+        self._own = own
+        if not 0 < step < _LONGEST_STEP:
+            # never behind what was said before: all frames behind it would crowd together
+            self._shift = max(wall, self._last + _LEAST_STEP) - own
+        elif own + self._shift > wall:  # nothing is seen before it happens
+            self._shift -= min(own + self._shift - wall, _SLEW * step)
+        return own + self._shift
+
+    def _is_late(self, wall: float) -> bool:
+        """Whether a frame without a stamp may be one that was held back in a hole."""
+        step = wall - self._came[-1] if self._came else 0.0
+        if not self._late and self._is_hole(step):
+            self._came.clear()
+        elif not self._late:
+            step = self._usual  # no hole: what came a little late was little held back
+        self._came.append(wall)
+        self._late = max(0.0, self._late + step / self._usual - 1)
+        steps = [later - came for came, later in pairwise(self._came)]
+        if len(steps) == self._fewest and median(steps) >= _AT_PACE * self._usual:
+            if self._late:
+                self._steps.extend(steps)  # it may have another rate from now on
+            self._late = 0.0
+        return self._late >= 1
+
+    def _is_hole(self, step: float) -> bool:
+        return len(self._steps) >= self._fewest and step > self._fewest * self._usual

@@ -16,7 +16,8 @@ class Gap:
     start: float  # seconds: time of the last snippet before it
     end: float  # of the first snippet after it
     dropped: int  # snippets that were cut and not worked on; what was never received is not counted
-    reason: str  # slow: dropped by the policy; lost: no connection; restart: the program was not on
+    # slow: dropped, as work did not keep up; lost: nothing came; restart: the program was not on
+    reason: str
 
     def joined(self, later: "Gap") -> "Gap":
         """Return this gap and one that follows it as one."""

@@ -128,7 +128,7 @@ def play(
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
     """
-    opened = _open(source, settings)
+    opened = _open(source, settings, player.frames.snippet_frames)
     try:
         policy = settings.policy_for(live=opened.live)
     except ValueError as error:
@@ -174,7 +174,7 @@ def _keep_learned(player: Player, out: Path) -> None:
         write_learned(player.file, player.proposer.bundle.temporal, out / "model.pt")
 
 
-def _open(source: Source, settings: StreamSettings) -> _Opened:
+def _open(source: Source, settings: StreamSettings, snippet_frames: int) -> _Opened:
     if source.kind == "file":
         video = probe_video(source.path)
         if video.error:
@@ -187,7 +187,7 @@ def _open(source: Source, settings: StreamSettings) -> _Opened:
         return _Opened(False, lambda elapsed: frames, None, source.shown)
     return _Opened(
         True,
-        lambda elapsed: LiveFrames(source, connection, settings, elapsed),
+        lambda elapsed: LiveFrames(source, connection, settings, snippet_frames, elapsed),
         None,
         source.shown,
     )

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 from actionspan.arrays import UInt8
@@ -39,7 +39,7 @@ class Frames(Protocol):
     live: bool
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield stretches, each from one connection.
+        """Yield stretches; of a live source each is from one connection.
 
         Raises:
             InputError: The source broke off for good.
@@ -83,13 +83,14 @@ class LiveFrames:
         source: Source,
         connection: Connection,
         settings: StreamSettings,
+        snippet_frames: int,
         elapsed: float | None = None,
     ) -> None:
         self._source, self._connection, self._settings = source, connection, settings
-        self._clock = LiveClock(elapsed)
+        self._clock = LiveClock(snippet_frames, elapsed)
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield the frames of one connection after the other."""
+        """Yield the frames of one connection after the other, and of each up to a hole."""
         connection: Connection | None = self._connection
         wait, last_seen = _FIRST_WAIT, time.monotonic()
         reason = f"{self._source.shown}: ended"
@@ -98,7 +99,8 @@ class LiveFrames:
                 self._clock.reconnected()
                 seen = _Watched(connection, self._clock)
                 try:
-                    yield iter(seen)
+                    for _, stretch in groupby(seen, lambda _: self._clock.holes):
+                        yield stretch
                 finally:
                     connection.close()
                 reason = seen.reason or reason
@@ -127,7 +129,9 @@ class _Watched:
         try:
             for picture, own in self._connection.frames():
                 self.frames += 1
-                yield Frame(picture, self._clock.stamp(own))
+                seconds = self._clock.stamp(own)
+                if seconds is not None:
+                    yield Frame(picture, seconds)
         except InputError as error:
             self.reason = str(error)
 
