@@ -44,6 +44,8 @@ class HttpCamera:
         self.stalled = threading.Event()  # the connection stays, and nothing is sent
         self.connections = 0
         self.sent = 0
+        self.between = b""  # sent after every fifth part
+        self.more = 0  # bytes that a part is said to be longer than it is
         if isinstance(video, Path):
             video = jpegs([frame.picture() for frame in read_frames(video)])
         self._pictures = video
@@ -133,9 +135,11 @@ class HttpCamera:
                     if not camera.stalled.is_set():
                         picture = camera._pictures[number % len(camera._pictures)]
                         head = f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\n"
-                        head += f"Content-Length: {len(picture)}\r\n\r\n"
+                        head += f"Content-Length: {len(picture) + camera.more}\r\n\r\n"
                         self.wfile.write(head.encode() + picture + b"\r\n")
                         camera.sent += 1
+                        if camera.sent % 5 == 0:
+                            self.wfile.write(camera.between)
                     number += 1  # a camera goes on seeing while its line is down
                     time.sleep(1 / camera.rate)
 

@@ -28,6 +28,10 @@ def events(folder, kind=None):
     return [event for event in found if kind in (None, event["event"])]
 
 
+def random_bytes(count):
+    return np.random.default_rng(7).bytes(count)
+
+
 def eventually(holds, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not holds():
@@ -162,6 +166,26 @@ def test_a_camera_whose_picture_changes_its_size(tmp_path, rng):
     with HttpCamera(jpegs(pictures), RATE) as camera, streaming(camera, tmp_path):
         eventually(lambda: seen(tmp_path) > 25)
     assert not [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
+
+
+@pytest.mark.parametrize("between", [300 * b"x", b"\r\n\r\n", random_bytes(3000)])
+def test_what_is_between_parts_is_passed_over(video, tmp_path, between):
+    with HttpCamera(video, RATE) as camera:
+        camera.between = between
+        with streaming(camera, tmp_path):
+            eventually(lambda: seen(tmp_path) > 25)
+        assert camera.connections == 1
+        frames = int((tmp_path / "status.tsv").read_text().splitlines()[-1].split("\t")[1])
+        assert frames <= camera.sent
+
+
+@pytest.mark.parametrize("more", [-1000, 7, 10**6, 1 << 32, 10**19])
+def test_a_wrong_length_of_a_part_does_no_harm(video, tmp_path, more):
+    with HttpCamera(video, RATE) as camera:
+        camera.more = more
+        with streaming(camera, tmp_path):
+            eventually(lambda: seen(tmp_path) > 10)
+        assert camera.connections == 1
 
 
 def test_no_password_is_written_anywhere(video, tmp_path, capfd):

@@ -1,16 +1,21 @@
 """An open camera or address: its frames, each with the source's own time stamp where it has one."""
 
 import errno
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import av
 import cv2
 import numpy as np
+from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError
+from actionspan.live.multipart import LOOK, Parts, find_boundary
 from actionspan.live.settings import StreamSettings
 from actionspan.live.source import Source
 from actionspan.video.decode import pyav_picture
@@ -18,11 +23,15 @@ from actionspan.video.decode import pyav_picture
 # Streams of pictures without time stamps: FFmpeg makes some up, for 25 frames a second.
 _UNSTAMPED = {"mpjpeg", "mjpeg", "image2pipe", "jpeg_pipe", "h264", "hevc", "m4v"}
 _OPTIONS = {
-    "rtsp_transport": "tcp",  # over UDP a lost packet smears the picture until the next key frame
-    "rtsp_flags": "prefer_tcp",
     "fflags": "nobuffer",
     "analyzeduration": "2000000",  # microseconds spent on finding out what the streams are
 }
+_RTSP = {
+    "rtsp_flags": "prefer_tcp",  # over UDP a lost packet smears the picture for a while
+    "allowed_media_types": "video",
+}
+_BYTES = {"raw_packet_size": "65536"}
+_NO_ANSWER = "no answer within {:g} s"
 _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
 
@@ -55,51 +64,36 @@ def connect(source: Source, settings: StreamSettings) -> Connection:
     Raises:
         InputError: It cannot be opened; the line names the source without its password.
     """
-    return _Camera(source) if source.kind == "camera" else _Address(source, settings)
+    if source.kind == "camera":
+        return _Camera(source)
+    found = _Multipart.found(source, settings) if source.may_be_recorded else None
+    return found or _Stream(source, settings)
 
 
-class _Address:
+class _Address(ABC):
     """A stream that FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
 
-    def __init__(self, source: Source, settings: StreamSettings) -> None:
-        self._shown = source.shown
-        self._quiet = settings.read_seconds
-        timeouts = (settings.open_seconds, settings.read_seconds)
-        rtsp = source.place.lower().startswith("rtsp")
-        options = _OPTIONS if rtsp else {k: v for k, v in _OPTIONS.items() if "rtsp" not in k}
-        try:
-            self._container: Any = av.open(
-                source.place, options=options, timeout=timeouts, metadata_errors="replace"
-            )
-        except av.ExitError:
-            raise InputError(
-                f"{self._shown}: no answer within {settings.open_seconds:g} s"
-            ) from None
-        except (av.FFmpegError, OSError) as error:
-            raise InputError(f"{self._shown}: {_reason(error)}") from None
-        except ValueError:  # its message may hold the address
-            raise InputError(f"{self._shown}: not an address that can be opened") from None
-        try:
-            best: Any = self._container.streams.best("video")
-            if best is None:
-                raise InputError(f"{self._shown}: no video stream")
-            self._stream = best
-            self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
-            form = self._container.format.name
-        except BaseException:
-            self._container.close()
-            raise
-        self._stamped = form not in _UNSTAMPED
-        self.recorded = (
-            source.may_be_recorded and self._stamped and self._container.duration is not None
-        )
+    def __init__(self, source: Source, container: Any, quiet: float) -> None:
+        self._shown, self._container, self._quiet = source.shown, container, quiet
+
+    @abstractmethod
+    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+        """Yield what decodes each packet of the video as it comes.
+
+        Raises:
+            InputError: The source is silent.
+        """
+
+    @abstractmethod
+    def _own(self, frame: VideoFrame) -> float | None:
+        """Return a frame's own time stamp."""
 
     def frames(self) -> Iterator[Seen]:
         broken = 0
         try:
-            for packet in self._container.demux(self._stream):
+            for decode in self._decoded():
                 try:
-                    decoded = packet.decode()
+                    decoded = decode()
                 except av.InvalidDataError:  # a damaged picture; the next may be whole
                     broken += 1
                     if broken == _BROKEN_PACKETS:
@@ -107,15 +101,124 @@ class _Address:
                     continue
                 for frame in decoded:
                     broken = 0
-                    own = frame.time if self._stamped else None
-                    yield Seen(partial(pyav_picture, frame), own)
+                    yield Seen(partial(pyav_picture, frame), self._own(frame))
         except av.ExitError:
-            raise InputError(f"{self._shown}: silent for {self._quiet:g} s") from None
+            raise self._silent() from None
         except (av.FFmpegError, OSError) as error:
             raise InputError(f"{self._shown}: {_reason(error)}") from None
 
     def close(self) -> None:
         self._container.close()
+
+    def _silent(self) -> InputError:
+        return InputError(f"{self._shown}: silent for {self._quiet:g} s")
+
+
+class _Stream(_Address):
+    """Any form that FFmpeg knows."""
+
+    def __init__(self, source: Source, settings: StreamSettings) -> None:
+        rtsp = source.place.lower().startswith("rtsp")
+        container = _opened(source, settings, _OPTIONS | (_RTSP if rtsp else {}))
+        super().__init__(source, container, settings.read_seconds)
+        try:
+            best: Any = container.streams.best("video")
+            if best is None:
+                raise InputError(f"{self._shown}: no video stream")
+            self._stream = best
+            self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
+            form = container.format.name
+        except BaseException:
+            container.close()
+            raise
+        self._stamped = form not in _UNSTAMPED
+        self.recorded = source.may_be_recorded and self._stamped and container.duration is not None
+
+    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+        last = time.monotonic()
+        for packet in self._container.demux():  # a sound beside it must not hide its silence
+            # When its time is over, FFmpeg may hand out what it has of the last picture, and wait
+            # as long again.
+            if time.monotonic() - last >= self._quiet:
+                raise self._silent()
+            if packet.stream.index == self._stream.index:
+                yield packet.decode
+                last = time.monotonic()
+
+    def _own(self, frame: VideoFrame) -> float | None:
+        return frame.time if self._stamped else None
+
+
+class _Multipart(_Address):
+    """JPEGs over HTTP. FFmpeg's own form of it ends where a camera sends anything else."""
+
+    recorded = False
+
+    def __init__(
+        self,
+        source: Source,
+        container: Any,
+        settings: StreamSettings,
+        boundary: bytes,
+        come: Iterator[bytes],
+    ) -> None:
+        super().__init__(source, container, settings.read_seconds)
+        self._parts, self._come = Parts(boundary), come
+        self._decoder: Any = av.CodecContext.create("mjpeg", "r")
+
+    @classmethod
+    def found(cls, source: Source, settings: StreamSettings) -> "_Multipart | None":
+        """Open an address if it is one of JPEGs; None: it is of another form, and closed again."""
+        container = _opened(source, settings, _BYTES, form="data")
+        come = (bytes(packet) for packet in container.demux())
+        head, boundary = b"", None
+        try:
+            while boundary is None and len(head) < LOOK:
+                head += next(come)
+                boundary = find_boundary(head)
+        except av.ExitError:
+            container.close()
+            raise InputError(
+                f"{source.shown}: {_NO_ANSWER.format(settings.read_seconds)}"
+            ) from None
+        except (StopIteration, av.FFmpegError, OSError):
+            pass  # opened again, it says what is wrong
+        if boundary is None:
+            container.close()
+            return None
+        return cls(source, container, settings, boundary, chain([head], come))
+
+    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+        last = time.monotonic()
+        for data in self._come:
+            try:
+                for picture in self._parts.add(data):
+                    yield partial(self._decoder.decode, av.Packet(picture))
+                    last = time.monotonic()
+            except InputError as error:
+                raise InputError(f"{self._shown}: {error}") from None
+            if time.monotonic() - last >= self._quiet:
+                raise InputError(f"{self._shown}: it sends, but no JPEG for {self._quiet:g} s")
+
+    def _own(self, frame: VideoFrame) -> None:
+        return None
+
+
+def _opened(
+    source: Source, settings: StreamSettings, options: dict[str, str], form: str | None = None
+) -> Any:
+    timeouts = (settings.open_seconds, settings.read_seconds)
+    try:
+        return av.open(
+            source.place, format=form, options=options, timeout=timeouts, metadata_errors="replace"
+        )
+    except av.ExitError:
+        reason = _NO_ANSWER.format(settings.open_seconds)
+    except (av.FFmpegError, OSError) as error:
+        reason = _reason(error)
+    except ValueError:  # its message may hold the address
+        reason = "not an address that can be opened"
+    raise InputError(f"{source.shown}: {reason}")
 
 
 class _Camera:
