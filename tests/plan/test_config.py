@@ -157,7 +157,7 @@ def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
         for bound, word in keywords.items():
             assert schema.get(word) == getattr(knob, bound), key
         if knob.choices:
-            assert schema["enum"] == list(knob.choices)
+            assert schema["enum"] == [*knob.choices, *[None] * knob.optional]
 
 
 @pytest.mark.parametrize("key", [key for key, knob in KNOBS.items() if knob.bounds])
@@ -468,3 +468,27 @@ def test_what_classifiers_start_from_is_checked_before_anything_is_made(training
     config["recognition"]["training"].update(training)
     with pytest.raises(InputError, match="my.yaml: recognition." + message):
         check_settings(config, "my.yaml")
+
+
+@pytest.mark.parametrize(
+    ("flow", "aavg", "message"),
+    [
+        ({"network": "resnet34"}, [], "flow.weights: no weights come with resnet34; give a checkp"),
+        ({"network": "bn_inception", "weights": "a.pth"}, ["transfer"], "flow: .*transfer"),
+        ({"weights": "a.pth"}, ["transfer"], "flow: .*transfer"),
+        ({"batch_size": 65}, [], "flow: batch_cap 64: at least batch_size, 65"),
+    ],
+)
+def test_what_flow_has_of_its_own_is_checked_too(flow, aavg, message):
+    config = with_value("recognition.training.aavg", aavg)
+    config["recognition"]["flow"].update(flow)
+    check_config(config, SCHEMA, "my.yaml")
+    with pytest.raises(InputError, match="my.yaml: recognition." + message):
+        check_settings(config, "my.yaml")
+
+
+def test_the_packaged_weights_do_for_flow_beside_an_rgb_network_with_its_own():
+    config = with_value("recognition.weights", "r18.pth")
+    config["recognition"]["training"].update(network="resnet18", aavg=[])
+    config["recognition"]["flow"]["network"] = "efficientnet_lite0"
+    check_settings(config, "my.yaml")

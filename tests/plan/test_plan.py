@@ -424,6 +424,42 @@ def test_flow_starts_from_the_rgb_network_of_its_own_run(planned):
     ]
 
 
+OWN_FLOW = {
+    "training": {"network": "resnet152", "batch_size": 32, "aavg": ["average_state"]},
+    "weights": "IMAGENET1K_V1",
+    "flow": {"network": "bn_inception", "batch_size": 64, "epochs": 7, "weights": "inception.pth"},
+}
+
+
+def test_flow_has_a_network_a_batch_and_weights_of_its_own(planned):
+    plan = planned({"recognition": OWN_FLOW, "features": {"source": "scores"}})
+    recognition = plan.recognition
+    rgb, flow = (recognition.flags(Wildcards(stream=stream)) for stream in ("rgb", "flow"))
+    for words in ("--network=resnet152", "--batch-size=32", "--epochs=20"):
+        assert words in shlex.split(rgb)
+    for words in ("--network=bn_inception", "--batch-size=64", "--epochs=7"):
+        assert words in shlex.split(flow)
+    assert recognition.weights_flags(Wildcards(stream="rgb")) == "--weights=IMAGENET1K_V1"
+    assert recognition.weights_flags(Wildcards(stream="flow")) == "--weights=inception.pth"
+    assert recognition.weights(Wildcards(stream="rgb")) == []
+    assert recognition.weights(Wildcards(stream="flow")) == ["inception.pth"]
+    # runs of the papers' experiments too
+    named = Wildcards(stream="flow", learning="aavg3-k4-2")
+    assert "--network=bn_inception" in shlex.split(recognition.flags(named))
+    # the features are the scores of these two networks
+    encoders = plan.features.encoders
+    assert (encoders["rgb_encoder"], encoders["flow_encoder"]) == ("resnet152", "bn_inception")
+
+
+def test_flow_is_as_rgb_where_it_has_nothing_of_its_own(planned):
+    changed = {"training": {"network": "resnet18"}, "weights": "r18.pth"}
+    recognition = planned({"recognition": changed}).recognition
+    flags = [recognition.flags(Wildcards(stream=stream)) for stream in ("rgb", "flow")]
+    assert flags[0] == flags[1]
+    assert "--network=resnet18" in flags[0]
+    assert recognition.weights(Wildcards(stream="flow")) == ["r18.pth"]
+
+
 def test_trimmed_clips_are_listed_by_shard(planned, tmp_path):
     for kind in ("walk", "stand"):
         (tmp_path / kind).mkdir()

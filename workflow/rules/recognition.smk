@@ -104,7 +104,7 @@ rule recognition_train:
         ),
         listed="results/recognition/clips.tsv" if plan.recognition.trimmed else [],
         rgb=plan.recognition.rgb_classifier,
-        weights=files.given(plan.recognition.weights),
+        weights=lambda wildcards: files.given(plan.recognition.weights(wildcards)),
         code=step("recognition train"),
     output:
         model="results/recognition/{stream}/model.pt",
@@ -125,7 +125,7 @@ rule recognition_train:
         mpi=plan.recognition.launch,
     params:
         learners=plan.recognition.flags,
-        weights=flags(config["recognition"], "weights"),
+        weights=plan.recognition.weights_flags,
         threads=config["recognition"]["threads"],
         folder=subpath(output.model, parent=True),
     shell:

@@ -17,6 +17,7 @@ from actionspan.errors import InputError, printable
 from actionspan.networks.names import PACKAGED
 from actionspan.parallel.settings import processes
 from actionspan.plan.sections import SECTIONS
+from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
 
 # To JSON Schema 20.0 is an integer; the flag made from it does not take it.
@@ -160,12 +161,30 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
         # as they saw pictures while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
     if trains_classifiers(config):
-        training = config["recognition"]["training"]
         for stream in ("rgb", "flow"):
+            training = training_of(config["recognition"], stream)
             encoders[f"{stream}_encoder"] = training["network"]
             encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
-        encoders["input_size"] = training["input_size"]
+            encoders["input_size"] = training["input_size"]
     return encoders
+
+
+def training_of(recognition: Mapping[str, Any], stream: str) -> dict[str, Any]:
+    """Return recognition.training, for flow with what it has of its own."""
+    training, own = recognition["training"], recognition["flow"]
+    if stream != "flow":
+        return dict(training)
+    return {key: value if own.get(key) is None else own[key] for key, value in training.items()}
+
+
+def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
+    """Return the weights that the classifier of a stream starts from, null for the packaged."""
+    own = training_of(recognition, stream)["network"]
+    shared: str | None = recognition["weights"]
+    if stream == "flow":
+        shared = shared if own == recognition["training"]["network"] else None
+        return recognition["flow"]["weights"] or shared
+    return shared
 
 
 def _check_clips(config: Mapping[str, Any], name: str) -> None:
@@ -214,18 +233,31 @@ def _check_finetuned(config: Mapping[str, Any], name: str) -> None:
 
 def _check_start(recognition: Mapping[str, Any], name: str) -> None:
     """Check that classifiers have weights to start from if, and only if, they are pretrained."""
-    training, weights = recognition["training"], recognition["weights"]
-    network = training["network"]
-    if weights and not training["pretrained"]:
+    networks = {stream: training_of(recognition, stream)["network"] for stream in ("rgb", "flow")}
+    try:
+        from_mapping(RecognitionSettings, training_of(recognition, "flow"))
+    except ValueError as error:
+        raise InputError(f"{name}: recognition.flow: {error}") from None
+    own = recognition["flow"]["weights"] or networks["flow"] != networks["rgb"]
+    if own and "transfer" in recognition["training"]["aavg"]:
         raise InputError(
-            f"{name}: recognition.weights: {weights} is not used with "
-            "recognition.training.pretrained: false; leave out one of them"
+            f"{name}: recognition.flow: network and weights of its own do not go with transfer, by "
+            "which flow starts from the RGB network; leave it out of recognition.training.aavg"
         )
-    if training["pretrained"] and not weights and network != "efficientnet_lite0":
-        raise InputError(
-            f"{name}: recognition.weights: no weights come with {network}; give a checkpoint or, "
-            "for resnets, a name of torchvision's, or set recognition.training.pretrained: false"
-        )
+    for stream, network in networks.items():
+        weights = start_of(recognition, stream)
+        key = f"recognition.{'flow.' if stream == 'flow' and own else ''}weights"
+        if weights and not recognition["training"]["pretrained"]:
+            raise InputError(
+                f"{name}: {key}: {weights} is not used with recognition.training.pretrained: "
+                "false; leave out one of them"
+            )
+        needed = recognition["training"]["pretrained"] and network != "efficientnet_lite0"
+        if needed and not weights:
+            raise InputError(
+                f"{name}: {key}: no weights come with {network}; give a checkpoint or, for "
+                "resnets, a name of torchvision's, or set recognition.training.pretrained: false"
+            )
 
 
 def _describe(error: ValidationError) -> str:

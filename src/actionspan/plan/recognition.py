@@ -8,6 +8,7 @@ from typing import Any
 from actionspan.dataset.sharding import assign_shards
 from actionspan.papers.runs import Learning
 from actionspan.parallel.settings import processes
+from actionspan.plan.checking import start_of, training_of
 from actionspan.plan.features import weights_files
 from actionspan.plan.flags import flags
 from actionspan.plan.ranks import launch
@@ -29,7 +30,6 @@ class RecognitionPlan:
         trimmed: Whether clips are files of their own, not segments of the training videos.
         clips: Trimmed clips by id.
         shards: The clips of each shard, or the videos whose segments are clips.
-        weights: The checkpoint that networks start from, if it is a file.
         folder_flags: The flags that name the folder of trimmed clips.
         clip_files: The trimmed clips and the files that divide them into subsets.
 
@@ -49,7 +49,6 @@ class RecognitionPlan:
             listed = list_clips(folder, splits, recognition["split"], fraction)
             self.clips = {clip.clip_id: clip for clip in listed}
             self.shards = assign_shards(list(self.clips), "auto")
-        self.weights = weights_files(recognition["weights"])
         named = flags(recognition, "clips", "splits", "split")
         self.folder_flags = f"{named} {flags(store, 'validation_fraction')}"
         lists = sorted(map(str, splits.glob("*.txt"))) if splits else []
@@ -108,6 +107,14 @@ class RecognitionPlan:
         parallel = flags(self._config["temporal"]["parallel"], *keys)
         return f"{joined} {parallel} {flags(self._training(wildcards))}"
 
+    def weights(self, wildcards: Any) -> list[str]:
+        """Return the checkpoint that a network starts from, if it is a file."""
+        return weights_files(start_of(self._section, wildcards.stream))
+
+    def weights_flags(self, wildcards: Any) -> str:
+        """Return the flag that names what a network starts from."""
+        return flags({"weights": start_of(self._section, wildcards.stream)})
+
     def rgb_classifier(self, wildcards: Any) -> list[str]:
         """Return the RGB network that flow starts from, of the same run."""
         settings = from_mapping(RecognitionSettings, self._training(wildcards))
@@ -119,4 +126,4 @@ class RecognitionPlan:
         return ["results/recognition/rgb/model.pt"]
 
     def _training(self, wildcards: Any) -> dict[str, Any]:
-        return self.learning(wildcards).applied(self._section["training"])
+        return self.learning(wildcards).applied(training_of(self._section, wildcards.stream))

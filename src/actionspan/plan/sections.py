@@ -84,6 +84,9 @@ SECTIONS: Mapping[str, Section] = {
     ),
     "recognition.store": Section((ClipSettings,), "the clips as they are stored"),
     "recognition.training": Section((RecognitionSettings,)),
+    "recognition.flow": Section(
+        (own.FlowKnobs,), "what flow has of its own; null: the values of RGB, above"
+    ),
     "recognition.experiments": Section(
         (ExperimentSettings,),
         "paper 003's figures, tables and verdicts: snakemake recognition_figures",

@@ -6,6 +6,7 @@ from typing import Literal
 
 from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
+from actionspan.networks.names import ImageNetwork
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.plan.cluster import SHORTEST
 from actionspan.settings import Checked, option
@@ -69,6 +70,21 @@ class RecognitionKnobs(Checked):
     learners: int = option(2, "P, learners that train together", least=1, most=4096)
     in_process: bool = option(False, "true: aavg's learners share one process, without MPI")
     threads: int = option(1, "cores of each learner", least=1, most=4096)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowKnobs(Checked):
+    """What the classifier of flow has of its own."""
+
+    network: ImageNetwork | None = option(
+        None,
+        "its network (paper 001: bn_inception); another than RGB's needs aavg without transfer",
+    )
+    weights: Path | None = option(
+        None, "what it starts from, as recognition.weights; null: the same if the networks are"
+    )
+    epochs: int | None = option(None, "passes over the training clips (paper 003: 200)", least=1)
+    batch_size: int | None = option(None, "clips in a step at the start (paper 003: 64)", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
