@@ -41,7 +41,11 @@ def test_the_whole_way_with_bad_input(folder, capsys):
     assert status == 0
     table = str(folder.parent / "annotations.csv")
     assert [tuple(row.values()) for row in read_tsv(out / "rejected.tsv")] == [
-        (f"{folder}/good.mp4", "", "video id 'good' is taken by good.mov"),
+        (
+            f"{folder}/good.mp4",
+            "",
+            "good.mov has the same name, which is the id of a video; rename one of the two",
+        ),
         (f"{folder}/empty.mp4", "", "the file is empty"),
         (
             f"{folder}/text.mp4",

@@ -152,7 +152,9 @@ def test_what_is_passed_over_has_a_reason(tmp_path):
     assert find_videos(tmp_path)["a"].name == "a.avi"
     rename = "the file's name is not UTF-8 or holds a control character; rename the file"
     assert left_out(tmp_path) == {
-        f"{tmp_path}/a.mp4": "video id 'a' is taken by a.avi",
+        f"{tmp_path}/a.mp4": (
+            "a.avi has the same name, which is the id of a video; rename one of the two"
+        ),
         f"{tmp_path}/gone.mp4": "a link to a file that does not exist",
         f"{tmp_path}/line\\nbreak.mp4": rename,
         f"{tmp_path}/caf\\xe9.mp4": rename,
@@ -188,9 +190,14 @@ def test_names_up_to_the_limit_of_the_file_system_are_videos(tmp_path):
     (tmp_path / ("v" * 252 + ".ts")).touch()
     (tmp_path / "v{1}.mp4").touch()
     (tmp_path / "-x.mp4").touch()
-    assert list(find_videos(tmp_path)) == ["-x", "v" * 251]
+    (tmp_path / "<b>x.mp4").touch()
+    (tmp_path / "a<results>.mp4").touch()
+    (tmp_path / "3 < 4 > 1, <B>.mp4").touch()  # Snakemake leaves these
+    assert list(find_videos(tmp_path)) == ["-x", "3 < 4 > 1, <B>", "v" * 251]
     assert sorted(left_out(tmp_path).values()) == [
-        "the file's name holds a brace, which names wildcards; rename the file",
+        "Snakemake takes <b> for a path variable; rename the file",
+        "Snakemake takes <results> for a path variable; rename the file",
+        "Snakemake takes what is in braces for a wildcard; rename the file",
         "the file's name is too long: at most 251 bytes and its suffix",
     ]
 

@@ -289,6 +289,16 @@ def test_a_wrong_key_or_value_is_one_line(key, value, expected):
         ("recognition.clips", "a\0b", "recognition.clips: 'a\\\\x00b': control characters cannot"),
         ("dataset.videos", "my\nvideos", "dataset.videos: 'my\\\\nvideos': control characters"),
         ("dataset.video_info", "a{b}.csv", "dataset.video_info: 'a{b}.csv': Snakemake takes what"),
+        (
+            "dataset.annotations",
+            "a<b>.csv",
+            "dataset.annotations: 'a<b>.csv': Snakemake takes <b> for a path variable; rename it",
+        ),
+        (
+            "dataset.videos",
+            "my<results>",
+            "dataset.videos: 'my<results>': Snakemake takes <results>",
+        ),
         ("dataset.videos", "-v", "dataset.videos: '-v': a command takes it for a flag; write the"),
         ("demo.videos", 10**12, "demo.videos: 1000000000000 is more than 10000"),
         ("temporal.ranks", 10**12, "temporal.ranks: 1000000000000 is more than 4096"),

@@ -49,6 +49,29 @@ def test_a_wrong_configuration_is_one_line(planned, wrong, line):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "file"),
+    [
+        ("dataset.annotations", "<b>.csv"),
+        ("recognition.clips", "jump<b>/a.mp4"),
+        ("features.external.folder", "<b>.npy"),
+    ],
+)
+def test_a_file_whose_name_snakemake_changes_is_named(planned, tmp_path, key, file):
+    for path in (tmp_path / "v.mp4", tmp_path / "in" / file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    changes = {"dataset": {"videos": str(tmp_path), "annotations": str(tmp_path / "in")}}
+    (tmp_path / "in" / "{b} is none to a function.csv").touch()
+    if key == "recognition.clips":
+        changes["recognition"] = {"clips": str(tmp_path / "in")}
+    if key == "features.external.folder":
+        changes["features"] = {"source": "external", "external": {"folder": str(tmp_path / "in")}}
+    wrong = f"config.yaml: {key}: {tmp_path}/in/{file}: Snakemake takes <b> for a path variable"
+    with pytest.raises(InputError, match=f"^{re.escape(wrong)}; rename it$"):
+        planned(changes)
+
+
 def test_a_folder_without_annotation_files_is_named(planned, tmp_path):
     (tmp_path / "v.mp4").touch()
     (tmp_path / "empty").mkdir()

@@ -45,7 +45,8 @@ REJECTED = {
     "videos/loop.mp4": "a link that leads to itself",
     "videos/pipe.mp4": "not a file but a pipe",
     "videos/zero.mp4": "not a file but a device",
-    "videos/v{1}.mp4": "the file's name holds a brace",
+    "videos/v{1}.mp4": "Snakemake takes what is in braces for a wildcard; rename the file",
+    "videos/<b>x.mp4": "Snakemake takes <b> for a path variable; rename the file",
 }
 
 
@@ -56,7 +57,8 @@ def fill(folder):
     decoded = [*GOOD, "bug", "crash", "memory", "stall"]
     for name in decoded:
         encode(videos / f"{name}.mp4", 60, options={"preset": "ultrafast"})
-    encode(videos / "v{1}.mp4", 5, options={"preset": "ultrafast"})
+    for name in ("v{1}", "<b>x"):
+        encode(videos / f"{name}.mp4", 5, options={"preset": "ultrafast"})
     # a header that states 10 frames more than there are
     short = encode(videos / "short.avi", 60, codec="mpeg4")
     content = bytearray(short.read_bytes())

@@ -138,7 +138,7 @@ def test_videos_in_s3_are_fetched_for_their_jobs_alone(bucket, videos, local, tm
         assert_same(tmp_path / name, local / name)
     assert fetched(tmp_path) == []
     rejected = project.text("results/dataset/rejected_input.tsv")
-    assert f"{place}a.mp4\t\tvideo id 'a' is taken by a.avi" in rejected
+    assert f"{place}a.mp4\t\ta.avi has the same name, which is the id of a video" in rejected
     assert project.planned(*TARGETS, config=config) == {}
     # another video in its place is fetched, the other is not
     encode_video(tmp_path / "a.avi", times=range(45))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
-from actionspan.running.names import file_name, hash_of
+from actionspan.running.names import file_name, filled_in, hash_of
 
 VIDEO_SUFFIXES = frozenset(
     ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
@@ -70,15 +70,16 @@ def choose_videos(
         if not name.isprintable():  # control characters, or bytes that are not UTF-8
             reason = "the file's name is not UTF-8 or holds a control character; rename the file"
             passed[path] = reason
-        elif "{" in name or "}" in name:
-            passed[path] = "the file's name holds a brace, which names wildcards; rename the file"
+        elif problem := filled_in(name):
+            passed[path] = f"{problem}; rename the file"
         elif len(os.fsencode(video_id)) > LONGEST_ID:
             passed[path] = f"the file's name is too long: at most {LONGEST_ID} bytes and its suffix"
         elif not_file:
             passed[path] = not_file
         elif video_id in videos:
             taken = os.path.basename(videos[video_id])
-            passed[path] = f"video id '{video_id}' is taken by {taken}"
+            what = f"{taken} has the same name, which is the id of a video"
+            passed[path] = f"{what}; rename one of the two"
         else:
             videos[video_id] = path
     return dict(sorted(videos.items())), passed

@@ -3,7 +3,7 @@
 import difflib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from actionspan.networks.names import PACKAGED
 from actionspan.parallel.settings import processes
 from actionspan.plan.sections import SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.running.names import filled_in
 from actionspan.settings import from_mapping
 
 # To JSON Schema 20.0 is an integer; the flag made from it does not take it.
@@ -82,14 +83,25 @@ def _text_problem(key: str, text: str) -> str:
         return "control characters cannot be in a path or a command; rename it"
     if key == "mpi.launcher":
         return ""
-    if "{" in text or "}" in text:
-        return "Snakemake takes what is in braces for a wildcard; rename it"
+    if problem := filled_in(text):
+        return f"{problem}; rename it"
     if text.startswith("-"):
         return "a command takes it for a flag; write the whole path"
     path = os.fsencode(text)
     if len(path) > _LONGEST_PATH or max(map(len, path.split(b"/"))) > _LONGEST_NAME:
         return f"a file's name has at most {_LONGEST_NAME} bytes, a path {_LONGEST_PATH:,}"
     return ""
+
+
+def check_names(paths: Iterable[str], key: str) -> None:
+    """Check that Snakemake takes files that functions give to rules for what they are.
+
+    Raises:
+        InputError: It does not; the line begins with the configuration's `key`.
+    """
+    for path in paths:
+        if problem := filled_in(path, by_function=True):
+            raise InputError(f"{key}: {printable(path)}: {problem}; rename it")
 
 
 def check_settings(config: Mapping[str, Any], name: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.checking import check_config, check_settings
+from actionspan.plan.checking import check_config, check_names, check_settings
 from actionspan.plan.cluster import ClusterPlan
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.features import FeaturesPlan
@@ -39,6 +39,9 @@ class Plan:
         self.dataset = DatasetPlan(config, name, storage or Storage())
         self.recognition = RecognitionPlan(config, self.dataset.shards)
         self.features = FeaturesPlan(config, self.dataset.shards)
+        check_names(self.dataset.annotation_files, f"{name}: dataset.annotations")
+        check_names(self.recognition.clip_files, f"{name}: recognition.clips")
+        check_names(self.features.external_files, f"{name}: features.external.folder")
         self.finetune = FinetunePlan(config)
         self.ranks = RanksPlan(config)
         videos = self.dataset.videos
