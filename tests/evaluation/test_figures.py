@@ -24,7 +24,7 @@ from actionspan.evaluation.recall_curves import (
     read_curves,
 )
 from actionspan.evaluation.timeline_figure import SHADES, _clock, draw_timeline, score_texts
-from actionspan.evaluation.timeline_labels import lanes_of, place_names
+from actionspan.evaluation.timeline_labels import lanes_of, place_names, shortened
 from actionspan.files import fonts
 from actionspan.files.figures import spread_labels
 from actionspan.files.storage import write_tsv
@@ -266,6 +266,25 @@ def test_names_in_other_scripts_are_drawn_or_said_to_lack_a_font(tmp_path, monke
     if any("CJK" in name for name, _ in fonts._installed()):
         assert ">跌倒 fall<" in drawn
         assert "□" not in drawn
+
+
+@pytest.mark.parametrize("letter", ["W", "漢"])
+def test_a_long_name_leaves_room_for_the_figure(tmp_path, letter):
+    """Names of files have up to 255 characters, labels any number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for changes in (
+            {"video_id": letter * 250},
+            {"instances": [Instance(label=letter * 300, start=1.0, end=3.0)]},
+        ):
+            timeline(tmp_path / "long.svg", **changes)
+
+
+def test_what_of_a_long_name_is_shown():
+    assert shortened("a" * 90) == "a" * 90
+    assert shortened("a" * 91) == "a" * 89 + "…"
+    assert shortened("漢" * 45) == "漢" * 45
+    assert shortened("漢" * 46) == "漢" * 44 + "…"
 
 
 def test_clock():

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance
-from actionspan.evaluation.timeline_labels import Below, Inside, lanes_of, place_names
+from actionspan.evaluation.timeline_labels import Below, Inside, lanes_of, place_names, shortened
 from actionspan.files.figures import QUIET, RULE, house_style, save_figure
 from actionspan.files.fonts import BOX, fonts_for
 
@@ -53,7 +53,7 @@ def draw_timeline(
     best = np.argsort(-values, kind="stable")[:SHOWN_PROPOSALS]
     texts = [video_id, *(instance.label for instance in instances)]
     with house_style(), fonts_for(texts) as drawable:
-        known = [replace(each, label=drawable[each.label]) for each in instances]
+        known = [replace(each, label=shortened(drawable[each.label])) for each in instances]
         lanes = lanes_of(known)
         inside, below = place_names(known, lanes, duration)
         still = probabilities is None and motion is not None and not np.any(motion)
@@ -69,7 +69,7 @@ def draw_timeline(
         layout: list[Any] = [[name] for name in heights]
         axes_of = figure.subplot_mosaic(layout, sharex=True, height_ratios=list(heights.values()))
         panels = list(axes_of.values())
-        panels[0].set_title(drawable[video_id], fontsize=11)
+        panels[0].set_title(shortened(drawable[video_id]), fontsize=11)
         if still:
             _note(axes_of["curves"], "nothing moves")
         elif "curves" in axes_of:

@@ -2,11 +2,13 @@
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from actionspan.dataset.tables import Instance
 
 _CHARACTER = 0.011  # of the axis: the width of a letter
+_LONGEST = 90  # letters of a name
 
 
 class Inside(NamedTuple):
@@ -26,6 +28,14 @@ class Below(NamedTuple):
     text: str
     start: float  # of the first instance
     end: float  # of the last one
+
+
+def shortened(text: str) -> str:
+    """Return a name that fits into a figure: matplotlib makes room for it until none is left."""
+    if _letters(text) <= _LONGEST:
+        return text
+    room = takewhile(lambda end: _letters(text[:end]) < _LONGEST, range(1, len(text)))
+    return f"{text[: max(room)]}…"
 
 
 def lanes_of(instances: Sequence[Instance]) -> list[int]:
@@ -99,5 +109,8 @@ def _rows(groups: Sequence[Sequence[Instance]], duration: float) -> list[Below]:
 
 def _width(text: str, duration: float) -> float:
     """Return how much of the axis a name takes in seconds; a Chinese character is two letters."""
-    letters = sum(1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
-    return _CHARACTER * (letters + 1) * duration
+    return _CHARACTER * (_letters(text) + 1) * duration
+
+
+def _letters(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
