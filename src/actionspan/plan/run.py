@@ -10,10 +10,13 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from actionspan.errors import InputError
+import yaml
+
+from actionspan.errors import InputError, printable
 from actionspan.plan.project import workflow_folder
 
 CONFIG = "config.yaml"
+CONFIG_FLAGS = ("--configfile", "--configfiles")
 SNAKEFILES = ("Snakefile", "workflow/Snakefile")
 HOW_MANY = ("-c", "--cores", "-j", "--jobs", "--profile", "--workflow-profile")
 
@@ -48,6 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         words = ["--snakefile", here or str(workflow_folder() / "Snakefile"), *words]
         if here is None and Path(CONFIG).is_file():
             words = _configured(words)
+    _check_configurations(words)
     if not any(word.startswith(HOW_MANY) for word in words):
         words = ["--cores", "all", *words]
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", *words]
@@ -57,8 +61,49 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _configured(words: list[str]) -> list[str]:
     """Return the words with this folder's configuration, before others that are given."""
-    flag = "--configfile"
-    if flag in words:
-        place = words.index(flag) + 1
-        return [*words[:place], CONFIG, *words[place:]]
-    return [*words, flag, CONFIG]
+    if not any(word.partition("=")[0] in CONFIG_FLAGS for word in words):
+        return [*words, CONFIG_FLAGS[0], CONFIG]
+    both: list[str] = []
+    for word in words:
+        flag, given, file = word.partition("=")
+        if flag in CONFIG_FLAGS:
+            # the second flag ends the list: what follows --configfile=FILE is a target
+            both += [flag, CONFIG, *([file, "--rerun-incomplete"] if given else [])]
+        else:
+            both.append(word)
+    return both
+
+
+def _check_configurations(words: list[str]) -> None:
+    """Say in a line what Snakemake answers with a traceback, as it reads these files first.
+
+    Raises:
+        InputError: What stands where a file is expected is none, or one that cannot be merged.
+    """
+    expected = False
+    for word in words:
+        if word.startswith("-"):
+            expected = word in CONFIG_FLAGS
+        elif expected:
+            _check_configuration(word)
+
+
+def _check_configuration(file: str) -> None:
+    if not Path(file).is_file() or file.startswith("results/"):
+        what = "is a result" if Path(file).is_file() else "no such file"
+        raise InputError(
+            f"--configfile {printable(file)}: {what}; it takes all words up to the next flag, so "
+            "targets come before it"
+        )
+    try:
+        loader = yaml.SafeLoader(Path(file).read_text(encoding="utf-8"))
+        if (node := loader.get_single_node()) is not None:
+            loader.construct_object(node, deep=True)
+    except UnicodeDecodeError:
+        raise InputError(f"{printable(file)}: not a text in UTF-8") from None
+    except RecursionError:
+        raise InputError(f"{printable(file)}: nested too deeply") from None
+    except yaml.YAMLError as error:
+        # of other errors Snakemake has a line; JSON with tabs is none
+        if "recursive" in str(error):
+            raise InputError(f"{printable(file)}: an alias (*) of what it is in") from None
