@@ -59,7 +59,7 @@ class _Brief(logging.Handler):
             again, self._total = self._total > 0, said["stats"]["total"]
             return "" if again else None
         if event == "job_info":
-            name = " ".join([said["rule_name"], *map(str, said["wildcards"].values())])
+            name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
             self._started[said["jobid"]] = name
             line = f"[{len(self._started)}/{self._total}] {name}: {_own(said['reason'])}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
