@@ -53,19 +53,6 @@ wildcard_constraints:
     video=plan.video_pattern,
 
 
-# Seconds of reading a few small files: not worth a job on a cluster.
-localrules:
-    code,
-    features_recipe,
-    evaluation_summary,
-    evaluation_curves,
-    recognition_accuracy,
-    scaling_times,
-    scaling_fit,
-    scaling_plot_speedup,
-    scaling_plot_fit,
-
-
 ##### Rules, a file for each stage #####
 
 

@@ -129,9 +129,6 @@ def test_few_rules_write_elsewhere():
 
 
 COMMANDS = sorted(name for name, (_, text) in RULES.items() if "shell:" in text)
-LOCAL = re.search(r"^localrules:\n((?: +\w+,\n)+)", (ROOT / "Snakefile").read_text(), re.MULTILINE)[
-    1
-]
 RUNTIME = re.compile(r'runtime=minutes\((\d+)(?:, "(\w+)")?\),')
 GROUP = re.compile(r'^ +group:\n +"(\w+)"', re.MULTILINE)
 
@@ -140,7 +137,7 @@ GROUP = re.compile(r'^ +group:\n +"(\w+)"', re.MULTILINE)
 def test_a_rule_asks_a_cluster_for_its_minutes_within_the_limit(name):
     """A rule that states its own number would not be limited by cluster.max_runtime."""
     _, text = RULES[name]
-    if name in LOCAL.replace(",", "").split():
+    if "localrule: True" in text:  # seconds of reading a few small files
         assert "runtime" not in text
         return
     (stated,) = RUNTIME.findall(text)

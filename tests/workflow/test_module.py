@@ -1,6 +1,7 @@
 """Another workflow takes ours by Snakemake's `module`."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,19 @@ def test_all_of_it_is_planned(folder):
     assert done.returncode == 0, done.stderr
     assert "actionspan_evaluation_curves" in done.stdout
     assert "actionspan_video_frames" in done.stdout
+
+
+def test_the_snippet_of_the_docs_makes_everything(tmp_path):
+    page = (ROOT / "config/README.md").read_text()
+    (snippet,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert "path/to/actionspan" in snippet
+    (tmp_path / "Snakefile").write_text(snippet.replace("path/to/actionspan", str(ROOT)))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text("dataset: {videos: demo}\n")
+    done = snakemake(tmp_path, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "actionspan_report_index" in done.stdout
+    assert "not present in the Snakefile" not in done.stdout + done.stderr  # rules to run here
 
 
 def test_a_wrong_key_is_one_line(folder):

@@ -11,6 +11,7 @@ rule code:
         "results/logs/code/{step}.log",
     wildcard_constraints:
         step="[a-z]+_[a-z]+",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:

@@ -127,6 +127,7 @@ rule evaluation_summary:
         "results/logs/evaluation_summary/{summary}.log",
     wildcard_constraints:
         summary="(folds/)?summary",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:
@@ -181,6 +182,7 @@ rule evaluation_curves:
         ),
     log:
         "results/logs/evaluation_curves.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:

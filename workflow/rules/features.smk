@@ -12,6 +12,7 @@ rule features_recipe:
         "results/features/recipe.json",
     log:
         "results/logs/features_recipe.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     params:

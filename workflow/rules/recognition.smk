@@ -157,6 +157,7 @@ rule recognition_accuracy:
         markdown="results/recognition/accuracy.md",
     log:
         "results/logs/recognition_accuracy.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:

@@ -50,6 +50,7 @@ rule scaling_times:
         "results/scaling/times.tsv",
     log:
         "results/logs/scaling_times.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:
@@ -64,6 +65,7 @@ rule scaling_fit:
         "results/scaling/timing_model.json",
     log:
         "results/logs/scaling_fit.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:
@@ -83,6 +85,7 @@ rule scaling_plot_speedup:
         ),
     log:
         "results/logs/scaling_plot_speedup/{suffix}.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:
@@ -103,6 +106,7 @@ rule scaling_plot_fit:
         ),
     log:
         "results/logs/scaling_plot_fit/{suffix}.log",
+    localrule: True
     conda:
         "../../envs/environment.yaml"
     shell:
