@@ -42,6 +42,17 @@ def test_the_batch_is_one_set_not_a_mean_over_videos():
     )
 
 
+def test_the_rarer_kind_weighs_more_and_better_predictions_lower_the_loss():
+    """Paper 001, equation (2), prints the weights exchanged and no minus sign."""
+    label = (torch.arange(10) < 3).double()
+    probability = torch.full((10,), 0.5, dtype=torch.float64, requires_grad=True)
+    weighted_binary_loss(probability, label).backward()
+    hit, miss = -probability.grad[0].item(), probability.grad[-1].item()
+    assert hit > 0 < miss, "more on positives and less on negatives lowers it"
+    # N/P = 3.33 for positives and 1.43 for negatives; printed is the other way round
+    assert hit / miss == pytest.approx((10 / 3) / (10 / 7))
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_no_or_only_positives_give_a_number_and_a_gradient(value, p):

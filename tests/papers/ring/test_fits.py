@@ -3,13 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from actionspan.files.storage import read_tsv, write_tsv
 from actionspan.papers.ring.fits import fit_rows
 from actionspan.papers.ring.published import PRINTED, RING_BY_EQUATION_1
+from actionspan.scaling.timing_model import model_columns
 from papers.steps import cells, outputs, run_step
-from scaling.oracle import PAPER_PS, PAPER_RING, runs_of
+from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds, runs_of
 
 PAPERS = Path(__file__).parents[3].parent / "shared" / "papers"
 
@@ -42,6 +44,23 @@ def test_equation_1_gives_the_printed_ring_a_c_of_0_and_equation_2_no_one_answer
     assert "any C with T = 4340.5 + C and P = 423.1 - C" in str(second["note"])
     # whatever the C: the same times
     assert second["seconds"] == first["seconds"] == "965.6625"
+
+
+def test_equation_4_of_paper_001_with_n_over_n_minus_1_is_another_model():
+    """It would have rank 3, a server that is faster up to 12, and no C below 0 by equation 1."""
+    gpus = np.arange(2.0, 9)
+
+    def ring(n):
+        return 4400.1 / n + 59.6 * n / (n - 1) + 363.5
+
+    columns = np.column_stack([1 / gpus, gpus / (gpus - 1), np.ones_like(gpus)])
+    assert np.linalg.matrix_rank(columns) == 3
+    fitted, *_ = np.linalg.lstsq(columns, ring(gpus), rcond=None)
+    assert fitted == pytest.approx(PAPER_RING)
+    server = [n for n in range(2, 99) if model_seconds("ps", PAPER_PS, n) < ring(n)]
+    assert server == list(range(2, 13))
+    by_equation_1, *_ = np.linalg.lstsq(model_columns("ps", gpus), ring(gpus), rcond=None)
+    assert by_equation_1[1] == pytest.approx(3.06, abs=0.01)
 
 
 def test_our_runs_are_fitted_by_the_equations_of_their_exchange():
