@@ -52,12 +52,12 @@ class HttpCamera:
         self._instead = b""
         self._hangs_up = threading.Event()
         self._server: ThreadingHTTPServer | None = None
-        self._port = 0
+        self.port = 0
 
     @property
     def url(self) -> str:
         user = f"viewer:{self.password}@" if self.password else ""
-        return f"http://{user}127.0.0.1:{self._port}/video.mjpg"
+        return f"http://{user}127.0.0.1:{self.port}/video.mjpg"
 
     def __enter__(self) -> "HttpCamera":
         self.come_back()
@@ -74,9 +74,9 @@ class HttpCamera:
     def come_back(self) -> None:
         """Listen, on the port of before."""
         self._hangs_up.clear()
-        server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler())
+        server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
         server.daemon_threads = True
-        self._server, self._port = server, server.server_address[1]
+        self._server, self.port = server, server.server_address[1]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     def come_back_with(self, body: bytes) -> None:

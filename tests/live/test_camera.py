@@ -1,18 +1,15 @@
 """Live sources: a camera that stalls, hangs up, goes away and comes back, and one that is dead."""
 
-import json
-import threading
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.live.outputs import EVENTS
 from live.camera import HttpCamera, jpegs
-from live.fakes import FakeProposer, player, run_stream
+from live.fakes import run_stream
 from live.vtt import cues
+from live.watching import events, eventually, seen, streaming
 from video.numbered import encode
 
 RATE = 50.0
@@ -23,66 +20,13 @@ def video(tmp_path_factory):
     return encode(tmp_path_factory.mktemp("video") / "v.mp4", 100)
 
 
-def events(folder, kind=None):
-    found = [json.loads(line) for line in (folder / EVENTS).read_text().splitlines()]
-    return [event for event in found if kind in (None, event["event"])]
-
-
 def random_bytes(count):
     return np.random.default_rng(7).bytes(count)
 
 
-def eventually(holds, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
-
-
-@contextmanager
-def streaming(camera, out, **settings):
-    """Stream a camera in a thread; stop it at the end of the block, and check what always holds."""
-    stopping, ended, made = threading.Event(), [], player(settings.pop("seconds", 0.0))
-
-    def work():
-        try:
-            ended.append(run_stream(camera.url, out, made=made, stopping=stopping, **settings))
-        except InputError as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        eventually(lambda: (out / EVENTS).exists() and events(out, "actionness"))
-        yield ended
-    finally:
-        stopping.set()
-        thread.join(20)
-    assert not thread.is_alive()
-    times = [event["seconds"] for event in events(out, "actionness")]
-    assert times == sorted(set(times)), "time stamps increase"
-    end = events(out)[-1]
-    assert end["dropped"] == sum(gap["dropped"] for gap in events(out, "gap"))
-    assert end["snippets"] == len(times)
-    numbers = [event["snippet"] for event in events(out, "actionness")]
-    assert end["dropped"] == numbers[-1] + 1 - len(numbers) + _after(out, numbers)
-    assert isinstance(made.proposer, FakeProposer)
-
-
-def _after(out, numbers):
-    """Return how many snippets were dropped after the last one that was worked on."""
-    gaps = events(out, "gap")
-    last = events(out, "actionness")[-1]["seconds"]
-    return sum(gap["dropped"] for gap in gaps if gap["from"] >= last - 1e-5)
-
-
-def seen(out):
-    return len(events(out, "actionness"))
-
-
 def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
     began = time.time()
-    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera.url, tmp_path):
         eventually(lambda: seen(tmp_path) > 20)
     first, *_, end = events(tmp_path)
     assert first["policy"] == "newest"
@@ -98,7 +42,7 @@ def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
 def test_a_stalled_camera_is_opened_again(video, tmp_path):
     with (
         HttpCamera(video, RATE) as camera,
-        streaming(camera, tmp_path, read_seconds=1.5),
+        streaming(camera.url, tmp_path, read_seconds=1.5),
     ):
         eventually(lambda: seen(tmp_path) > 5)
         camera.stalled.set()
@@ -115,7 +59,7 @@ def test_a_stalled_camera_is_opened_again(video, tmp_path):
 
 
 def test_a_camera_that_hangs_up_is_called_again(video, tmp_path):
-    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera.url, tmp_path):
         for _ in range(2):
             before = seen(tmp_path)
             eventually(lambda before=before: seen(tmp_path) > before + 5)
@@ -128,7 +72,7 @@ def test_a_camera_that_hangs_up_is_called_again(video, tmp_path):
 
 
 def test_a_camera_that_goes_away_may_come_back(video, tmp_path):
-    with HttpCamera(video, RATE) as camera, streaming(camera, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera.url, tmp_path):
         camera.go_away()
         time.sleep(1.0)
         before = seen(tmp_path)
@@ -140,7 +84,7 @@ def test_a_camera_that_goes_away_may_come_back(video, tmp_path):
 def test_a_camera_that_stays_away_ends_the_stream(video, tmp_path):
     with (
         HttpCamera(video, RATE, password="geheim") as camera,
-        streaming(camera, tmp_path, reconnect_seconds=1.0) as ended,
+        streaming(camera.url, tmp_path, reconnect_seconds=1.0) as ended,
     ):
         camera.go_away()
         eventually(lambda: bool(ended))
@@ -154,7 +98,7 @@ def test_a_camera_that_stays_away_ends_the_stream(video, tmp_path):
 def test_a_slow_consumer_drops_the_oldest_and_counts(video, tmp_path):
     with (
         HttpCamera(video, RATE) as camera,
-        streaming(camera, tmp_path, seconds=0.3, queue=3, executor="thread"),
+        streaming(camera.url, tmp_path, seconds=0.3, queue=3, executor="thread"),
     ):
         eventually(lambda: len(events(tmp_path, "gap")) >= 3)
     assert events(tmp_path)[-1]["dropped"] > 0
@@ -163,7 +107,7 @@ def test_a_slow_consumer_drops_the_oldest_and_counts(video, tmp_path):
 def test_a_camera_whose_picture_changes_its_size(tmp_path, rng):
     sizes = [(64, 96)] * 20 + [(48, 48)] * 20
     pictures = [rng.integers(0, 255, (*size, 3), np.uint8) for size in sizes]
-    with HttpCamera(jpegs(pictures), RATE) as camera, streaming(camera, tmp_path):
+    with HttpCamera(jpegs(pictures), RATE) as camera, streaming(camera.url, tmp_path):
         eventually(lambda: seen(tmp_path) > 25)
     assert not [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
 
@@ -172,7 +116,7 @@ def test_a_camera_whose_picture_changes_its_size(tmp_path, rng):
 def test_what_is_between_parts_is_passed_over(video, tmp_path, between):
     with HttpCamera(video, RATE) as camera:
         camera.between = between
-        with streaming(camera, tmp_path):
+        with streaming(camera.url, tmp_path):
             eventually(lambda: seen(tmp_path) > 25)
         assert camera.connections == 1
         frames = int((tmp_path / "status.tsv").read_text().splitlines()[-1].split("\t")[1])
@@ -183,13 +127,13 @@ def test_what_is_between_parts_is_passed_over(video, tmp_path, between):
 def test_a_wrong_length_of_a_part_does_no_harm(video, tmp_path, more):
     with HttpCamera(video, RATE) as camera:
         camera.more = more
-        with streaming(camera, tmp_path):
+        with streaming(camera.url, tmp_path):
             eventually(lambda: seen(tmp_path) > 10)
         assert camera.connections == 1
 
 
 def test_no_password_is_written_anywhere(video, tmp_path, capfd):
-    with HttpCamera(video, RATE, password="geheim") as camera, streaming(camera, tmp_path):
+    with HttpCamera(video, RATE, password="geheim") as camera, streaming(camera.url, tmp_path):
         camera.hang_up()
         before = seen(tmp_path)
         eventually(lambda: seen(tmp_path) > before + 5)
@@ -201,11 +145,11 @@ def test_no_password_is_written_anywhere(video, tmp_path, capfd):
 
 def test_a_live_stream_goes_on_after_a_gap(video, tmp_path):
     with HttpCamera(video, RATE) as camera:
-        with streaming(camera, tmp_path):
+        with streaming(camera.url, tmp_path):
             eventually(lambda: seen(tmp_path) > 5)
         count = seen(tmp_path)
         time.sleep(0.5)
-        with streaming(camera, tmp_path, resume=True):
+        with streaming(camera.url, tmp_path, resume=True):
             eventually(lambda: seen(tmp_path) > count + 5)
     (gap,) = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "restart"]
     assert gap["to"] - gap["from"] > 0.5
