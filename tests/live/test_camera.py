@@ -39,6 +39,38 @@ def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
     assert np.median(looks) == pytest.approx(1000 * 2 * 4 / RATE, rel=0.5)
 
 
+def test_what_comes_before_the_networks_are_ready_is_a_gap(video, tmp_path):
+    """Processes take seconds to begin."""
+    with (
+        HttpCamera(video, RATE) as camera,
+        streaming(camera.url, tmp_path, executor="process"),
+    ):
+        eventually(lambda: seen(tmp_path) > 5)
+    start, gap, first = events(tmp_path)[:3]
+    assert [start["event"], gap["event"], first["event"]] == ["start", "gap", "actionness"]
+    assert gap["from"] < 1.0
+    assert gap["to"] == first["seconds"]
+    assert gap["dropped"] == first["snippet"] > 1
+    assert gap["reason"] == "slow"
+
+
+def test_a_camera_that_is_made_to_wait_loses_nothing(video, tmp_path):
+    with HttpCamera(video, RATE) as camera, streaming(camera.url, tmp_path, policy="block"):
+        eventually(lambda: seen(tmp_path) > 5)
+    assert events(tmp_path, "actionness")[0]["snippet"] == 0
+    assert events(tmp_path)[-1]["dropped"] == 0
+
+
+def test_a_stream_that_ends_before_the_networks_are_ready_says_so(video, tmp_path):
+    with HttpCamera(video, RATE) as camera:
+        ended = run_stream(camera.url, tmp_path, executor="process", duration=0.5)
+    assert ended.reason == "limit"
+    start, gap, end = events(tmp_path)
+    assert start["event"] == "start"
+    assert gap["dropped"] == end["dropped"] > 1
+    assert end["snippets"] == 0
+
+
 def test_a_stalled_camera_is_opened_again(video, tmp_path):
     with (
         HttpCamera(video, RATE) as camera,

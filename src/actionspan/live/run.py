@@ -63,7 +63,7 @@ class Stream:
         self._resumed = progress.snippets > 0
         self._failure: InputError | None = None
         self._began = False
-        self._skipped = 0  # snippets that came before a live stream began
+        self._missed: Gap | None = None  # what came while a live stream was made ready
         self._flushed = False  # since the connection was lost
         self._saved = time.monotonic()
 
@@ -102,6 +102,7 @@ class Stream:
 
     def _announce(self, first: Arrived) -> None:
         """Write the first event; a stream that goes on has it."""
+        self._began = True
         if self._resumed:
             return
         fields = {"source": self._facts.shown, "video": self._outputs.name}
@@ -117,9 +118,9 @@ class Stream:
         # Enough for every stage to have work and one message to wait; more would only add latency.
         room = len(pipeline.report()) + 1
         arrived: Arrived | None = first
+        self._announce(first)
         if self._facts.live:
-            self._warm_up(pipeline, first)
-            arrived = None
+            arrived = self._begin_live(pipeline, first)
         while not self._stopping.is_set():
             if arrived is not None:
                 self._submit(pipeline, arrived)
@@ -152,35 +153,36 @@ class Stream:
             self._failure = error
             return None
 
-    def _warm_up(self, pipeline: Any, first: Arrived) -> None:
-        """Work once on a live snippet for nothing, and forget what came meanwhile.
+    def _begin_live(self, pipeline: Any, first: Arrived) -> Arrived | None:
+        """Make ready for a live stream; return the snippet to begin with, None: it is to come.
 
-        The first work of every stage takes seconds. The stream begins when it can keep up.
+        The first work of every stage takes seconds. By `newest` the first snippet is worked on for
+        nothing, and what came meanwhile is dropped: the stream begins when it can keep up.
         """
+        if self._resumed:
+            end = first.snippet.seconds
+            self._missed = Gap(start=self._at.seconds, end=end, dropped=0, reason="restart")
+        if self._hand_over.policy == "block":
+            return first
         pipeline.submit(message_of(first.snippet))
         self._at.submitted += 1
         while not self._stopping.is_set() and pipeline.answer(_IDLE) is None:
             pass
-        self._hand_over.clear()
-
-    def _begin(self, first: Arrived) -> Arrived:
-        """Return the stream's first snippet with what is lost before it."""
-        self._began = True
-        if not self._facts.live:
-            self._announce(first)
-            return first
-        self._skipped = first.number - self._at.snippets
-        gap = None
-        if self._resumed:
-            end = first.snippet.seconds
-            gap = Gap(start=self._at.seconds, end=end, dropped=0, reason="restart")
-        self._announce(first)
-        return replace(first, gap=gap)
+        at = first.snippet.seconds
+        for gap in (
+            first.gap,
+            Gap(start=at, end=at, dropped=1, reason="slow"),
+            self._hand_over.clear(),
+        ):
+            if gap is not None:
+                self._missed = self._missed.joined(gap) if self._missed else gap
+        return None
 
     def _submit(self, pipeline: Any, arrived: Arrived) -> None:
-        if not self._began:
-            arrived = self._begin(arrived)
-        arrived = replace(arrived, number=arrived.number - self._skipped)
+        if self._missed is not None:
+            start, end = self._missed.end, arrived.snippet.seconds
+            gap = arrived.gap or Gap(start=start, end=end, dropped=0, reason="slow")
+            arrived, self._missed = replace(arrived, gap=self._missed.joined(gap)), None
         pipeline.submit(message_of(arrived.snippet))
         self._at.in_flight.append(arrived)
         self._at.submitted += 1
@@ -278,14 +280,13 @@ class Stream:
         reason = self._reason()
         early = reason in ("interrupted", "broken")
         seconds = self._at.seconds if early else self._length()
-        if self._at.snippets == 0:
-            if self._failure is not None:
-                raise self._failure
-        else:
+        if self._failure is not None and not self._began:
+            raise self._failure
+        if self._at.snippets:
             if early:
                 self._save()  # before the flush, so that --resume goes on as if it had not been
-            rest = self._hand_over.clear() if self._facts.live else None
             self._write(self._proposer.finish(seconds))
+        for rest in (self._missed, self._hand_over.clear() if self._facts.live else None):
             if rest is not None:
                 self._at.dropped += rest.dropped
                 self._outputs.gap(rest)
