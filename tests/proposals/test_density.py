@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
     FORMAT,
@@ -22,7 +22,7 @@ from actionspan.proposals.density_training import (
     load_density,
     train_density,
 )
-from actionspan.proposals.events import Calibration
+from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     DensityModel,
     Intensity,
@@ -32,7 +32,7 @@ from actionspan.proposals.intensity import (
 from actionspan.proposals.lattice import Lengths, lattice, usual_lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.peaks import peak_pairs
-from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 STEPS = 60
@@ -267,6 +267,32 @@ def test_each_part_of_a_video_is_a_video_of_its_own(tmp_path):
     assert made.lengths == pytest.approx(lengths)
     assert all(map(same_weights, made.members, expected.members))
     assert made.calibration == expected.calibration
+
+
+@pytest.mark.parametrize("events", [2, 30])
+def test_the_list_that_is_shown_is_the_one_that_was_calibrated(files, tmp_path, events):
+    """Chances mean what they say for lists of this length and overlap, whatever the default's."""
+    probabilities, annotations, _ = files
+    words = ["proposals", "density", "--probabilities", str(probabilities)]
+    words += ["--annotations", str(annotations)]
+    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
+    made = []
+    for name, more in (("plain", []), ("own", [f"--events={events}", "--overlap=0.1"])):
+        assert main([*words, *more, "--out", str(tmp_path / name)]) == 0
+        made.append(load_density(tmp_path / name))
+    assert all(map(same_weights, made[0].members, made[1].members))
+    gains, right, instances = [], [], 0
+    for number in range(6):
+        curves, truth = easy_video(number, STEPS + number)
+        cells = made[1].density(curves, 0.5 * len(curves), number % 2)
+        shown = distinct_events(*cells, EventSettings(events=events, overlap=0.1))
+        gains.append(shown[1])
+        right.append(right_events(shown[0], truth * 0.5))
+        instances += len(truth)
+    expected = calibrate(np.concatenate(gains), np.concatenate(right), instances)
+    assert made[1].calibration == pytest.approx(expected)
+    assert made[1].calibration != made[0].calibration
+    assert read_torch(tmp_path / "own")["digest"] != read_torch(tmp_path / "plain")["digest"]
 
 
 @given(

@@ -72,9 +72,14 @@ class OutcomesPlan:
         return f"results/proposals/{wildcards.model}/{name}.pt"
 
     def density_flags(self, wildcards: Any) -> str:
-        """Return the settings of a density; that of stream sees a segment soon after its end."""
-        kept = seeded_flags(self._config["proposals"]["density"], wildcards.model)
-        ahead = self._config["proposals"]["online"]["ahead"]
+        """Return the settings of a density, and of the list whose chances it calibrates.
+
+        That of stream sees a segment soon after its end.
+        """
+        settings = self._config["proposals"]
+        kept = seeded_flags(settings["density"], wildcards.model)
+        kept += " " + flags(settings["events"], "events", "overlap")
+        ahead = settings["online"]["ahead"]
         return f"{kept} --ahead {ahead}" if _streams(wildcards) else kept
 
     def bundle_flags(self, wildcards: Any) -> str:

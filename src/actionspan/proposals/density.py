@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.settings import add_settings, from_arguments
 
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser, LatticeSettings)
     add_settings(parser, DensitySettings)
+    add_settings(parser, EventSettings, without=["bar"])  # the list whose chances are calibrated
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,4 +33,5 @@ def run(arguments: argparse.Namespace) -> None:
         from_arguments(DensitySettings, arguments),
         from_arguments(LatticeSettings, arguments),
         arguments.ahead,
+        from_arguments(EventSettings, arguments, bar=None),
     )

@@ -29,7 +29,7 @@ from actionspan.proposals.intensity import (
 from actionspan.proposals.lattice import Lengths, usual_lengths
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.selection import recall_reached
-from actionspan.proposals.settings import DensitySettings, LatticeSettings
+from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities
 
@@ -73,21 +73,24 @@ def train_density(
     settings: DensitySettings,
     grid: LatticeSettings,
     ahead: float | None = None,
+    reading: EventSettings | None = None,
 ) -> None:
     """Train the density on the training videos' probabilities and write density.pt.
 
     For a stream, a cell is seen `ahead` steps behind its end; otherwise as far as the video goes.
+    `reading` is the list whose chances are calibrated.
 
     Raises:
         InputError: A file cannot be used, it has no parts, or no training video has an instance.
     """
     videos, lengths, source = _read(probabilities, annotations)
     with deterministic(threads=1):
-        model = fit_density(videos, lengths, settings, grid, ahead)
+        model = fit_density(videos, lengths, settings, grid, ahead, reading)
+    further = [each for each in (ahead, reading) if each not in (None, EventSettings())]
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
-        "digest": digest(settings, grid, source, *([] if ahead is None else [ahead])),
+        "digest": digest(settings, grid, source, *further),
         "density": density_state(model),
     }
     write_torch(out, content)
@@ -153,8 +156,12 @@ def fit_density(
     settings: DensitySettings,
     grid: LatticeSettings,
     ahead: float | None = None,
+    reading: EventSettings | None = None,
 ) -> DensityModel:
-    """Fit the members, each without a part of the videos, and calibrate events by all of them."""
+    """Fit the members, each without a part of the videos, and calibrate events by all of them.
+
+    Calibrated are lists of as many events, as distinct, as `reading` has.
+    """
     members = 1 + max(video.part for video in videos)
     drawn = [
         _draw(video, lengths, settings, grid, ahead, np.random.default_rng([settings.seed, place]))
@@ -175,13 +182,16 @@ def fit_density(
     for video in videos:
         duration = video.seconds * len(video.probabilities)
         segments, gained = distinct_events(
-            *model.density(video.probabilities, duration, video.part)
+            *model.density(video.probabilities, duration, video.part), reading or EventSettings()
         )
         gains.append(gained)
         right.append(right_events(segments, video.instances * video.seconds))
     instances = sum(len(video.instances) for video in videos)
     calibration = calibrate(np.concatenate(gains), np.concatenate(right), instances)
-    print(f"{calibration.bar:.2f} is the least chance of an event that is shown", file=sys.stderr)
+    print(
+        f"{calibration.bar:.2f} is the least chance of an event that is shown by default",
+        file=sys.stderr,
+    )
     return DensityModel(**{**vars(model), "calibration": calibration})
 
 

@@ -36,14 +36,13 @@ class Calibration(NamedTuple):
 
 
 def distinct_events(
-    cells: Float64, density: Float64, settings: EventSettings | None = None
+    cells: Float64, density: Float64, settings: EventSettings
 ) -> tuple[Float64, Float64]:
     """Return the segments (K, 2) of a video's events and their gains (K,), best first.
 
     Each adds the most to the instances expected to be found at tIoU 0.5, of the cells that share
     no more than `overlap` of the shorter of both with any event before.
     """
-    settings = settings or EventSettings()
     looked_at = SelectionSettings(proposals=_LOOKED_AT * settings.events)
     chosen, gains = select(cells, density, looked_at, found)
     kept: list[int] = []
