@@ -3,10 +3,11 @@
     snakemake --cores 2 --configfile examples/fights.yaml
     python benchmarks/accuracy.py --results results --seeds 1 2 3
 
-trains each model once a seed (network and evaluator), scores the validation subset and prints a
-Markdown table: mean ± standard deviation over the seeds, the bootstrap interval over videos of
-the seeds' mean interval, and of models with events the lowest and highest of what a reader gets
-(`evaluation reader`; shares in percent). `--set temporal.training.epochs=40` tries another value
+trains each model once a seed (network, and evaluator or density), scores the validation subset and
+prints a Markdown table: mean ± standard deviation over the seeds, the bootstrap interval over
+videos of the seeds' mean interval, and of models with events the lowest and highest of what a
+reader gets (`evaluation reader`; shares in percent). Seed N is that of the run's `mtn-seedN`, and
+seed 1 the run's own model (docs/method.md). `--set temporal.training.epochs=40` tries another value
 of a knob.
 """
 
@@ -24,7 +25,9 @@ import numpy as np
 import yaml
 
 from actionspan.cli import main as actionspan
+from actionspan.papers.runs import with_seed
 from actionspan.plan.flags import flags as config_flags
+from actionspan.plan.flags import seeded_flags
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]
@@ -33,9 +36,20 @@ BASELINES = ("random", "sliding", "difference")
 READER = ("events a video", "precision", "recall", "found in the first five", "calibration error")
 
 
-def flags(section: dict[str, Any], **changed: Any) -> list[str]:
-    """Return a section of the configuration as command-line flags."""
-    return shlex.split(config_flags({**section, **changed}))
+def flags(section: dict[str, Any], *keys: str) -> list[str]:
+    """Return a section of the configuration, or some of its keys, as command-line flags."""
+    return shlex.split(config_flags(section, *keys))
+
+
+def seeded(section: dict[str, Any], seed: int) -> list[str]:
+    """Return a section as flags, with the seed that a run gives it for `NAME-seedN`.
+
+    Raises:
+        ValueError: The seed is below 1, the run's own.
+    """
+    if seed < 1:
+        raise ValueError(f"seed {seed}: at least 1, the run's own")
+    return shlex.split(seeded_flags(section, with_seed("model", seed)))
 
 
 def call(*words: str | Path) -> None:
@@ -56,7 +70,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
     call(
         *("temporal", "train", "--model", model, "--features", features),
         *("--annotations", annotations, "--threads", str(temporal["threads"]), "--out", out),
-        *flags(temporal["training"], seed=seed),
+        *seeded(temporal["training"], seed),
     )
     call(
         *("temporal", "predict", "--model", out / "model.pt", "--features", features),
@@ -93,7 +107,8 @@ def choose(
     call(
         *("proposals", "density", "--probabilities", out / "probabilities.h5"),
         *("--annotations", annotations, "--out", out / "density.pt", *ahead),
-        *flags(proposals["density"], seed=seed),
+        *seeded(proposals["density"], seed),
+        *flags(proposals["events"], "events", "overlap"),
     )
     call(
         *("proposals", "select", "--probabilities", out / "probabilities.h5"),
@@ -112,7 +127,7 @@ def evaluate(out: Path, annotations: Path, proposals: dict[str, Any], seed: int)
     call(
         *("proposals", "train", "--candidates", out / "candidates.h5"),
         *("--annotations", annotations, "--out", out / "pem.pt"),
-        *flags(proposals["evaluator"], seed=seed),
+        *seeded(proposals["evaluator"], seed),
     )
     call(
         *("proposals", "generate", "--candidates", out / "candidates.h5"),
@@ -130,7 +145,7 @@ def run_baseline(results: Path, config: dict[str, Any], name: str, seed: int, ou
         *("--features", results / "features/features.h5"),
         *("--subset", config["evaluation"]["subset"]),
         *("--out-json", out / "proposals.json", "--out-csv", out / "proposals.csv"),
-        *flags(config["evaluation"]["baseline"], seed=seed),
+        *seeded(config["evaluation"]["baseline"], seed),
     )
     return score(out / "proposals.json", annotations, config, out / "record.json")
 

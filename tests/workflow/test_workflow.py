@@ -1,9 +1,12 @@
 """Whole runs: every file is made, and only what changed is made again."""
 
 import csv
+import importlib
 import json
 import re
+import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import h5py
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 from actionspan.demo.names import demo_video_names
-from workflow.conftest import copy_program
+from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow
 
@@ -161,8 +164,9 @@ def test_a_touched_source_file_re_runs_nothing(project):
         ({"proposals": {"detections": {"classes": 1}}}, DETECTIONS),
         (
             {"proposals": {"events": {"events": 5}}},
-            AFTER_SELECT,
+            AFTER_SELECT | {"proposals_density"},
         ),
+        ({"proposals": {"events": {"bar": 0.3}}}, AFTER_SELECT),
         (
             {"proposals": {"density": {"ratio": 1.2}}},
             AFTER_SELECT | {"proposals_density"},
@@ -182,6 +186,7 @@ def test_a_touched_source_file_re_runs_nothing(project):
         "flow bound",
         "classes",
         "events",
+        "bar",
         "lattice",
         "sequences",
     ],
@@ -295,6 +300,52 @@ def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
     expected[0] = expected[0].replace("--seed=1", "--seed=3")
     expected[1] = expected[1].replace("--seed=0", "--seed=2")
     assert third == expected
+
+
+@pytest.fixture
+def benchmark(project, monkeypatch):
+    """The script that trains models outside of the workflow, and the run's configuration."""
+    # last, so that no test package is hidden by a script of the same name
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    accuracy = importlib.import_module("accuracy")
+    return accuracy, accuracy.changed_config([project.folder / "tiny.yaml"], [])
+
+
+@pytest.mark.parametrize("model", ["span", "origin"])
+def test_the_first_seed_of_a_benchmark_is_the_model_of_the_run(project, benchmark, model, tmp_path):
+    accuracy, config = benchmark
+    accuracy.run_model(project.folder / "results", config, model, 1, tmp_path)
+    for name in ["proposals.json", *["events.json"] * (model == "span")]:
+        lists = [
+            {
+                video: [(row["segment"], row["score"]) for row in rows]
+                for video, rows in json.loads((folder / name).read_text())["results"].items()
+            }
+            for folder in (project.folder / f"results/proposals/{model}", tmp_path)
+        ]
+        assert any(lists[0].values())
+        assert lists[0] == lists[1]
+
+
+@pytest.mark.parametrize("model", ["span", "origin"])
+def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, monkeypatch, tmp_path):
+    accuracy, config = benchmark
+    called = []
+    monkeypatch.setattr(accuracy, "call", lambda *words: called.append(list(map(str, words))))
+    monkeypatch.setattr(accuracy, "score", lambda *_: {})
+    monkeypatch.setattr(accuracy, "read", lambda *_: {})
+    accuracy.run_model(project.folder / "results", config, model, 3, tmp_path)
+    learned = "density" if model == "span" else "pem"
+    wanted = f"results/proposals/{model}-seed3/{learned}.pt"
+    _, text = project.dry_run("--printshellcmds", wanted)
+    run = re.findall(r"python.* actionspan ((?:temporal|proposals) (?:train|density) .*)", text)
+    ours = [words for words in called if words[1] in ("train", "density")]
+    assert len(run) == len(ours) == 2
+    paths = ("--out", "--features", "--probabilities", "--annotations", "--candidates", "--code")
+    for line, words in zip(run, ours, strict=True):
+        both = [[w for w in each if re.match("--.*=", w)] for each in (shlex.split(line), words)]
+        settings = [{w for w in each if not w.startswith(paths)} for each in both]
+        assert settings[0] - settings[1] == set()
 
 
 @pytest.mark.parametrize(
