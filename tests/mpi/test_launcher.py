@@ -47,3 +47,15 @@ def test_arguments_and_environment_reach_the_ranks(mpirun):
     )
     done = mpirun(3, ["-c", program], "--size", 4, env={"C": "green"})
     assert done.stdout.splitlines() == ["['--size', '4'] green"] * 3
+
+
+def test_each_rank_knows_its_place_on_this_machine_whatever_the_launcher_says(mpirun):
+    program = (
+        "import os\n"
+        "from actionspan.parallel import launch, launcher\n"
+        "for name in launcher.LOCAL_RANK + launcher.LOCAL_RANKS: os.environ.pop(name, None)\n"
+        "rank = launch.world().Get_rank()\n"
+        "os.write(1, f'{rank} {launcher.local_rank()}\\n'.encode())"
+    )
+    done = mpirun(3, ["-c", program])
+    assert sorted(done.stdout.splitlines()) == ["0 (0, 3)", "1 (1, 3)", "2 (2, 3)"]

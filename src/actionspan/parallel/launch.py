@@ -55,6 +55,9 @@ def world() -> Communicator:
             "does not see them: use the mpiexec of the same MPI (config.yaml: mpi.launcher)"
         )
     _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
+    here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    launcher.tell_local(here.Get_rank(), here.Get_size())
+    here.Free()
     return MPI.COMM_WORLD
 
 

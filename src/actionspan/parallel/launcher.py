@@ -11,6 +11,14 @@ LOCAL_RANKS = (
     "SLURM_NTASKS_PER_NODE",
     "LOCAL_WORLD_SIZE",
 )
+# Which of them this is. SLURM's comes last: a batch job has it before it starts any rank.
+LOCAL_RANK = (
+    "MPI_LOCALRANKID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+)
 # The number of all ranks, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
 # it starts any rank).
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
@@ -22,6 +30,7 @@ ROOT_SPEAKS_SECONDS = 5.0
 
 supervised: int | None = None  # what started this process's supervisor, if it has one
 _parent: int | None = None
+_local: tuple[int, int] | None = None  # as MPI tells it
 
 
 def _number(names: tuple[str, ...], default: int) -> int:
@@ -42,6 +51,18 @@ def launched() -> int:
 def rank() -> int:
     """Return which of them this is; 0 without a launcher."""
     return _number((TORCHRUN_RANK,) if by_torchrun() else RANK, 0)
+
+
+def local_rank() -> tuple[int, int]:
+    """Return which rank of this machine this is, and how many there are."""
+    told = (_number(LOCAL_RANK, 0), _number(LOCAL_RANKS, 1)) if launched() > 1 else (0, 1)
+    return _local or told
+
+
+def tell_local(rank: int, ranks: int) -> None:
+    """Take over what MPI tells of the ranks of this machine."""
+    global _local
+    _local = rank, ranks
 
 
 def command(ranks: int) -> str:

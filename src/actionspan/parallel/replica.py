@@ -122,6 +122,9 @@ class SynchronousReplica(Member):
         """
         ready: set[int] = set()
         following = 0
+        buckets = self._gradients.buckets
+        if buckets and buckets[0].flat.is_cuda:  # each thread begins with the first GPU
+            torch.cuda.set_device(buckets[0].flat.device)
         try:
             while (number := self._queue.get()) is not None:
                 ready.add(number)

@@ -1,0 +1,128 @@
+"""Which device ranks compute on, where torch sees GPUs."""
+
+import os
+
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.networks import device
+from actionspan.networks.device import choose_device
+from actionspan.parallel import launcher
+
+# What each launcher tells rank 6 of 8, the third of four on its machine.
+LAUNCHERS = {
+    "MPICH": {"PMI_SIZE": "8", "PMI_RANK": "6", "MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "4"},
+    "Open MPI": {
+        "OMPI_COMM_WORLD_SIZE": "8",
+        "OMPI_COMM_WORLD_RANK": "6",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "2",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+    },
+    "PALS": {
+        "PALS_SIZE": "8",
+        "PALS_RANKID": "6",
+        "PALS_LOCAL_RANKID": "2",
+        "PALS_LOCAL_SIZE": "4",
+    },
+    "SLURM": {
+        "PMI_SIZE": "8",
+        "PMI_RANK": "6",
+        "SLURM_LOCALID": "2",
+        "SLURM_NTASKS_PER_NODE": "4",
+    },
+    "MPICH in a job of SLURM": {
+        "PMI_SIZE": "8",
+        "PMI_RANK": "6",
+        "MPI_LOCALRANKID": "2",
+        "MPI_LOCALNRANKS": "4",
+        "SLURM_LOCALID": "0",
+        "SLURM_NTASKS_PER_NODE": "1",
+    },
+    "torchrun": {
+        "TORCHELASTIC_RUN_ID": "none",
+        "WORLD_SIZE": "8",
+        "RANK": "6",
+        "LOCAL_RANK": "2",
+        "LOCAL_WORLD_SIZE": "4",
+    },
+}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a function that gives this process GPUs and an environment; the GPUs made current."""
+    current: list[torch.device] = []
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "PMI", "OMPI_", "PALS_", "MPI_", "LOCAL_", "TORCHELASTIC_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(launcher, "_local", None)
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+    device._say_crowded.cache_clear()
+
+    def made(gpus, environment):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        return current
+
+    return made
+
+
+@pytest.mark.parametrize("wanted", ["auto", "cuda"])
+@pytest.mark.parametrize("environment", LAUNCHERS.values(), ids=LAUNCHERS)
+@pytest.mark.parametrize(("gpus", "expected"), [(8, 2), (4, 2), (3, 2), (2, 0), (1, 0)])
+def test_the_ranks_of_a_machine_are_spread_over_its_gpus(
+    machine, environment, wanted, gpus, expected
+):
+    current = machine(gpus, environment)
+    assert choose_device(wanted) == torch.device("cuda", expected)
+    assert current == [torch.device("cuda", expected)]
+
+
+def test_what_mpi_tells_counts_more_than_the_environment(machine, monkeypatch):
+    """An mpiexec that says nothing, in a batch job, whose own place SLURM gives to all ranks."""
+    machine(4, {"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "1", "PMIX_RANK": "3"})
+    monkeypatch.setattr(launcher, "_local", (3, 4))
+    assert choose_device("auto") == torch.device("cuda", 3)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "4"},
+        {"PMI_SIZE": "1", "PMI_RANK": "0", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"},
+        {"PMI_SIZE": "2", "PMI_RANK": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"},
+    ],
+    ids=["alone", "in a batch job", "a rank alone", "alone on its machine"],
+)
+def test_a_process_that_is_alone_takes_the_current_gpu(machine, capsys, environment):
+    current = machine(4, environment)
+    assert choose_device("auto") == torch.device("cuda")
+    assert (current, capsys.readouterr().err) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "rank", "more", "said"),
+    [(2, "0", {}, True), (1, "0", {}, True), (4, "0", {}, False), (2, "1", {}, False)]
+    # with GPUs of its own a rank sees no others
+    + [(1, "0", {"SLURM_GPUS_PER_TASK": "1"}, False), (1, "0", {"SLURM_GPU_BIND": "x"}, False)],
+)
+def test_ranks_that_share_gpus_are_told_once(machine, capsys, gpus, rank, more, said):
+    machine(gpus, LAUNCHERS["MPICH"] | {"MPI_LOCALRANKID": rank} | more)
+    for _ in range(2):
+        choose_device("auto")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == said
+    if said:
+        assert lines[0].startswith(f"4 ranks share {gpus} GPU")
+
+
+def test_without_a_gpu_ranks_compute_on_cpus(machine):
+    current = machine(0, LAUNCHERS["MPICH"])
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
+    with pytest.raises(InputError, match="device is cuda, but no CUDA device is visible"):
+        choose_device("cuda")
+    assert current == []
