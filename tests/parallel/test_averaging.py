@@ -1,7 +1,9 @@
 """The mean of models, optimiser states and buffers, against arithmetic without rounding."""
 
+import contextlib
 import copy
 from fractions import Fraction
+from unittest import mock
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from actionspan.parallel import InProcessAveraging, ParallelSettings
+from actionspan.parallel import InProcessAveraging, ModelAveraging, ParallelSettings
 from actionspan.parallel.averaging import Learner, average, ring_sum
 from actionspan.parallel.rounds import block_bounds, gather_rounds, scatter_rounds
 
@@ -377,3 +379,18 @@ def test_an_interval_of_no_steps_is_refused():
     for wrong in (0, -2):
         with pytest.raises(ValueError, match=f"averaging_steps {wrong}"):
             ParallelSettings(averaging_steps=wrong)
+
+
+def test_what_learners_keep_for_themselves_travels_in_host_memory(monkeypatch):
+    """Rank 0 would unpack what lies on a GPU on the GPU of that number, which is not its own."""
+    on_gpu, on_host = (mock.create_autospec(torch.Tensor, instance=True) for _ in range(2))
+    on_gpu.cpu.return_value = on_host
+    own = {"optimiser": {"state": {0: {"step": 3, "mean": on_gpu}}}, "buffers": [on_gpu]}
+    replica = object.__new__(ModelAveraging)
+    replica.whole_state, replica.comm = False, mock.Mock()
+    replica.learners = [mock.Mock(own_state=lambda: own)]
+    monkeypatch.setattr(replica, "_waiting", lambda what: contextlib.nullcontext(), raising=False)
+    replica.own_state()
+    (sent,) = replica.comm.gather.call_args.args
+    assert sent["optimiser"]["state"][0]["mean"] is sent["buffers"][0] is on_host
+    assert sent["optimiser"]["state"][0]["step"] == 3

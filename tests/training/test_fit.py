@@ -303,3 +303,24 @@ def test_a_group_with_a_share_has_that_part_of_the_learning_rate(tmp_path):
     rates = []
     Shared(tmp_path)(2)
     assert rates == [pytest.approx([0.1, 0.01]), pytest.approx([0.05, 0.005])]
+
+
+@pytest.mark.filterwarnings("ignore:.*no-op")  # nothing can be copied to `meta`
+@pytest.mark.parametrize("keep", ["best", "average"])
+def test_weights_that_are_kept_come_back_to_where_the_model_is(keep):
+    """A checkpoint is read into host memory; `meta` stands for a GPU."""
+
+    def made(device):
+        model = nn.Linear(2, 1, device=device)
+        optimiser = torch.optim.SGD(model.parameters())
+        alone = Replica(optimiser)
+        return Run(digest="", models=[model], optimisers=[optimiser], replica=alone, kept=keep)
+
+    host, there = made("cpu"), made("meta")
+    host.keep(1.0)
+    host.epoch = 1
+    there.restore(host.state())
+    assert there.kept_weights.keys() == {"weight", "bias"}
+    assert {str(each.device) for each in there.kept_weights.values()} == {"meta"}
+    if keep == "average":
+        there.keep(2.0)  # on two devices it would fail

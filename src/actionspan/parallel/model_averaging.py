@@ -36,7 +36,8 @@ class AveragingReplica(Averager, Member):
         if self.whole_state:
             return None
         with self._waiting("the state of the learners"):
-            own = self.learners[0].own_state()
+            # in host memory: rank 0 would unpack what is on a GPU on a GPU that is not its own
+            own = _on_host(self.learners[0].own_state())
             state: list[dict[str, Any]] | None = self.comm.gather(own, root=0)
         return state
 
@@ -98,3 +99,11 @@ class ModelAveraging(AveragingReplica):
     def _total(self, tensors: list[Tensor]) -> None:
         for tensor in tensors:
             ring_allreduce(tensor, self._ring, cuda_aware=self.settings.cuda_aware)
+
+
+def _on_host(state: Any) -> Any:
+    if isinstance(state, Tensor):
+        return state.cpu()
+    if isinstance(state, dict):
+        return {key: _on_host(value) for key, value in state.items()}
+    return [_on_host(value) for value in state] if isinstance(state, list) else state

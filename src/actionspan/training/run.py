@@ -80,7 +80,11 @@ class Run:
         if self.more is not None:
             self.more.restore(state["more"])
         self.epoch, self.rows = state["epoch"], state["rows"]
-        self.best_score, self.kept_weights = state["best_score"], state["kept_weights"]
+        self.best_score, now = state["best_score"], self.models[0].state_dict()
+        # a checkpoint is read into host memory
+        self.kept_weights = {
+            name: kept.to(now[name].device) for name, kept in state["kept_weights"].items()
+        }
 
     def resume(self, checkpoint: Path) -> dict[str, Any] | None:
         """Return the state to continue from, if there is one of the same settings and data."""
