@@ -1,12 +1,14 @@
 """What measuring ways to train writes, on a network and a video so small that it takes seconds."""
 
 import argparse
+from unittest.mock import MagicMock
 
 import pytest
+import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.finetune import measure
+from actionspan.finetune import measure, measured_runs
 from actionspan.finetune.measure_settings import MeasureSettings
 from actionspan.finetune.measured_cases import FULL, Case, cases
 from actionspan.finetune.measured_counts import Counts, operations_by_form
@@ -103,3 +105,15 @@ def test_seconds_are_taken_in_turns():
 def test_an_unknown_network_is_one_line(tmp_path):
     with pytest.raises(InputError, match="network 'lenet': one of efficientnet_lite0"):
         run(tmp_path, "--network", "lenet", *SMALL)
+
+
+def test_cuda_is_started_before_its_statistics_are_reset(monkeypatch):
+    """`--device cuda:1` is the help's own example, and a new process has not started CUDA."""
+    cuda = MagicMock()
+    cuda.max_memory_allocated.return_value = 5
+    monkeypatch.setattr(torch, "cuda", cuda)
+    monkeypatch.setattr(measured_runs, "_steps", lambda *_: cuda.steps())
+    assert measured_runs._growth(Case("full", "split", 1.0), MeasureSettings(device="cuda:1")) == 5
+    names = [name for name, _, _ in cuda.mock_calls]
+    assert names == ["init", "reset_peak_memory_stats", "steps", "max_memory_allocated"]
+    cuda.reset_peak_memory_stats.assert_called_once_with("cuda:1")

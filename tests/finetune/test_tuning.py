@@ -319,6 +319,35 @@ def test_the_budget_holds_while_videos_are_scored(toy, tmp_path, monkeypatch):
     assert set(encoded) == {json.loads((tmp_path / "plan.json").read_text())["piece"]}
 
 
+def test_the_memory_that_is_watched_is_that_of_the_device(toy, tmp_path, monkeypatch):
+    class Watched:
+        """A device that grows by 7 MB beyond what it held, and is told when there is no room."""
+
+        def __init__(self, device):
+            self.device = device
+            watched.append(self)
+
+        def held(self):
+            return 10**12  # above any budget, had it not been held before
+
+        def peak(self):
+            return 10**12 + 7_000_000
+
+        def forget_peak(self):
+            pass
+
+        def give_back(self):
+            raise AssertionError("there is room")
+
+    watched: list[Watched] = []
+    for module in (tuning, epochs):
+        monkeypatch.setattr(module, "DeviceMemory", Watched)
+    tune(*toy.with_settings(epochs=1).arguments, tmp_path)
+    assert [float(row["peak_mb"]) for row in log_of(tmp_path)] == [7.0]
+    assert {each.device.type for each in watched} == {"cpu"}
+    assert len(watched) == 2
+
+
 def test_nothing_to_learn_from_is_one_line(toy, tmp_path):
     def empty(name: str, entry: dict) -> None:
         entry["annotations"] = []

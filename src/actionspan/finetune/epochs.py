@@ -18,9 +18,8 @@ from actionspan.finetune.videos import TunedVideo
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
-from actionspan.running.allocator import give_back_freed_memory
 from actionspan.running.determinism import seed_torch
-from actionspan.running.peak_memory import forget_peak, peak_bytes, resident_bytes
+from actionspan.running.device_memory import DeviceMemory
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import epoch_order
 from actionspan.training.run import Row, Run
@@ -56,13 +55,13 @@ class Epochs:
             for videos in task.videos.lists
             for video in videos
         }
-        self.held_before = held_before
+        self.memory, self.held_before = DeviceMemory(self.device), held_before
         self.hold = self.model.plan.picture_bytes > 0
 
     def train_epoch(self, epoch: int) -> Row:
         """Go once through the training videos; return columns of the log."""
         replica, stopwatch = self.run.replica, Stopwatch()
-        forget_peak()
+        self.memory.forget_peak()
         places = list(range(len(self.task.videos.training)))
         order = epoch_order(torch.tensor(places).numpy(), self.settings.seed, epoch).tolist()
         steps = batches_of(order, self.settings.batch_size)
@@ -144,8 +143,8 @@ class Epochs:
     def _make_room(self) -> None:
         """Give freed memory back where another video's step might pass the budget with it."""
         plan = self.model.plan
-        if resident_bytes() - self.held_before + plan.step_bytes > plan.budget_bytes:
-            give_back_freed_memory()
+        if self.memory.held() - self.held_before + plan.step_bytes > plan.budget_bytes:
+            self.memory.give_back()
 
     def _autocast(self) -> Any:
         half = self.settings.precision != "float32"
@@ -158,7 +157,7 @@ class Epochs:
         return {
             "choosing_precision": self._precision(videos.choosing),
             "validation_precision": self._precision(videos.validation) if due else math.nan,
-            "peak_mb": max(0, peak_bytes() - self.held_before) / _MEGA,
+            "peak_mb": max(0, self.memory.peak() - self.held_before) / _MEGA,
         }
 
     def _precision(self, videos: Sequence[TunedVideo]) -> float:

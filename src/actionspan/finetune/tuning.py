@@ -27,7 +27,7 @@ from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic
-from actionspan.running.peak_memory import resident_bytes
+from actionspan.running.device_memory import DeviceMemory
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import bits_of
 from actionspan.training.fit import begin, end, fit, introduce
@@ -79,8 +79,9 @@ def tune(
             "finetune.way: bank: its features are those of one process; give ranks 1 or another way"
         )
     checkpoint, prepared_path = out / CHECKPOINT, out / PREPARED
-    held_before: list[int] = []  # resident bytes before the encoders were built
+    held_before: list[int] = []  # bytes before the encoders were built
     device = device_of(encoders)
+    memory = DeviceMemory(device)
 
     def read() -> Task:
         store = SnippetStore(stores, threads, settings.snippet_stride)
@@ -97,14 +98,14 @@ def tune(
     def build(task: Task) -> Run:
         first = comm is None or comm.Get_rank() == 0
         _import_optimisers()
-        held_before.append(resident_bytes())
+        held_before.append(memory.held())
         planes = task.store.planes
         built = build_encoders(settings.streams, encoders, planes, settings.frozen_stages, device)
         if settings.way == "frozen":
             built.requires_grad_(False)
-        before_planning = resident_bytes()
+        before_planning = memory.held()
         chosen = plan_tuning(task, built)
-        held_before[0] += resident_bytes() - before_planning  # libraries again
+        held_before[0] += memory.held() - before_planning  # libraries again
         if first:
             print(described(chosen), file=sys.stderr)
             write_text(out / "plan.json", chosen.to_json())
