@@ -41,6 +41,20 @@ def records(tmp_path_factory):
     ]
 
 
+@pytest.mark.parametrize("mtn", [30.0, 29.94, 30.1])
+def test_tables_say_where_mtn_is_not_above_bsn(records, mtn):
+    both = [
+        {**records[0], "method": name, "AUC": auc}
+        for name, auc in (("mtn", mtn), ("origin", 30.0), ("random", 99.0))
+    ]
+    line = f"MTN is not above BSN (origin) here: AUC {mtn:.2f} against 30.00."
+    texts = summary_markdown(both), summary_tables(both)[0].note
+    assert [line in text for text in texts] == [mtn <= 30] * 2
+    assert not any(
+        "above BSN" in text for text in (summary_markdown(both[:1]), summary_markdown(both[1:]))
+    )
+
+
 def test_a_changed_evaluation_is_refused_or_read(records, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(records[1]))

@@ -203,6 +203,15 @@ def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
     return columns, rows
 
 
+def mtn_not_above_bsn(records: Sequence[Record]) -> str:
+    """Return a sentence where BSN's network has the AUC of MTN or more, else an empty text."""
+    auc = {record["method"]: record["AUC"] for record in records}
+    if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
+        return ""
+    both = " against ".join(_percent("AUC", auc[name]) for name in ("mtn", "origin"))
+    return f" MTN is not above BSN (origin) here: AUC {both}."
+
+
 def summary_markdown(records: Sequence[Record]) -> str:
     """Return the table in Markdown, the best of each column in bold."""
     first, summary = records[0], summarize(records)
@@ -221,7 +230,8 @@ def summary_markdown(records: Sequence[Record]) -> str:
         f"ActivityNet protocol, subset {first['subset']}: "
         f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
         "All in percent; interval: bootstrap over videos. "
-        "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95).",
+        "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
+        f"{mtn_not_above_bsn(records)}",
         "",
         *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.evaluation.outcomes import SHOWN_THRESHOLDS
-from actionspan.evaluation.records import Record, summary_rows
+from actionspan.evaluation.records import Record, mtn_not_above_bsn, summary_rows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 
@@ -173,7 +173,8 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
     if not records:
         return []
     columns, rows = summary_rows(records)
-    note = "All in percent; AUC_low to AUC_high: bootstrap interval over videos"
+    note = "All in percent; AUC_low to AUC_high: bootstrap interval over videos."
+    note += mtn_not_above_bsn(records)
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 

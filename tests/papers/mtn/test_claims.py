@@ -8,7 +8,7 @@ import pytest
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import read_tsv, write_tsv
 from actionspan.papers.claims import VERDICTS
-from actionspan.papers.mtn.claims import CLAIMS, LOSS, judge_claims
+from actionspan.papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
 from actionspan.papers.mtn.published import TABLES
 from actionspan.papers.mtn.scores import read_video_scores
 from evaluation.scores import write_scores
@@ -103,6 +103,17 @@ def test_what_the_data_do_not_give_is_not_testable(tmp_path):
         assert found[key].why.startswith(why)
         assert np.isnan(found[key].difference)
     assert found["001, table 2", "mtn", "origin", "THUMOS14 AR@100"].verdict == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [(0.1, "4 of 6 comparisons show"), (0.0, "0 of 6 comparisons show"), (-0.1, "4 show the oppo")],
+)
+def test_the_page_says_whether_mtn_is_above_bsn(tmp_path, gain, words):
+    """Counted from the verdicts: AR@200 and AR@500 have no value here."""
+    judged = judge_claims(scores_of(tmp_path, mtn=0.2 + gain, origin=0.2), {}, SETTINGS)
+    assert words in mtn_above_bsn(judged)
+    assert ("the opposite" in mtn_above_bsn(judged)) == (gain < 0)
 
 
 def test_one_video_tells_nothing(tmp_path):

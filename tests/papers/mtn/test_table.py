@@ -102,6 +102,27 @@ def test_the_caption_says_on_what_ours_was_measured(scores):
     assert "of other features and other data" in caption
 
 
+def test_the_caption_says_where_mtn_is_not_above_bsn(tmp_path):
+    """In each measure that has a value; nothing where it is above, or there are no two methods."""
+    line = "is not above BSN (origin)"
+    for gain, expected in ((-0.1, "AR@50, AR@100"), (0.0, "AR@50, AR@100"), (0.1, "")):
+        paths = [
+            write_scores(tmp_path / f"{name}.tsv", (0.3, 0.4), gain=own)
+            for name, own in (("origin", 0.2), ("mtn", 0.2 + gain))
+        ]
+        scores = read_video_scores(paths)
+        caption = table_caption(
+            "table2", table_rows("table2", scores, SETTINGS), scores, "", SETTINGS
+        )
+        said = [text for text in caption if line in text]
+        assert said == [f"MTN {line} here in {expected}; in the paper it is in all."] * bool(
+            expected
+        )
+    alone = {"mtn": scores["mtn"]}
+    caption = table_caption("table2", table_rows("table2", alone, SETTINGS), alone, "", SETTINGS)
+    assert not any(line in text for text in caption)
+
+
 def test_the_caption_of_one_seed_each_says_over_videos_only(scores):
     alone = {"origin": scores["origin"], "random": scores["random"]}
     words = measured_words(alone, MEASURED, SETTINGS)

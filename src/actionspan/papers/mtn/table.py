@@ -147,7 +147,22 @@ def table_caption(
         "The published numbers are of other features and other data: the order of the methods "
         "can be compared, the numbers cannot.",
         *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
+        *_not_above(rows, TABLES[name].metrics),
     ]
+
+
+def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
+    """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
+    found = {row["method"]: row for row in rows if row["method"] in ("mtn", "origin")}
+    below = [
+        measure
+        for measure in map(heading, metrics)
+        for mtn, bsn in [(found["mtn"][measure], found["origin"][measure])]
+        if isinstance(mtn, Estimate) and isinstance(bsn, Estimate) and mtn.value <= bsn.value
+    ]
+    if not below:
+        return []
+    return [f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."]
 
 
 def measured_words(
