@@ -1,6 +1,10 @@
 import argparse
+import csv
 import json
+from xml.etree import ElementTree
 
+import av
+import numpy as np
 import pytest
 
 from actionspan.dataset.convert import add_arguments, run
@@ -121,12 +125,75 @@ def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, cap
     assert "start is frame 5, and the frame rate is not known here" in said
 
 
-def test_label_studios_frames_are_said_to_be_less_exact(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("video,start,end,label,fps\na,1.01,2,run,25\nb,1.0,2,run,25\n")
+def test_label_studio_keeps_times_between_frames(tmp_path, capsys):
+    rows = "a,14.44,20.2,run,10\nb,14.44,15,run,29.97\nc,1,1.01,run,25\n"
+    (tmp_path / "a.csv").write_text("video,start,end,label,fps\n" + rows)
     convert(tmp_path / "a.csv", tmp_path / "a.json", "--to", "label_studio")
-    assert capsys.readouterr().err.endswith("label_studio cannot hold: exact times (1)\n")
+    said = capsys.readouterr().err  # it shows a frame at least
+    assert said.endswith("label_studio cannot hold: exact times (1)\n")
     convert(tmp_path / "a.json", tmp_path / "b.csv")
-    assert segments(tmp_path / "b.csv") == {"a": [(1.0, 2, "run")], "b": [(1, 2, "run")]}
+    assert segments(tmp_path / "b.csv") == {
+        "a": [(14.44, 20.2, "run")],
+        "b": [(14.44, 15, "run")],
+        "c": [(1, 1.04, "run")],
+    }
+
+
+def test_tools_find_the_files_of_the_videos(tmp_path):
+    """What ELAN, BORIS, VIA and Label Studio look for, by what their own code reads.
+
+    BORIS 8.27 takes length, rate and sound of each file from media_info, and keys of behaviours;
+    the converter of label-studio-sdk 2.1 wants ids, and its labelling interface takes parts of
+    frames.
+    """
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    encode_video(folder / "mute.avi", codec="mpeg4")
+    with_sound(encode_video(tmp_path / "silent.mkv"), folder / "loud.mkv")
+    table = tmp_path / "t.csv"
+    table.write_text("video,start,end,label\nmute,0.5,1,run\nloud,0.5,1,sit\nloud,1,2,run\n")
+    forms = ("elan", "boris_project", "boris", "via3", "label_studio")
+    made = {form: tmp_path / f"out.{form}" for form in forms}
+    for form, path in made.items():
+        convert(table, path, "--to", form, "--videos", folder)
+    for name in ("mute.avi", "loud.mkv"):
+        document = ElementTree.parse(made["elan"] / f"{name[:-4]}.eaf")
+        (media,) = document.iter("MEDIA_DESCRIPTOR")
+        assert (media.get("RELATIVE_MEDIA_URL"), media.get("MIME_TYPE")) == (f"./{name}", "video/*")
+    project = json.loads(made["boris_project"].read_text())
+    files = {name: each["file"]["1"] for name, each in project["observations"].items()}
+    assert files == {"mute": ["mute.avi"], "loud": ["loud.mkv"]}
+    info = {name: each["media_info"] for name, each in project["observations"].items()}
+    assert info["mute"]["hasAudio"] == {"mute.avi": False}
+    assert info["loud"]["hasAudio"] == {"loud.mkv": True}
+    assert info["mute"]["length"] == {"mute.avi": 2.0}
+    assert [each["key"] for each in project["behaviors_conf"].values()] == ["a", "b"]
+    rows = list(csv.DictReader(made["boris"].open(newline="")))
+    assert {row["Media file name"] for row in rows} == {"mute.avi", "loud.mkv"}
+    via = json.loads(made["via3"].read_text())
+    assert [each["src"] for each in via["file"].values()] == ["mute.avi", "loud.mkv"]
+    tasks = json.loads(made["label_studio"].read_text())
+    assert [task["id"] for task in tasks] == [1, 2]
+    assert [each["id"] for task in tasks for each in task["annotations"]] == [1, 2]
+    assert [task["data"]["video"] for task in tasks] == [
+        "/data/local-files/?d=mute.avi",
+        "/data/local-files/?d=loud.mkv",
+    ]
+
+
+def with_sound(video, path):
+    """Write a video again with a second of silence."""
+    with av.open(str(video)) as source, av.open(str(path), "w") as file:
+        picture = file.add_stream_from_template(source.streams.video[0])
+        sound = file.add_stream("pcm_s16le", rate=8000, layout="mono")
+        for packet in source.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = picture
+                file.mux(packet)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.int16), layout="mono")
+        frame.rate = 8000
+        file.mux([*sound.encode(frame), *sound.encode()])
+    return path
 
 
 LOST: dict[str, str | bytes] = {  # the only row of video a is lost; of video b one is not

@@ -46,7 +46,7 @@ ids = words.filter(
     lambda text: text not in (".", "..", "database") and not text.startswith("video_")
 )
 labels = (words | st.sampled_from([*CLASSES, "Ambiguous"])).filter(lambda t: t not in NUMBERS)
-seconds = st.floats(0, 1e8, allow_subnormal=False)
+seconds = st.floats(0, 1e6, allow_subnormal=False)
 instances = st.builds(RawInstance, start=seconds, end=st.integers(0, 10**6), label=labels).map(
     lambda raw: replace(raw, start=min(raw.start, raw.end), end=max(raw.start, raw.end))
 )
@@ -83,14 +83,19 @@ def held(record, *forms):
     return record
 
 
+def in_seconds(frame, fps):
+    return frame / fps if frame == int(frame) else round(frame / fps, 6)
+
+
 def rounded(form, record, start, end, label):
     """Return a segment with the times that a form has for it."""
     if form == "elan":
         return round(1000 * start) / 1000, round(1000 * end) / 1000, label
     if form == "label_studio":
         fps = record.fps or USUAL_RATE
-        first, last = round(start * fps), round(end * fps)
-        return first / fps, (max(first + 1, last) if start < end else last) / fps, label
+        first, last = round(start * fps + 1, 5), round(end * fps, 5)
+        last = max(first, last) if start < end else last
+        return in_seconds(first - 1, fps), in_seconds(last, fps), label
     return start, end, label
 
 

@@ -77,7 +77,7 @@ def write(records: Sequence[Record]) -> str:
             "Media duration (s)": record.seconds or "",
             "FPS (frame/s)": record.fps or "",
             "Subject": "No focal subject",
-            "Media file name": safe_cell(media_name(record.video_id)),
+            "Media file name": safe_cell(media_name(record)),
         }
         for start, end, label in record.parsed():
             times = {"Start (s)": start, "Stop (s)": end, "Duration (s)": end - start}

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 from actionspan.dataset.formats.boris import POINT
@@ -32,6 +33,7 @@ from actionspan.errors import InputError, printable
 _KEYS = ("behaviors_conf", "observations")
 _POINT = "Point event"
 _EPOCH = "1970-01-01T00:00:00"  # the same records give the same file
+_BEHAVIOUR_KEYS = ascii_lowercase + digits + ascii_uppercase  # one each, as long as they last
 _PLAYERS = [str(player) for player in range(1, 9)]
 
 
@@ -76,7 +78,7 @@ def write(records: Sequence[Record]) -> str:
     observations: dict[str, Any] = {}
     most = 0
     for record, segments in zip(records, parsed, strict=True):
-        media = media_name(record.video_id)
+        media = media_name(record)
         events: list[list[Any]] = []
         free: dict[tuple[str, int], float] = {}  # when a subject's last such event ended
         for start, end, label in sorted(segments):
@@ -95,12 +97,14 @@ def write(records: Sequence[Record]) -> str:
             "media_info": {
                 "length": {media: record.seconds} if record.seconds else {},
                 "fps": {media: record.fps} if record.fps else {},
-                **{"hasVideo": {media: True}, "hasAudio": {media: False}, "offset": {"1": 0.0}},
+                **{"hasVideo": {media: True}, "hasAudio": {media: record.has_sound}},
+                "offset": {"1": 0.0},
             },
         }
     behaviours = {
         str(number): {
-            **{"type": "State event", "key": "", "code": label, "description": "", "color": ""},
+            **{"type": "State event", "key": _BEHAVIOUR_KEYS[number : number + 1], "code": label},
+            **{"description": "", "color": ""},
             **{"category": "", "modifiers": {}, "excluded": "", "coding map": ""},
         }
         for number, label in enumerate(labels)

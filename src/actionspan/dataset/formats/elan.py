@@ -23,6 +23,10 @@ _TIER = "actions"
 _TYPE = "default-lt"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_KINDS = {  # that ELAN knows; it calls others video/*
+    **{".mp4": "video/mp4", ".mov": "video/quicktime"},
+    **{".mpg": "video/mpeg", ".mpeg": "video/mpeg"},
+}
 _EPOCH = "1970-01-01T00:00:00+00:00"  # the same records give the same file
 
 
@@ -112,8 +116,9 @@ def write(records: Sequence[Record]) -> str:
         },
     )
     header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
-    url = f"./{media_name(record.video_id)}"
-    media = {"MEDIA_URL": url, "MIME_TYPE": "video/mp4", "RELATIVE_MEDIA_URL": url}
+    url = f"./{media_name(record)}"
+    kind = _KINDS.get(PurePath(url).suffix.lower(), "video/*")
+    media = {"MEDIA_URL": url, "MIME_TYPE": kind, "RELATIVE_MEDIA_URL": url}
     SubElement(header, "MEDIA_DESCRIPTOR", media)
     segments = sorted(
         (max(round(1000 * start), 0), max(round(1000 * end), 0), label)
@@ -137,8 +142,8 @@ def write(records: Sequence[Record]) -> str:
         place = next((at for at, (_, free) in enumerate(tiers) if free <= start), len(tiers))
         if place == len(tiers):
             name = _TIER if place == 0 else f"{_TIER} {place + 1}"
-            kind = {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": name}
-            tiers.append((SubElement(root, "TIER", kind), 0))
+            named = {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": name}
+            tiers.append((SubElement(root, "TIER", named), 0))
         tier = tiers[place][0]
         tiers[place] = tier, max(end, start)
         refs = {f"TIME_SLOT_REF{edge}": slots[number, edge] for edge in (1, 2)}
@@ -150,8 +155,8 @@ def write(records: Sequence[Record]) -> str:
         SubElement(annotation, "ANNOTATION_VALUE").text = label
     if not tiers:
         SubElement(root, "TIER", {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": _TIER})
-    kind = {"GRAPHIC_REFERENCES": "false", "LINGUISTIC_TYPE_ID": _TYPE, "TIME_ALIGNABLE": "true"}
-    SubElement(root, "LINGUISTIC_TYPE", kind)
+    plain = {"GRAPHIC_REFERENCES": "false", "LINGUISTIC_TYPE_ID": _TYPE, "TIME_ALIGNABLE": "true"}
+    SubElement(root, "LINGUISTIC_TYPE", plain)
     indent(root, "    ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 

@@ -93,16 +93,16 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record]) -> str:
-    """Return tasks with annotations, times rounded to frames."""
+    """Return tasks with annotations, times in frames and their parts."""
     tasks = []
     for number, record in enumerate(records, start=1):
         fps = record.fps or USUAL_RATE
         known = {"subset": record.subset, "duration": record.seconds, "frames": record.frames}
         results = []
         for place, (start, end, label) in enumerate(record.parsed()):
-            first, last = round(start * fps) + 1, round(end * fps)
+            first, last = _frame(start * fps + 1), _frame(end * fps)
             if start < end:
-                last = max(first, last)
+                last = max(first, last)  # a frame at least
             results.append(
                 {
                     **{"id": f"{number}-{place}", "type": "timelinelabels", "origin": "manual"},
@@ -114,12 +114,18 @@ def write(records: Sequence[Record]) -> str:
                 }
             )
         data = {
-            "video": f"{_LOCAL}?d={quote(media_name(record.video_id))}",
+            "video": f"{_LOCAL}?d={quote(media_name(record))}",
             "fps": fps,
             **{key: value for key, value in known.items() if value},
         }
-        tasks.append({"data": data, "annotations": [{"result": results}]})
+        annotation = {"id": number, "result": results}
+        tasks.append({"id": number, "data": data, "annotations": [annotation]})
     return json.dumps(tasks, indent=1) + "\n"
+
+
+def _frame(number: float) -> float:
+    """Return a frame as it is written: a part of one is a number to Label Studio, too."""
+    return int(number) if (number := round(number, 5)).is_integer() else number
 
 
 def _values(

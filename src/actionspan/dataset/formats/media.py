@@ -4,6 +4,7 @@ import re
 from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
+from actionspan.dataset.formats.records import Record
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 
 SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
@@ -26,6 +27,6 @@ def video_id_of(media: str) -> str:
     return stem if stem and dot + suffix.lower() in SUFFIXES else name
 
 
-def media_name(video_id: str) -> str:
-    """Return the name under which a tool may look for the file of a video."""
-    return f"{video_id}.mp4"
+def media_name(record: Record) -> str:
+    """Return the name under which a tool looks for a video: that of its file, if it is known."""
+    return record.media or f"{record.video_id}.mp4"

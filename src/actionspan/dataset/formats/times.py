@@ -12,7 +12,7 @@ _COMMA = re.compile(r"[+-]?[\d:]*\d,\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Frame:
-    """The time at which a frame begins; the first is number 0."""
+    """The time at which a frame begins; the first is number 0. Parts of one are rounded."""
 
     number: float
 
@@ -45,7 +45,10 @@ def to_seconds(value: object, seconds: float = 0.0, fps: float = 0.0) -> float |
         fps: Its frames a second; 0: not known.
     """
     if isinstance(value, Frame):
-        return value.number / fps if fps else None
+        if not fps:
+            return None
+        whole = float(value.number).is_integer()
+        return value.number / fps if whole else round(value.number / fps, 6)
     if isinstance(value, VideoEnd):
         return seconds or None
     clock = None

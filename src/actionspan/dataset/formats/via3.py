@@ -52,7 +52,7 @@ def write(records: Sequence[Record]) -> str:
     options = {label: str(number) for number, label in enumerate(labels)}
     files, views, metadata = {}, {}, {}
     for number, (record, segments) in enumerate(zip(records, parsed, strict=True), start=1):
-        key, name = str(number), media_name(record.video_id)
+        key, name = str(number), media_name(record)
         files[key] = {"fid": key, "fname": name, "type": _VIDEO, "loc": _LOCAL, "src": name}
         views[key] = {"fid_list": [key]}
         for place, (start, end, label) in enumerate(segments, start=1):
