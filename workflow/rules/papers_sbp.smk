@@ -14,7 +14,7 @@ rule sbp_figures:
     input:
         expand(
             "results/papers/sbp/{name}.{suffix}",
-            name=["table2", "table3", "table4", "table5", "claims"],
+            name=["table1", "table2", "table3", "table4", "table5", "claims"],
             suffix=["tsv", "md"],
         ),
         expand(
@@ -23,6 +23,24 @@ rule sbp_figures:
             suffix=["tsv", "md", "svg", "png"],
         ),
         multiext("results/finetune/measurements", ".tsv", ".md", ".svg", ".png"),
+
+
+rule papers_sbp_table1:
+    input:
+        table3="results/papers/sbp/table3.tsv",
+        code=step("papers sbp table1"),
+    output:
+        tsv="results/papers/sbp/table1.tsv",
+        markdown="results/papers/sbp/table1.md",
+    log:
+        "results/logs/papers_sbp_table1.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60),
+    shell:
+        "python -m actionspan papers sbp table1 --table3 {input.table3} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} > {log} 2>&1"
 
 
 rule papers_sbp_table2:
@@ -223,6 +241,7 @@ rule papers_sbp_claims:
         **{
             name: f"results/papers/sbp/{name}.tsv"
             for name in [
+                "table1",
                 "table2",
                 "table3",
                 "table4",
@@ -248,7 +267,7 @@ rule papers_sbp_claims:
         seeds=SBP_SEEDS,
         margin=flags(SBP["transformer"], "margin"),
     shell:
-        "python -m actionspan papers sbp claims --table2 {input.table2} --table3 {input.table3}"
+        "python -m actionspan papers sbp claims --table1 {input.table1} --table2 {input.table2} --table3 {input.table3}"
         " --table4 {input.table4} --table5 {input.table5} --figure1 {input.figure1}"
         " --figure4 {input.figure4} --figure6 {input.figure6} --gradients {input.gradients}"
         " --measurements {input.measurements} {params.seeds} {params.margin}"

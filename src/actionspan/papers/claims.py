@@ -50,8 +50,8 @@ class Claim:
     worse: str
     measure: str
     """Its name in the report."""
-    key: str
-    """Its name in the data: a metric, a stream."""
+    key: str = ""
+    """Its name in the data where that is looked up by claim: a metric, a stream."""
     published: float | None = None
     """The difference that the paper prints; None where it prints none."""
     rule: Rule = judge
@@ -95,6 +95,37 @@ class Finding:
             "verdict": self.verdict,
             "why": self.why,
         }
+
+
+def found(
+    text: str,
+    source: str,
+    better: str,
+    worse: str,
+    measure: str,
+    difference: Estimate | float | str,
+    published: float | None = None,
+    rule: Rule = judge,
+    form: str = "+.2f",
+) -> Finding:
+    """Return the verdict on a claim by our difference, or by why there is none.
+
+    A number is counted, not drawn, so that its interval is itself; NaN was not counted.
+    """
+    claim = Claim(
+        text=text,
+        source=source,
+        better=better,
+        worse=worse,
+        measure=measure,
+        published=published,
+        rule=rule,
+        form=form,
+    )
+    if isinstance(difference, (int, float)):
+        exact = Estimate(value=difference, low=difference, high=difference, form=form)
+        difference = "It was not counted." if math.isnan(difference) else exact
+    return claim.judged(difference)
 
 
 def one_seed(names: Sequence[str]) -> str:

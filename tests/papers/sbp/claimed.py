@@ -90,8 +90,18 @@ def measurements(saved=0.26, seconds=0.55):
     ]
 
 
-def table2(sbp=0.28, checkpointing=0.38, both=0.2):
+def table1(sbp=0.27, dropout=0.19):
+    shares = {"end-to-end": 1.0, "frame dropout": dropout, "SBP": sbp}
+    return [
+        {"network": network, "way": way, "saved_share": str(share)}
+        for network in ("Swin-T", "Swin-B", "small transformer")
+        for way, share in shares.items()
+    ]
+
+
+def table2(sbp=0.28, checkpointing=0.38, both=0.2, mixed=0.14):
     shares = {"SBP": sbp, "checkpointing": checkpointing, "SBP + checkpointing": both}
+    shares |= {"SBP + mixed precision": mixed}
     return [
         {"attention": attention, "way": way, "saved_share": str(share)}
         for attention in ("explicit", "fused")

@@ -6,7 +6,14 @@ import torch
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.transformer import TransformerEncoder
 from actionspan.papers.sbp.swin import SwinShape
-from actionspan.papers.sbp.table2_rows import cost_rows, counted_ratio, printed_ratio
+from actionspan.papers.sbp.table1 import table1_rows
+from actionspan.papers.sbp.table2_rows import (
+    SHAPES,
+    Shape,
+    cost_rows,
+    counted_ratio,
+    printed_ratio,
+)
 
 GRID = (16, 14, 14)  # patches; the second stage has one window in a picture
 
@@ -58,8 +65,8 @@ def test_formulas_are_those_of_a_layer_that_is_counted():
 
 
 def test_every_way_needs_less_than_end_to_end_training():
-    rows = cost_rows(layers=(2, 1), grid=(16, 14, 14))
-    assert len(rows) == 2 * 5
+    rows = cost_rows(Shape(96, (2, 1), 1), grid=(16, 14, 14))
+    assert len(rows) == 2 * 6
     for attention in ("explicit", "fused"):
         share, flops = (
             {row["way"]: float(row[column]) for row in rows if row["attention"] == attention}
@@ -68,8 +75,39 @@ def test_every_way_needs_less_than_end_to_end_training():
         assert share["end-to-end"] == flops["end-to-end"] == 1
         assert share["SBP + checkpointing"] < share["checkpointing"] < 0.7
         assert share["SBP + checkpointing"] < share["SBP"] < 1
+        # half of it, and the inputs and norms that stay float32
+        assert 0.5 * share["SBP"] < share["SBP + mixed precision"] < 0.7 * share["SBP"]
         assert flops["SBP"] < 1 < flops["checkpointing"]
         assert flops["checkpointing"] == pytest.approx(4 / 3, abs=0.1)
         assert flops["SBP + checkpointing"] == pytest.approx(flops["SBP"] + 1 / 3, abs=0.1)
     saved = {(row["attention"], row["way"]): float(row["saved_gib"]) for row in rows}
     assert saved["fused", "end-to-end"] < 0.7 * saved["explicit", "end-to-end"]
+
+
+def test_table1_counts_both_networks_and_takes_the_accuracy_of_ours():
+    ways = ("end-to-end", "frame dropout", "SBP, frame-wise", "SBP, checkerboard")
+    numbers = {"top1": "58.30", "top1_low": "50.00", "top1_high": "66.00", "saved_share": "0.500"}
+    rows = table1_rows([{"way": way, **numbers} for way in ways])
+    assert [(row["network"], row["way"]) for row in rows] == [
+        (network, way)
+        for network in ("Swin-T", "Swin-B", "small transformer")
+        for way in ("end-to-end", "frame dropout", "SBP")
+    ]
+    whole, dropout, sbp = rows[3:6]
+    assert [row["published_gb"] for row in rows[3:6]] == ["32.5", "6.3", "8.6"]
+    assert whole["saved_share"] == whole["published_share"] == "1.000"
+    # a quarter of the nodes, in windows of half as many frames: 16 + n / d parts of each
+    fewer = 0.25 * (16 + 196 / 32) / (16 + 392 / 32)
+    assert float(dropout["saved_share"]) == pytest.approx(fewer, abs=0.003)
+    assert float(dropout["saved_share"]) < float(sbp["saved_share"]) < 1
+    # a layer keeps, of n nodes and d numbers a head, (12 + n / d) r + 4 parts, or all 16 + n / d,
+    # each of windows × n × width; Swin-B has 18 of 24 layers that sample
+    stages = [(4 ** (3 - stage) * 2**stage, count) for stage, count in enumerate((2, 2, 18, 2))]
+    weights = [weight for weight, count in stages for _ in range(count)]
+    kept = sum(weights[:18]) * counted_ratio(0.25, 392, 32, fused=False) + sum(weights[18:])
+    assert float(sbp["saved_share"]) == pytest.approx(kept / sum(weights), abs=0.02)
+    assert SHAPES["Swin-B"].top == 6
+    assert (rows[6]["top1"], rows[6]["saved_share"], rows[6]["published_gb"]) == (
+        *("58.30", "0.500"),
+        "",
+    )

@@ -22,6 +22,7 @@ from actionspan.papers.sbp.transformer_claims import (
 from actionspan.settings import add_settings, from_arguments
 
 _TABLES = {
+    "table1": ("network", "way", "saved_share"),
     "table2": ("attention", "way", "saved_share"),
     "table3": ("way", "less_than_end_to_end", "above_frame_wise", "top1_of_seeds"),
     "table4": ("head", "way", "keep_ratio", "above_frozen", "above_full"),
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         *online_findings(tables["table4"]),
         *localisation_findings(tables["table5"]),
         *rate_findings(tables["figure6"]),
-        *memory_findings(tables["measurements"], tables["table2"]),
+        *memory_findings(tables["measurements"], tables["table1"], tables["table2"]),
         *time_findings(tables["measurements"]),
         *depth_findings(tables["figure1"], own.confidence),
         *likeness_findings(tables["figure4"], own.confidence),

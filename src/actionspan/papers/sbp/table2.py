@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
         "bytes saved for backward at one time, the most bytes of tensors alive at one time in "
         "forward and backward (gradients of weights included, weights and optimiser not), and "
         "products. SBP ¼ keeps 2 of 8 frames of a window in the first 8 of 12 layers, form "
-        "`masked`; checkpointing runs every layer again.",
+        "`masked`; checkpointing runs every layer again; mixed precision is bfloat16 by the CPU's "
+        "autocast, where the paper has Apex's O1 and no number but about 50 % more saved.",
         "Not modelled: patch embedding, classifier, shifts, relative positions, stochastic depth, "
         "what the allocator loses. Operations are those of explicit attention. Published: one "
         "A100, `max_memory_allocated`; frame dropout from table 1.",

@@ -1,6 +1,6 @@
 """Bytes and products of a step of training a transformer of Video Swin-T's shape, by counting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,19 +16,34 @@ from actionspan.papers.sbp.swin import SwinShape
 WINDOW = 8, 7
 """Frames of a window, and nodes in its rows and columns: n = 392."""
 
-_WIDTH = 96
 _BATCH = 4
-_GRID = 16, 56, 56  # of the patches of 32 frames at 224 × 224 pixels
+GRID = 16, 56, 56
+"""Patches of 32 frames at 224 × 224 pixels: in time, in a column and in a row."""
 _GIB = 2**30
 
 
+class Shape(NamedTuple):
+    """Width of the first stage, layers of each, and how many of the highest keep all paths."""
+
+    width: int
+    layers: Sequence[int]
+    top: int
+
+
+SHAPES: Mapping[str, Shape] = {
+    "Swin-T": Shape(96, (2, 2, 6, 2), 4),
+    "Swin-B": Shape(128, (2, 2, 18, 2), 6),
+}
+
+
 class Way(NamedTuple):
-    """A way to train: r of SBP or of the frames, and whether layers are run again."""
+    """A way to train: r of SBP or of the frames, whether layers are run again, and in bfloat16."""
 
     name: str
     keep_ratio: float = 1.0
     checkpointed: bool = False
     frames_dropped: bool = False
+    mixed: bool = False
 
 
 WAYS = (
@@ -37,6 +52,7 @@ WAYS = (
     Way("SBP", 0.25),
     Way("SBP + checkpointing", 0.25, True),
     Way("frame dropout", 0.25, frames_dropped=True),
+    Way("SBP + mixed precision", 0.25, mixed=True),
 )
 
 
@@ -49,7 +65,7 @@ class Count(NamedTuple):
 
 
 def cost_rows(
-    layers: Sequence[int] = (2, 2, 6, 2), grid: tuple[int, int, int] = _GRID
+    shape: Shape = SHAPES["Swin-T"], grid: tuple[int, int, int] = GRID
 ) -> list[dict[str, str]]:
     """Return a row a form of attention and way to train.
 
@@ -57,19 +73,19 @@ def cost_rows(
     runs the scores again in backward.
 
     Args:
-        layers: Of each stage.
-        grid: Patches in time, in a column and in a row, of which windows of 8 × 7 × 7 are cut.
+        shape: Of the network.
+        grid: Patches, of which windows of 8 × 7 × 7 are cut.
     """
     rows: list[dict[str, str]] = []
     counts = {
-        (fused, way): _count(way, layers, grid, fused=fused)
+        (fused, way): count_step(way, shape, grid, fused=fused)
         for fused in (False, True)
         for way in WAYS
     }
     for (fused, way), count in counts.items():
         whole, products = counts[fused, WAYS[0]], counts[False, way].flops
         cost = COSTS.get(("Swin-T", way.name))
-        gigabytes = cost.gigabytes if cost else RECOGNITION["Swin-T", way.name].gigabytes
+        printed = cost or RECOGNITION.get(("Swin-T", way.name))
         most = COSTS["Swin-T", WAYS[0].name]
         rows.append(
             {
@@ -81,8 +97,8 @@ def cost_rows(
                 "allocated_share": f"{count.allocated / whole.allocated:.3f}",
                 "teraflops": f"{products / 1e12:.2f}",
                 "flops_share": f"{products / counts[False, WAYS[0]].flops:.3f}",
-                "published_gb": f"{gigabytes:g}",
-                "published_share": f"{gigabytes / most.gigabytes:.3f}",
+                "published_gb": f"{printed.gigabytes:g}" if printed else "",
+                "published_share": (f"{printed.gigabytes / most.gigabytes:.3f}" if printed else ""),
                 "published_seconds": f"{cost.seconds:g}" if cost else "",
                 "published_seconds_share": f"{cost.seconds / most.seconds:.2f}" if cost else "",
             }
@@ -90,25 +106,26 @@ def cost_rows(
     return rows
 
 
-def _count(way: Way, layers: Sequence[int], grid: tuple[int, int, int], *, fused: bool) -> Count:
+def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fused: bool) -> Count:
     """Count a step without any arithmetic.
 
     On the `meta` device `scaled_dot_product_attention` takes a form that saves two matrices; fake
-    tensors of the CPU take the one that saves none.
+    tensors of the CPU take the one that saves none. The halved copies that mixed precision makes of
+    weights count as saved.
     """
     frames, height, width = grid
     if way.frames_dropped:
         frames = kept_count(frames, way.keep_ratio)
-    with FakeTensorMode():
+    with FakeTensorMode(), torch.autocast("cpu", torch.bfloat16, enabled=way.mixed):
         network = SwinShape(
-            width=_WIDTH,
-            layers=layers,
-            top=sum(layers) // 3,
+            width=shape.width,
+            layers=shape.layers,
+            top=shape.top,
             window=WINDOW,
             fused=fused,
             checkpointed=way.checkpointed,
         )
-        nodes = torch.empty(_BATCH, frames, height, width, _WIDTH, requires_grad=True)
+        nodes = torch.empty(_BATCH, frames, height, width, shape.width, requires_grad=True)
         kept = None
         if way.keep_ratio < 1 and not way.frames_dropped:
             count = kept_count(WINDOW[0], way.keep_ratio)

@@ -1,15 +1,12 @@
 """Top-1 on rendered clips by way to train, over clips and seeds."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from actionspan.arrays import Float64
 from actionspan.files.tables import Row
-from actionspan.papers.claims import Claim, Finding
 from actionspan.papers.estimates import Estimate
 from actionspan.papers.sbp.clips import training_and_validation
 from actionspan.papers.sbp.comparisons import Measured, measure
-from actionspan.papers.sbp.equivalence import within
 from actionspan.papers.sbp.published import RECOGNITION, SAMPLING, Recognition, Sampling
 from actionspan.papers.sbp.settings import SbpSettings
 from actionspan.papers.sbp.trained import Trained
@@ -69,9 +66,9 @@ def accuracy_rows(
             {
                 "way": way,
                 "top1": found[way].estimate(own.confidence),
-                "less_than_end_to_end": difference(found, END_TO_END, way, own.confidence),
-                "above_frame_dropout": difference(found, way, DROPOUT, own.confidence),
-                "above_frame_wise": difference(found, way, FRAMES, own.confidence),
+                "less_than_end_to_end": _difference(found, END_TO_END, way, own.confidence),
+                "above_frame_dropout": _difference(found, way, DROPOUT, own.confidence),
+                "above_frame_wise": _difference(found, way, FRAMES, own.confidence),
                 "top1_of_seeds": " ".join(f"{value:.2f}" for value in found[way].seeds),
                 "saved_kib_a_clip": f"{saved[way] / 1024:.0f}",
                 "saved_share": f"{saved[way] / saved[END_TO_END]:.3f}",
@@ -82,50 +79,8 @@ def accuracy_rows(
     return rows
 
 
-def difference(
+def _difference(
     found: Mapping[Training, Measured], one: Training, other: Training, confidence: float
 ) -> Estimate:
     """Return how much the top-1 of one is above another's; a way has no difference to itself."""
     return Estimate() if one == other else found[one].above(found[other], confidence)
-
-
-def accuracy_findings(
-    found: Mapping[Training, Measured], own: SbpSettings, settings: TransformerSettings
-) -> list[Finding]:
-    """Judge the claims of tables 1 and 3."""
-    shared: dict[str, Any] = {"measure": "top-1, rendered clips", "key": "top1"}
-    swin = {way: _PUBLISHED[way].kinetics for way in TRAININGS}
-    claims = [
-        (
-            Claim(
-                text=text,
-                source=source,
-                better=better,
-                worse=worse,
-                published=swin[better] - swin[worse],
-                **shared,
-            )
-        )
-        for text, source, better, worse in (
-            ("SBP is above frame dropout", "004, table 1", FRAMES, DROPOUT),
-            ("end-to-end training is above SBP", "004, table 1", END_TO_END, FRAMES),
-        )
-    ]
-    claims.append(
-        Claim(
-            text="frame-wise and checkerboard sampling are alike",
-            source="004, table 3",
-            better=CHECKERBOARD,
-            worse=FRAMES,
-            published=swin[CHECKERBOARD] - swin[FRAMES],
-            rule=within(settings.margin, "points"),
-            **shared,
-        )
-    )
-    if own.seeds < 2:
-        return [claim.judged("One seed says nothing about the next.") for claim in claims]
-    ways: dict[str, Training] = {way: way for way in TRAININGS}
-    return [
-        claim.judged(difference(found, ways[claim.better], ways[claim.worse], own.confidence))
-        for claim in claims
-    ]
