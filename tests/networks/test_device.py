@@ -56,7 +56,7 @@ def machine(monkeypatch):
     for name in list(os.environ):
         if name.startswith(("SLURM_", "PMI", "OMPI_", "PALS_", "MPI_", "LOCAL_", "TORCHELASTIC_")):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(launcher, "_local", None)
+    monkeypatch.setattr(launcher, "told_by_mpi", None)
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
     device._say_crowded.cache_clear()
 
@@ -84,7 +84,7 @@ def test_the_ranks_of_a_machine_are_spread_over_its_gpus(
 def test_what_mpi_tells_counts_more_than_the_environment(machine, monkeypatch):
     """An mpiexec that says nothing, in a batch job, whose own place SLURM gives to all ranks."""
     machine(4, {"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "1", "PMIX_RANK": "3"})
-    monkeypatch.setattr(launcher, "_local", (3, 4))
+    monkeypatch.setattr(launcher, "told_by_mpi", (3, 4))
     assert choose_device("auto") == torch.device("cuda", 3)
 
 

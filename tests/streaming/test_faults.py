@@ -176,6 +176,7 @@ def test_a_program_without_a_guard_is_told_of_it_in_one_line(tmp_path: Path) -> 
         "try:\n"
         "    Pipeline([torch.nn.Tanh(), torch.nn.Tanh()], 'process')\n"
         "except StageError as error:\n"
+        "    assert error.__suppress_context__  # no news of the pipe above it\n"
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)

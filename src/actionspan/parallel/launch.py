@@ -56,7 +56,7 @@ def world() -> Communicator:
         )
     _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
-    launcher.tell_local(here.Get_rank(), here.Get_size())
+    launcher.told_by_mpi = here.Get_rank(), here.Get_size()
     here.Free()
     return MPI.COMM_WORLD
 

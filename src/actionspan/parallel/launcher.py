@@ -29,8 +29,8 @@ TORCHRUN_RANKS, TORCHRUN_RANK = "WORLD_SIZE", "RANK"
 ROOT_SPEAKS_SECONDS = 5.0
 
 supervised: int | None = None  # what started this process's supervisor, if it has one
+told_by_mpi: tuple[int, int] | None = None  # `local_rank`, once MPI has started
 _parent: int | None = None
-_local: tuple[int, int] | None = None  # as MPI tells it
 
 
 def _number(names: tuple[str, ...], default: int) -> int:
@@ -56,13 +56,7 @@ def rank() -> int:
 def local_rank() -> tuple[int, int]:
     """Return which rank of this machine this is, and how many there are."""
     told = (_number(LOCAL_RANK, 0), _number(LOCAL_RANKS, 1)) if launched() > 1 else (0, 1)
-    return _local or told
-
-
-def tell_local(rank: int, ranks: int) -> None:
-    """Take over what MPI tells of the ranks of this machine."""
-    global _local
-    _local = rank, ranks
+    return told_by_mpi or told
 
 
 def command(ranks: int) -> str:

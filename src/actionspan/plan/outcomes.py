@@ -72,10 +72,7 @@ class OutcomesPlan:
         return f"results/proposals/{wildcards.model}/{name}.pt"
 
     def density_flags(self, wildcards: Any) -> str:
-        """Return the settings of a density, and of the list whose chances it calibrates.
-
-        That of stream sees a segment soon after its end.
-        """
+        """Return a density's settings and its list's; that of stream sees soon after an end."""
         settings = self._config["proposals"]
         kept = seeded_flags(settings["density"], wildcards.model)
         kept += " " + flags(settings["events"], "events", "overlap")

@@ -158,10 +158,7 @@ def fit_density(
     ahead: float | None = None,
     reading: EventSettings | None = None,
 ) -> DensityModel:
-    """Fit the members, each without a part of the videos, and calibrate events by all of them.
-
-    Calibrated are lists of as many events, as distinct, as `reading` has.
-    """
+    """Fit the members, each without a part of the videos, and calibrate `reading` by all."""
     members = 1 + max(video.part for video in videos)
     drawn = [
         _draw(video, lengths, settings, grid, ahead, np.random.default_rng([settings.seed, place]))

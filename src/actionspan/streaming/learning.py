@@ -73,10 +73,7 @@ def drain_steps(stages: int, gradients: str) -> int:
 class Updater:
     """The optimiser of a stage's parameters, with its schedule and clipping.
 
-    Args:
-        parameters: Those that learn.
-        learning: How.
-        captures: Whether its steps may become a graph; where none can, torch refuses `capturable`.
+    `captures`: its steps may become a graph; where none can, torch refuses `capturable`.
     """
 
     def __init__(

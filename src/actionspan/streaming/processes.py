@@ -301,9 +301,8 @@ class ProcessExecutor:
         try:
             kind, value = received(self._commands[index])
         except (EOFError, OSError):
-            kind = "gone"
-        if kind == "gone":
             self._find_dead()
+            return
         if kind == "failed":
             self._fail(index, *value)
         self._answers[index].append(value)
@@ -333,7 +332,7 @@ class ProcessExecutor:
                 except (EOFError, OSError):
                     pass
                 if process.exitcode == UNGUARDED:
-                    raise self._error(StageError, index, _UNGUARDED)
+                    raise self._error(StageError, index, _UNGUARDED) from None
                 if process.exitcode not in (None, NEIGHBOUR_GONE):
                     raise self._error(StageError, index, death(process.exitcode))
             time.sleep(0.005)
