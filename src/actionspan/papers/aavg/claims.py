@@ -28,6 +28,7 @@ from actionspan.papers.claims import (
     Finding,
     Rule,
     Verdict,
+    found,
     judge,
     no_runs,
     one_seed,
@@ -187,24 +188,28 @@ class _Evidence:
 
     def sooner(self, stream: str) -> list[Finding]:
         """Judge the way to equal accuracy, by samples and by time."""
-        texts = ((_FEWER, "section I", SAMPLES), (_SUPERLINEAR, "abstract", SPEEDUP))
-        claims = [_claims(*each[:2], _STATE, ALONE, [stream], each[2])[0] for each in texts]
-        if missing := no_runs([way for way in (_STATE, ALONE) if (way, stream) not in self.logs]):
-            return [claim.judged(missing) for claim in claims]
-        alone, joined = self.logs[ALONE, stream], self.logs[_STATE, stream]
-        gained = gain(alone, joined)
-        if len(gained.accuracy) < 2:
-            return [claim.judged(one_seed([_STATE, ALONE])) for claim in claims]
-        if np.isnan(gained.accuracy).any():
-            return [claim.judged("There is no validation clip.") for claim in claims]
-        samples, speedup = (
-            over_seeds([values - 1], self.settings.confidence)
-            for values in (gained.samples, gained.speedup / joined.learning.learners)
-        )
-        untimed = "Its learners are in one process: they were not timed side by side."
+        ways, confidence = (_STATE, ALONE), self.settings.confidence
+        why = no_runs([way for way in ways if (way, stream) not in self.logs])
+        samples: Estimate | str = why
+        speedup: Estimate | str = why
+        if not why:
+            joined, alone = (self.logs[way, stream] for way in ways)
+            gained = gain(alone, joined)
+            if len(gained.accuracy) < 2:
+                samples = speedup = one_seed(ways)
+            elif np.isnan(gained.accuracy).any():
+                samples = speedup = "There is no validation clip."
+            else:
+                samples = over_seeds([gained.samples - 1], confidence)
+                speedup = "Its learners are in one process: they were not timed side by side."
+                if joined.timed:
+                    speedup = over_seeds(
+                        [gained.speedup / joined.learning.learners - 1], confidence
+                    )
+        name = STREAM_NAMES[stream]
         return [
-            claims[0].judged(samples),
-            claims[1].judged(speedup if joined.timed else untimed),
+            found(_FEWER, "003, section I", *ways, f"{SAMPLES}, {name}", samples),
+            found(_SUPERLINEAR, "003, abstract", *ways, f"{SPEEDUP}, {name}", speedup),
         ]
 
     def of_all(self, claims: Sequence[Claim]) -> Finding:
@@ -222,30 +227,22 @@ class _Evidence:
 
 def printed_findings() -> list[Finding]:
     """Judge by the paper's own times that it is super-linear; and say what is not built."""
-    found = []
+    findings = []
     for stream, one, many, where, least in TIMES:
-        claim = Claim(
-            text=f"{_SUPERLINEAR}, by the times printed",
-            source=f"003, section IV and {where}",
-            better=f"{many} minutes on {LEARNERS}",
-            worse=f"{one} minutes on one",
-            measure=f"{SPEEDUP}, {STREAM_NAMES[stream]}",
-            key=stream,
-        )
-        above = one / many / LEARNERS - 1
         days = many * LEARNERS / (24 * 60)
         bound = f"At least {one / many:.1f} times is printed; linear would be {days:.1f} days."
-        exact = Estimate(value=above, low=above, high=above)
-        found.append(claim.judged(bound if least else exact))
-    claim = Claim(
-        text="AAVG is superior to EAMSGD",
-        source="003, section I",
-        better=_STATE,
-        worse="EAMSGD",
-        measure=FINAL,
-        key="",
-    )
-    return [*found, claim.judged("Not built: EAMSGD. The paper prints no run and no bound of it.")]
+        claim = found(
+            f"{_SUPERLINEAR}, by the times printed",
+            f"003, section IV and {where}",
+            f"{many} minutes on {LEARNERS}",
+            f"{one} minutes on one",
+            f"{SPEEDUP}, {STREAM_NAMES[stream]}",
+            bound if least else one / many / LEARNERS - 1,
+        )
+        findings.append(claim)
+    sides = "AAVG is superior to EAMSGD", "003, section I", _STATE, "EAMSGD", FINAL
+    why = "Not built: EAMSGD. The paper prints no run and no bound of it."
+    return [*findings, found(*sides, why)]
 
 
 def judge_claims(

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from actionspan.papers.claims import Claim, Finding, judge
-from actionspan.papers.partime.learning_claims import exact
+from actionspan.papers.claims import Finding, found
 from actionspan.papers.partime.speed_claims import none_off
 from actionspan.papers.rows import Row, distinct
 
@@ -64,22 +63,9 @@ def baseline_findings(rows: Sequence[Row]) -> list[Finding]:
          faster(partime, float(own[gpipe]["speedup"]))),
         ("PARTIME keeps less than PipeDream-2BW", partime, buffered, "activations kept", less),
     )  # fmt: skip
-    found = []
-    for rule, claims in ((none_off, equal), (judge, apart)):
-        for text, better, worse, measure, value in claims:
-            claim = Claim(
-                text=text,
-                source="002, section II",
-                better=better,
-                worse=worse,
-                measure=f"{measure}, computed, D = {depth}",
-                key=better,
-                rule=rule,
-            )
-            found.append(claim.judged(exact(value, claim.form)))
-    return [*found, *(_not_built(*each) for each in _NOT_BUILT)]
-
-
-def _not_built(text: str, place: str, what: str) -> Finding:
-    claim = Claim(text=text, source=f"002, {place}", better="", worse="", measure="", key=place)
-    return claim.judged(f"Not built: {what}")
+    place, end = "002, section II", f", computed, D = {depth}"
+    return [
+        *(found(a, place, b, c, m + end, off_by, rule=none_off) for a, b, c, m, off_by in equal),
+        *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
+        *(found(a, f"002, {at}", "", "", "", f"Not built: {why}") for a, at, why in _NOT_BUILT),
+    ]

@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean, median
-from typing import Any
 
-import numpy as np
-
-from actionspan.papers.claims import NOT_REPRODUCED, REPRODUCED, Claim, Finding, Verdict
-from actionspan.papers.partime.learning_claims import OURS, exact, judged
+from actionspan.papers.claims import NOT_REPRODUCED, REPRODUCED, Finding, Verdict, found
+from actionspan.papers.partime.learning_claims import OURS, mean_of
 from actionspan.papers.partime.names import ENCODERS, PLAIN, POOLED
 from actionspan.papers.partime.published import SPEEDUPS
 from actionspan.papers.partime.timeline_report import delays
@@ -32,46 +29,25 @@ def speed_findings(rows: Sequence[Row], confidence: float, cores: int) -> list[F
             "it is free."
         )
     best = _best(measured)
-    found = []
+    largest, smallest = (f"D = 2, R = {sides[end] if sides else ''}" for end in (-1, 0))
+    findings = []
     for work in ("inference", "learning"):
-        claim = Claim(
-            text=f"two stages reach more than {100 * BOLD:g} % of twice the speed",
-            source="002, table I",
-            better=f"D = 2, R = {sides[-1] if sides else ''}",
-            worse=f"{BOLD * _TWO:g}",
-            measure=f"speed-up, {work}",
-            key=work,
-            published=_printed(work=work, side=1024) - BOLD * _TWO,
-        )
         reached = [
-            value
+            value - BOLD * _TWO
             for (side, _, own), values_ in best.items()
             if side == sides[-1] and own == work
             for value in values_
         ]
-        found.append(
-            claim.judged(busy) if busy else judged(claim, np.array(reached) - 1.6, confidence)
+        claim = found(
+            f"two stages reach more than {100 * BOLD:g} % of twice the speed",
+            "002, table I",
+            largest,
+            f"{BOLD * _TWO:g}",
+            f"speed-up, {work}",
+            busy or mean_of(reached, confidence),
+            _printed(work=work, side=1024) - BOLD * _TWO,
         )
-    more = Claim(
-        text="learning speeds up more than inference",
-        source="002, table I",
-        better="learning, D = 2",
-        worse="inference, D = 2",
-        measure="speed-up",
-        key="work",
-        published=_printed(work="learning") - _printed(work="inference"),
-    )
-    larger = Claim(
-        text="larger images speed up more",
-        source="002, table I without graph",
-        better=f"D = 2, R = {sides[-1] if sides else ''}",
-        worse=f"D = 2, R = {sides[0] if sides else ''}",
-        measure="speed-up",
-        key="R",
-        published=_printed(side=1024, graph=False) - _printed(side=256, graph=False),
-    )
-    if busy:
-        return [*found, more.judged(busy), larger.judged(busy)]
+        findings.append(claim)
     middle = {key: median(values_) for key, values_ in best.items()}
     by_work = [
         middle[side, outputs, "learning"] - value
@@ -83,11 +59,19 @@ def speed_findings(rows: Sequence[Row], confidence: float, cores: int) -> list[F
         for (side, outputs, work), value in middle.items()
         if side == sides[0]
     ]
-    return [
-        *found,
-        judged(more, np.array(by_work), confidence),
-        judged(larger, np.array(by_side), confidence),
-    ]
+    more = found(
+        "learning speeds up more than inference",
+        *("002, table I", "learning, D = 2", "inference, D = 2", "speed-up"),
+        busy or mean_of(by_work, confidence),
+        _printed(work="learning") - _printed(work="inference"),
+    )
+    larger = found(
+        "larger images speed up more",
+        *("002, table I without graph", largest, smallest, "speed-up"),
+        busy or mean_of(by_side, confidence),
+        _printed(side=1024, graph=False) - _printed(side=256, graph=False),
+    )
+    return [*findings, more, larger]
 
 
 def _best(rows: Sequence[Row]) -> Mapping[tuple[str, str, str], list[float]]:
@@ -123,52 +107,44 @@ def _printed(
 def balance_findings(rows: Sequence[Row]) -> list[Finding]:
     """Judge that pooling unbalances stages, by counted multiplications."""
     side = max(distinct([row for row in rows if row["network"] == PLAIN], "R"), key=int)
-    found = []
+    findings = []
     for stages in sorted(distinct(rows, "stages"), key=int):
-        bounds = [
-            float(
-                values(rows, "bound_by_operations", network=network, R=side, stages=stages).mean()
-            )
+        chosen = {"R": side, "stages": stages}
+        plain, pooled = (
+            float(values(rows, "bound_by_operations", network=network, **chosen).mean())
             for network in (PLAIN, POOLED)
-        ]
-        printed = None
-        if int(stages) in (2, 4, 8):
-            pair = [
-                _printed(network, "inference", stages=int(stages))
-                for network in ("plain", "pooled")
-            ]
-            printed = pair[0] - pair[1]
-        claim = Claim(
-            text="pooling leaves stages unbalanced",
-            source="002, tables I and II",
-            better=f"{PLAIN}, D = {stages}",
-            worse=f"{POOLED}, D = {stages}",
-            measure="bound of the speed-up, by counting",
-            key=stages,
-            published=printed,
         )
-        found.append(claim.judged(exact(bounds[0] - bounds[1], claim.form)))
-    return found
+        printed = [
+            _printed(network, "inference", stages=int(stages))
+            for network in ("plain", "pooled")
+            if int(stages) in (2, 4, 8)
+        ]
+        claim = found(
+            "pooling leaves stages unbalanced",
+            "002, tables I and II",
+            f"{PLAIN}, D = {stages}",
+            f"{POOLED}, D = {stages}",
+            "bound of the speed-up, by counting",
+            plain - pooled,
+            printed[0] - printed[1] if printed else None,
+        )
+        findings.append(claim)
+    return findings
 
 
 def message_findings(rows: Sequence[Row]) -> list[Finding]:
     """Judge that skip connections add to what is sent, by bytes."""
-    found = []
+    findings = []
     for network in ENCODERS:
         own = [row for row in rows if row["network"] == network]
         deepest = max(own, key=lambda row: int(row["stages"]))
-        claim = Claim(
-            text="skip connections add copies between stages",
-            source="002, section V-C",
-            better="messages with skips",
-            worse="messages without",
-            measure=f"KiB a sample, {network}, D = {deepest['stages']}",
-            key=network,
-            form="+.1f",
-        )
         more = int(deepest["bytes_with_skips"]) - int(deepest["bytes_without_skips"])
-        found.append(claim.judged(exact(more / 1024, claim.form)))
-    return found
+        measure = f"KiB a sample, {network}, D = {deepest['stages']}"
+        text, better = "skip connections add copies between stages", "messages with skips"
+        sides = better, "messages without"
+        claim = found(text, "002, section V-C", *sides, measure, more / 1024, form="+.1f")
+        findings.append(claim)
+    return findings
 
 
 def delay_finding(rows: Sequence[dict[str, str]]) -> Finding:
@@ -180,17 +156,16 @@ def delay_finding(rows: Sequence[dict[str, str]]) -> Finding:
         )
         for delay in delays(list(rows), kind, stage)
     ]
-    claim = Claim(
-        text="a gradient comes 2(D − h) steps after its input",
-        source="002, section III, figure 1",
-        better="delay in the recorded events",
-        worse="2(D − h)",
-        measure="steps, largest difference",
-        key="delay",
+    return found(
+        "a gradient comes 2(D − h) steps after its input",
+        "002, section III, figure 1",
+        "delay in the recorded events",
+        "2(D − h)",
+        "steps, largest difference",
+        max(off),
         rule=none_off,
         form="+.0f",
     )
-    return claim.judged(exact(float(max(off)), claim.form))
 
 
 def none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdict, str]:
@@ -209,65 +184,33 @@ def memory_findings(rows: Sequence[Row]) -> list[Finding]:
         mode: float(values(rows, "counted", mode=mode, **chosen).sum())
         for mode in distinct(rows, "mode")
     }
-    shared: dict[str, Any] = {
-        "measure": f"KiB kept, {network}, D = {deepest}",
-        "key": "memory",
-        "form": "+.1f",
-    }
-    nothing = Claim(
-        text="no activation or weight is stashed",
-        source="002, section II",
-        better="paper",
-        worse="0",
-        rule=none_off,
-        **shared,
-    )
-    less = Claim(
-        text="this needs less memory than PipeDream's versions",
-        source="002, section II",
-        better="paper",
-        worse="stash",
-        **shared,
-    )
-    between = Claim(
-        text="to keep inputs needs less than to keep versions of weights too",
-        source=OURS,
-        better="inputs",
-        worse="stash",
-        **shared,
-    )
+    measure, place = f"KiB kept, {network}, D = {deepest}", "002, section II"
+    now, inputs, stash = (kept[mode] / 1024 for mode in ("paper", "inputs", "stash"))
+    less = "this needs less memory than PipeDream's versions"
+    between = "to keep inputs needs less than to keep versions of weights too"
     return [
-        nothing.judged(exact(kept["paper"] / 1024, "+.1f")),
-        less.judged(exact((kept["stash"] - kept["paper"]) / 1024, "+.1f")),
-        between.judged(exact((kept["stash"] - kept["inputs"]) / 1024, "+.1f")),
+        found(
+            "no activation or weight is stashed",
+            *(place, "paper", "0", measure, now),
+            rule=none_off,
+            form="+.1f",
+        ),
+        found(less, place, "paper", "stash", measure, stash - now, form="+.1f"),
+        found(between, OURS, "inputs", "stash", measure, stash - inputs, form="+.1f"),
     ]
 
 
 def untestable_findings() -> list[Finding]:
     """Return the claims that need hardware that a test of this size does not have."""
-    stages = [
-        Claim(
-            text="the speed-up is almost linear in the number of stages",
-            source="002, table I",
-            better=f"D = {count}",
-            worse=f"{BOLD * count:g}",
-            measure="speed-up, wall time",
-            key=str(count),
-            published=_printed(stages=count) - BOLD * count,
-        )
-        for count in (4, 8)
-    ]
-    graph = Claim(
-        text="CUDA graph speeds up small images more",
-        source="002, table I",
-        better="with CUDA graph, D = 2",
-        worse="without, D = 2",
-        measure="speed-up",
-        key="graph",
-        published=_printed(side=256) - _printed(side=256, graph=False),
-    )
-    why = "It takes a device for each stage; speedup.md has bounds and emulations."
-    return [
-        *(claim.judged(why) for claim in stages),
-        graph.judged("It takes GPUs; here stages are threads and processes of a CPU."),
-    ]
+    linear = "the speed-up is almost linear in the number of stages"
+    device = "It takes a device for each stage; speedup.md has bounds and emulations."
+    graph = "CUDA graph speeds up small images more"
+    sides = "with CUDA graph, D = 2", "without, D = 2", "speed-up"
+    gpus = "It takes GPUs; here stages are threads and processes of a CPU."
+    gained = _printed(side=256) - _printed(side=256, graph=False)
+    findings = []
+    for count in (4, 8):
+        own = f"D = {count}", f"{BOLD * count:g}", "speed-up, wall time"
+        printed = _printed(stages=count) - BOLD * count
+        findings.append(found(linear, "002, table I", *own, device, printed))
+    return [*findings, found(graph, "002, table I", *sides, gpus, gained)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.papers.claims import Claim, Finding
+from actionspan.papers.claims import Finding, found
 from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.papers.rows import distinct, values
 from actionspan.papers.sbp.gradients_report import DEPTH, QUANTITIES, SAMPLING
@@ -13,6 +13,7 @@ from actionspan.papers.sbp.verdicts import OURS, Row, at_most
 
 NEAR = 0.05
 """By how much a cosine may be lower and still count as equal."""
+_MEASURE = "cosine with the full gradient"
 _THEIRS = ("uniform_random", "diverse_feature", "diverse_gradient")
 
 
@@ -28,22 +29,22 @@ def gradient_findings(rows: Sequence[Row], confidence: float) -> list[Finding]:
 def _depth(rows: Sequence[Row], confidence: float) -> list[Finding]:
     blocks = distinct([row for row in rows if row["part"] == DEPTH], "block")
     third = max(1, len(blocks) // 3)
-    found = []
+    findings = []
     for quantity, name in QUANTITIES.items():
-        claim = Claim(
-            text=f"{name} of neighbouring snippets are more alike at the bottom than at the top",
-            source="004, figure 1" if quantity != "parameter_gradients" else OURS,
-            better=f"lowest {third} of {len(blocks)} blocks",
-            worse=f"highest {third}",
-            measure="cosine, EfficientNet-Lite0",
-            key=quantity,
-        )
         low, high = (
             np.mean([_depth_values(rows, quantity, block) for block in part], axis=0)
             for part in (blocks[:third], blocks[-third:])
         )
-        found.append(claim.judged(over_videos(low - high, confidence)))
-    return found
+        claim = found(
+            f"{name} of neighbouring snippets are more alike at the bottom than at the top",
+            "004, figure 1" if quantity != "parameter_gradients" else OURS,
+            f"lowest {third} of {len(blocks)} blocks",
+            f"highest {third}",
+            "cosine, EfficientNet-Lite0",
+            over_videos(low - high, confidence),
+        )
+        findings.append(claim)
+    return findings
 
 
 def _depth_values(rows: Sequence[Row], quantity: str, block: str) -> Float64:
@@ -51,50 +52,34 @@ def _depth_values(rows: Sequence[Row], quantity: str, block: str) -> Float64:
 
 
 def _samplers(rows: Sequence[Row], confidence: float) -> list[Finding]:
-    found = []
+    uniform, *others = _THEIRS
+    text = f"the gradients of the paper's samplers are alike (within {NEAR:g})"
+    source, findings = "004, section 5.1.3 (there by mAP)", []
     for ratio in _ratios(rows):
-        base = _cosines(rows, _THEIRS[0], ratio)
-        for sampler in _THEIRS[1:]:
-            claim = Claim(
-                text=f"the gradients of the paper's samplers are alike (within {NEAR:g})",
-                source="004, section 5.1.3 (there by mAP)",
-                better=f"{NEAR:g}",
-                worse=f"|{sampler} - {_THEIRS[0]}|, r = {ratio}",
-                measure="cosine with the full gradient",
-                key=ratio,
-            )
+        base = _cosines(rows, uniform, ratio)
+        for sampler in others:
             difference = over_videos(_cosines(rows, sampler, ratio) - base, confidence)
-            found.append(claim.judged(alike(NEAR, difference)))
-    return found
+            sides = f"{NEAR:g}", f"|{sampler} - {uniform}|, r = {ratio}"
+            findings.append(found(text, source, *sides, _MEASURE, alike(NEAR, difference)))
+    return findings
 
 
 def _importance(rows: Sequence[Row], confidence: float) -> list[Finding]:
-    found = []
+    nearer = "importance sampling is nearer to the full gradient than uniform sampling"
+    half = "importance sampling is as near as uniform sampling of twice the snippets"
+    half += f" (within {NEAR:g})"
+    findings = []
     for ratio in _ratios(rows):
-        claim = Claim(
-            text="importance sampling is nearer to the full gradient than uniform sampling",
-            source=OURS,
-            better=f"importance, r = {ratio}",
-            worse=f"uniform_random, r = {ratio}",
-            measure="cosine with the full gradient",
-            key=ratio,
-        )
-        better, worse = (_cosines(rows, name, ratio) for name in ("importance", _THEIRS[0]))
-        found.append(claim.judged(over_videos(better - worse, confidence)))
+        own, uniform = f"importance, r = {ratio}", _THEIRS[0]
+        cosines = _cosines(rows, "importance", ratio)
+        better = over_videos(cosines - _cosines(rows, uniform, ratio), confidence)
+        findings.append(found(nearer, OURS, own, f"{uniform}, r = {ratio}", _MEASURE, better))
         twice = f"{2 * float(ratio):g}"
         if twice in _ratios(rows):
-            half = Claim(
-                text="importance sampling is as near as uniform sampling of twice the snippets "
-                f"(within {NEAR:g})",
-                source=OURS,
-                better=f"importance, r = {ratio}, +{NEAR:g}",
-                worse=f"uniform_random, r = {twice}",
-                measure="cosine with the full gradient",
-                key=ratio,
-            )
-            difference = better - _cosines(rows, _THEIRS[0], twice)
-            found.append(half.judged(at_most(NEAR, over_videos(difference, confidence))))
-    return found
+            less = over_videos(cosines - _cosines(rows, uniform, twice), confidence)
+            sides = f"{own}, +{NEAR:g}", f"{uniform}, r = {twice}"
+            findings.append(found(half, OURS, *sides, _MEASURE, at_most(NEAR, less)))
+    return findings
 
 
 def _ratios(rows: Sequence[Row]) -> list[str]:

@@ -1,12 +1,11 @@
 """The claims of paper 004 about transformers (tables 1 and 3, figures 1 and 4)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.papers.claims import Claim, Finding
+from actionspan.papers.claims import Finding, found
 from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.papers.rows import distinct, values
 from actionspan.papers.sbp.published_detection import MOST_LOST
@@ -19,48 +18,33 @@ _HIGH = 0.9
 
 def accuracy_findings(rows: Sequence[Row], margin: float) -> list[Finding]:
     """Judge tables 1 and 3; `margin` is the points within which two ways are alike."""
-    shared: dict[str, Any] = {"measure": "top-1, rendered clips", "key": "top1"}
-    above = Claim(
-        text="SBP is above frame dropout",
-        source="004, table 1",
-        better=_SBP,
-        worse=_DROPOUT,
-        published=78.2 - 76.3,
-        **shared,
-    )
-    below = Claim(
-        text="end-to-end training is above SBP",
-        source="004, table 1",
-        better="end-to-end",
-        worse=_SBP,
-        published=78.8 - 78.2,
-        **shared,
-    )
-    little = Claim(
-        text=f"SBP loses less than {MOST_LOST:g} point to end-to-end training",
-        source="004, abstract",
-        better=f"{_SBP}, +{MOST_LOST:g}",
-        worse="end-to-end",
-        published=78.2 - 78.8 + MOST_LOST,
-        **shared,
-    )
-    same = Claim(
-        text=f"frame-wise and checkerboard sampling are alike (within {margin:g} points)",
-        source="004, table 3",
-        better=f"{margin:g}",
-        worse=f"|{_CHECKERBOARD} - {_SBP}|",
-        published=margin - abs(78.3 - 78.2),
-        **shared,
-    )
-    if len(rows[0]["top1_of_seeds"].split()) < 2:
-        claims = (above, below, little, same)
-        return [claim.judged("One seed says nothing about the next.") for claim in claims]
     less = cell(rows, "less_than_end_to_end", way=_SBP)
+    alike_within = f"frame-wise and checkerboard sampling are alike (within {margin:g} points)"
+    little = f"SBP loses less than {MOST_LOST:g} point to end-to-end training"
+    claims = (
+        (
+            *("SBP is above frame dropout", "004, table 1", _SBP, _DROPOUT),
+            *(cell(rows, "above_frame_dropout", way=_SBP), 78.2 - 76.3),
+        ),
+        (
+            *("end-to-end training is above SBP", "004, table 1", "end-to-end", _SBP),
+            *(less, 78.8 - 78.2),
+        ),
+        (
+            *(little, "004, abstract", f"{_SBP}, +{MOST_LOST:g}", "end-to-end"),
+            *(at_most(MOST_LOST, turned(less)), 78.2 - 78.8 + MOST_LOST),
+        ),
+        (
+            *(alike_within, "004, table 3", f"{margin:g}", f"|{_CHECKERBOARD} - {_SBP}|"),
+            alike(margin, cell(rows, "above_frame_wise", way=_CHECKERBOARD)),
+            margin - abs(78.3 - 78.2),
+        ),
+    )
+    few = len(rows[0]["top1_of_seeds"].split()) < 2
+    one_seed, measure = "One seed says nothing about the next.", "top-1, rendered clips"
     return [
-        above.judged(cell(rows, "above_frame_dropout", way=_SBP)),
-        below.judged(less),
-        little.judged(at_most(MOST_LOST, turned(less))),
-        same.judged(alike(margin, cell(rows, "above_frame_wise", way=_CHECKERBOARD))),
+        found(text, source, better, worse, measure, one_seed if few else difference, published)
+        for text, source, better, worse, difference, published in claims
     ]
 
 
@@ -72,50 +56,47 @@ def depth_findings(rows: Sequence[Row], confidence: float) -> list[Finding]:
     """
     layers = distinct(rows, "layer")[1:-1]
     third = max(1, len(layers) // 3)
-    found = []
+    findings = []
     for kind in distinct(rows, "kind"):
-        claim = Claim(
-            text=f"{kind} of neighbouring frames are more alike at the bottom than at the top",
-            source="004, figure 1",
-            better=f"lowest {third} of {len(layers)} layers",
-            worse=f"highest {third}",
-            measure="cosine, transformer",
-            key=kind,
-            form="+.3f",
-        )
         low, high = (
             np.mean([values(rows, "cosine", kind=kind, layer=each) for each in part], axis=0)
             for part in (layers[:third], layers[-third:])
         )
-        found.append(claim.judged(_over_seeds(low - high, confidence)))
-    return found
+        claim = found(
+            f"{kind} of neighbouring frames are more alike at the bottom than at the top",
+            "004, figure 1",
+            f"lowest {third} of {len(layers)} layers",
+            f"highest {third}",
+            "cosine, transformer",
+            _over_seeds(low - high, confidence),
+            form="+.3f",
+        )
+        findings.append(claim)
+    return findings
 
 
 def likeness_findings(rows: Sequence[Row], confidence: float) -> list[Finding]:
     """Judge figure 4: CKA with the end-to-end network of the same first weights."""
     layers = distinct(rows, "layer")[1:]
     third, half = max(1, len(layers) // 3), max(1, len(layers) // 2)
-    shared: dict[str, Any] = {"measure": "CKA, same first weights", "form": "+.3f"}
-    top = Claim(
-        text="SBP is more like end-to-end training than frame dropout is, at the top",
-        source="004, figure 4",
-        better=f"{_SBP}, highest {third} of {len(layers)} layers",
-        worse=_DROPOUT,
-        key="top",
-        **shared,
-    )
-    high = Claim(
-        text=f"frame dropout is very like end-to-end training at the bottom (above {_HIGH:g})",
-        source="004, section 3.1.2",
-        better=f"{_DROPOUT}, lowest {half} of {len(layers)} layers",
-        worse=f"{_HIGH:g}",
-        key="bottom",
-        **shared,
-    )
+    highest = f"highest {third} of {len(layers)} layers"
+    lowest = f"lowest {half} of {len(layers)} layers"
     difference = _likeness(rows, _SBP, layers[-third:]) - _likeness(rows, _DROPOUT, layers[-third:])
+    above = _likeness(rows, _DROPOUT, layers[:half]) - _HIGH
+    claims = (
+        (
+            "SBP is more like end-to-end training than frame dropout is, at the top",
+            *("004, figure 4", f"{_SBP}, {highest}", _DROPOUT, difference),
+        ),
+        (
+            f"frame dropout is very like end-to-end training at the bottom (above {_HIGH:g})",
+            *("004, section 3.1.2", f"{_DROPOUT}, {lowest}", f"{_HIGH:g}", above),
+        ),
+    )
+    measure = "CKA, same first weights"
     return [
-        top.judged(_over_seeds(difference, confidence)),
-        high.judged(_over_seeds(_likeness(rows, _DROPOUT, layers[:half]) - _HIGH, confidence)),
+        found(text, source, better, worse, measure, _over_seeds(each, confidence), form="+.3f")
+        for text, source, better, worse, each in claims
     ]
 
 

@@ -44,11 +44,6 @@ def turned(difference: Estimate | str) -> Estimate | str:
     return replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
 
 
-def exact(value: float, form: str = "+.3f") -> Estimate:
-    """Return a number that is counted, not drawn: its interval is itself."""
-    return Estimate(value=value, low=value, high=value, form=form)
-
-
 def only_number(rows: Iterable[Row], column: str, **chosen: object) -> float:
     """Return a number that stands in one row, NaN where there is no such row or number."""
     wanted = {name: str(value) for name, value in chosen.items()}
