@@ -191,12 +191,9 @@ def training_of(recognition: Mapping[str, Any], stream: str) -> dict[str, Any]:
 
 def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
     """Return the weights that the classifier of a stream starts from, null for the packaged."""
-    own = training_of(recognition, stream)["network"]
-    shared: str | None = recognition["weights"]
-    if stream == "flow":
-        shared = shared if own == recognition["training"]["network"] else None
-        return recognition["flow"]["weights"] or shared
-    return shared
+    own = recognition["flow"]["weights"] if stream == "flow" else None
+    alike = training_of(recognition, stream)["network"] == recognition["training"]["network"]
+    return own or (recognition["weights"] if alike else None)
 
 
 def _check_clips(config: Mapping[str, Any], name: str) -> None:

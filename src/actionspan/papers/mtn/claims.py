@@ -9,15 +9,7 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.papers.claims import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Finding,
-    no_runs,
-    one_seed,
-    write_claims,
-)
+from actionspan.papers.claims import VERDICTS, Claim, Finding, no_runs, one_seed, write_claims
 from actionspan.papers.estimates import Estimate, over_samples_and_seeds, over_seeds
 from actionspan.papers.mtn.loss_curves import add_logs, read_losses
 from actionspan.papers.mtn.published import THUMOS14, TableName, published_value
@@ -89,7 +81,7 @@ def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     """Say how many comparisons of tables 1 and 2 show MTN above BSN."""
     text = "MTN finds more than BSN"
     verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
-    shown, opposite = verdicts.count(REPRODUCED), verdicts.count(NOT_REPRODUCED)
+    shown, opposite, _ = map(verdicts.count, VERDICTS)
     said = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
     return f"{said}, {opposite} show the opposite." if opposite else f"{said}."
 

@@ -153,16 +153,15 @@ def table_caption(
 
 def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
     """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
-    found = {row["method"]: row for row in rows if row["method"] in ("mtn", "origin")}
+    found = {row["method"]: row for row in rows}
+    both = [(name, found["mtn"][name], found["origin"][name]) for name in map(heading, metrics)]
     below = [
-        measure
-        for measure in map(heading, metrics)
-        for mtn, bsn in [(found["mtn"][measure], found["origin"][measure])]
+        name
+        for name, mtn, bsn in both
         if isinstance(mtn, Estimate) and isinstance(bsn, Estimate) and mtn.value <= bsn.value
     ]
-    if not below:
-        return []
-    return [f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."]
+    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
+    return [text] if below else []
 
 
 def measured_words(

@@ -1,64 +1,55 @@
 """What our timed runs say about paper 000's claims, with Welch's intervals over their repeats."""
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.scaling.least_squares import CONFIDENCE, least_squares
-from actionspan.scaling.table import SINGLE, Run
+from actionspan.scaling.table import Run
 from actionspan.scaling.timing_model import model_columns, ranks_and_seconds
 
 _MARGIN = 10.0
 """Percent by which n·t1 may change with n and count as constant."""
 
+Logarithms = dict[tuple[str, int], Float64]
+"""By exchange and ranks, 100·log of the seconds of each repeat: differences are percents."""
+
 
 def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | str]:
-    """Return the evidence on each claim about our runs, in percent; of C, in seconds.
-
-    Percents are 100 times differences of logarithms.
-    """
-    ring, server = (_logarithms(runs, (name,), "seconds") for name in ("ring", "ps"))
-    common = sorted((ring.keys() & server.keys()) - {1})
-    most, fewest = max(common, default=0), min(common[:-1], default=0)
-    sent = [_logarithms(runs, (name,), "t2").get(most) for name in ("ps", "ring")]
-    t1 = {n: own + 100 * np.log(n) for n, own in _logarithms(runs, ("ring", SINGLE), "t1").items()}
-    own = [run for run in runs if run.exchange == "ring"]
-    last, first = [server.get(most), ring.get(most)], [server.get(fewest), ring.get(fewest)]
+    """Return the evidence on each claim about our runs, in percent; of C, in seconds."""
+    whole, sent = (_logarithms(runs, part) for part in ("seconds", "t2"))
+    work = {key: own + 100 * np.log(key[1]) for key, own in _logarithms(runs, "t1").items()}
+    both = sorted(n for name, n in whole if name == "ring" and n > 1 and ("ps", n) in whole)
+    most, fewest = max(both, default=0), min(both[:-1], default=0)
+    lead = {("ps", most): 1, ("ring", most): -1}
     return {
-        "our_seconds": _difference(last[:1], last[1:]),
-        "our_lead": _difference([last[0], first[1]], [last[1], first[0]]),
-        "our_t2": _difference(sent[:1], sent[1:]),
-        "our_t1": alike(
-            _MARGIN, _difference([t1.get(max(t1, default=0))], [t1.get(min([*t1][:-1], default=0))])
-        ),
-        "our_negative": _negative(own),
+        "our_seconds": _sum(whole, lead),
+        "our_lead": _sum(whole, {**lead, ("ps", fewest): -1, ("ring", fewest): 1}),
+        "our_t2": _sum(sent, lead),
+        "our_t1": alike(_MARGIN, _sum(work, {("ring", most): 1, ("none", 1): -1})),
+        "our_negative": _negative([run for run in runs if run.exchange == "ring"]),
     }
 
 
-def _logarithms(runs: Sequence[Run], exchanges: Sequence[str], part: str) -> dict[int, Float64]:
-    """Return 100·log of the seconds of a part, by number of ranks, rising."""
-    value = attrgetter(part)
-    chosen = [run for run in runs if run.exchange in exchanges and value(run)]
-    return {
-        ranks: 100 * np.log([value(run) for run in chosen if run.ranks == ranks])
-        for ranks in sorted({run.ranks for run in chosen})
-    }
+def _logarithms(runs: Sequence[Run], part: str) -> Logarithms:
+    """Return those of the runs whose seconds of a part are known and not 0."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for run in runs:
+        if value := getattr(run, part):
+            found.setdefault((run.exchange, run.ranks), []).append(value)
+    return {key: 100 * np.log(values) for key, values in found.items()}
 
 
-def _difference(more: Sequence[Float64 | None], less: Sequence[Float64 | None]) -> Estimate | str:
-    """Return the means of `more` less those of `less`, or why there is no interval."""
-    groups = [group for group in (*more, *less) if group is not None]
-    if len(groups) < len(more) + len(less):
+def _sum(logarithms: Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
+    """Return the sum of means with these signs, or why it has no interval."""
+    if not signs.keys() <= logarithms.keys():
         return "There are no such runs, or their parts were not timed."
+    groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
         return "One run of each says nothing about the next."
-    plus, minus = (
-        sum(float(each.mean()) for each in side if each is not None) for side in (more, less)
-    )
-    return over_seeds(groups, CONFIDENCE, plus - minus)
+    return over_seeds(groups, CONFIDENCE, float(sum(group.mean() for group in groups)))
 
 
 def _negative(runs: Sequence[Run]) -> Estimate | str:
