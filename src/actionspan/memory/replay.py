@@ -212,11 +212,10 @@ def _stand_ins(encoder: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterat
 def _bit_sums(tensors: Sequence[Tensor]) -> list[int]:
     """Return a sum over the bits of each tensor's values, the same in any order of adding."""
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    sums = [
-        each.detach().view(integers[each.element_size()]).sum(dtype=torch.int64)
-        for each in tensors
-        if not (each.is_meta or each.is_complex())
-    ]
+    known = [each.detach() for each in tensors if not (each.is_meta or each.is_complex())]
+    kinds = [(each, integers[each.element_size()]) for each in known]
+    # it may overflow: in a wider type it would take ten times as long
+    sums = [each.view(kind).sum(dtype=kind).long() for each, kind in kinds]
     by_device = {each.device: [s for s in sums if s.device == each.device] for each in sums}
     return [number for own in by_device.values() for number in torch.stack(own).tolist()]
 
