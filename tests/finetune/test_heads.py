@@ -116,7 +116,7 @@ def test_a_head_learns_what_only_the_past_can_tell(name):
 def test_what_cannot_be_built_or_scored_is_named():
     with pytest.raises(ValueError, match=r"head 'lstm': one of recurrent, attention"):
         build_head("lstm", CHANNELS)
-    with pytest.raises(ValueError, match=r"hidden 10: a multiple of 4"):
+    with pytest.raises(ValueError, match=r"hidden 10: must be a multiple of 4"):
         build_head("attention", CHANNELS, hidden=10)
     with pytest.raises(ValueError, match=r"window 0: 1 row at least"):
         build_head("attention", CHANNELS, window=0)

@@ -117,7 +117,7 @@ def test_wrong_input_is_one_line(tmp_path, write_videos, capsys):
     line = complaint(capsys, "--frames", few, "--flow", flow, *out)
     assert "frames_few.h5: lacks b, which" in line
     line = complaint(capsys, "--frames", frames, "--flow", flow, *out, "--height", 100)
-    assert line.endswith("height 100: a multiple of 8")
+    assert line.endswith("height 100: must be a multiple of 8")
     line = complaint(capsys, "--frames", frames, "--flow", flow, *out, "--jpeg-quality", 0)
     assert "jpeg_quality 0: from 1 to 100" in line
     assert "--processes 0" in complaint(

@@ -286,7 +286,7 @@ def test_wrong_arguments_are_named(options, line):
 
 
 def test_a_width_that_heads_do_not_divide_is_named():
-    with pytest.raises(ValueError, match="width 16: a multiple of the 3 heads"):
+    with pytest.raises(ValueError, match="width 16: must be a multiple of the 3 heads"):
         TransformerLayer(16, 3)
 
 

@@ -39,6 +39,8 @@ from plan.conftest import Wildcards
             "features.encoders.clip_size: 224 is more than video.frames.clip_side, 128",
         ),
         ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
+        ({"evaluation": {"folds": 61}}, "evaluation.folds: 61 folds of 60 videos; at most one for"),
+        ({"evaluation": {"folds": 10**8}}, "evaluation.folds: 100000000 is more than 1000"),
         ({"report": {"model": "bmn"}}, "report.model: 'bmn' is not one of temporal.models: origin"),
     ],
 )

@@ -208,7 +208,7 @@ def test_a_clip_without_a_position_is_refused(write_store):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"height": 250}, "height 250: a multiple of 8"),
+        ({"height": 250}, "height 250: must be a multiple of 8"),
         ({"height": 24}, "height 24"),
         ({"width": 200}, "width 200: at least the height, 256"),
         ({"stack": 0}, "stack 0: at least 1"),

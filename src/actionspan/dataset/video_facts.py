@@ -104,8 +104,9 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
-        if frames == 0:
-            raise InputError("the video stream has no frame")
+        if frames < 2:
+            only = "has a single frame; two or more are needed" if frames else "has no frame"
+            raise InputError(f"the video stream {only}")
         if "mp4" in container.format.name and len(stream.index_entries) > frames + hidden:
             raise InputError(f"truncated: {frames} of {len(stream.index_entries)} frames are there")
         if turned_sideways(path, stream.id):
@@ -174,8 +175,6 @@ def timing(
     if rate > 0 and (unstamped or all(abs(step - 1 / rate) <= 1.01 * tick for step in steps)):
         return rate, frames / rate
     if not any(steps):
-        if last_duration > 0 and frames == 1:
-            return 1 / last_duration, last_duration
         raise InputError("no frame rate and no time stamps")
     usual = statistics.median(steps)
     if all(abs(step - usual) <= 1.01 * tick for step in steps):

@@ -23,7 +23,7 @@ Proposals = tuple[Float64, Float64]
 class BaselineSettings(Checked):
     """How the baselines make proposals, and how many."""
 
-    proposals: int = option(100, "most proposals of a video", least=1)
+    proposals: int = option(100, "most proposals of a video", least=1, most=100_000)
     seed: int = option(1, "seed of the random proposals", least=0)
     overlap: float = option(
         0.6, "share that neighbouring sliding windows have in common", least=0, most=0.95

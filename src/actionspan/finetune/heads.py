@@ -79,7 +79,7 @@ class AttentionHead(CausalHead):
 
     def __init__(self, channels: int, outputs: int, hidden: int, window: int = 32) -> None:
         if hidden % _ATTENTION_HEADS:
-            raise ValueError(f"hidden {hidden}: a multiple of {_ATTENTION_HEADS}")
+            raise ValueError(f"hidden {hidden}: must be a multiple of {_ATTENTION_HEADS}")
         if window < 1:
             raise ValueError(f"window {window}: 1 row at least")
         super().__init__(channels, hidden, outputs)

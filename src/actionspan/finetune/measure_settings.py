@@ -13,7 +13,7 @@ class MeasureSettings(Checked):
 
     network: str = option("efficientnet_lite0", "encoder, untrained, its norms folded")
     input_size: int = option(112, "width and height of the pictures", unit="pixels", least=8)
-    snippets: int = option(100, "of the video", least=2)
+    snippets: int = option(100, "of the video", least=2, most=1_000_000)
     ratios: tuple[float, ...] = option(
         (1.0, 0.5, 0.25, 0.125), "parts of the snippets that are kept", above=0, most=1, fewest=1
     )

@@ -75,6 +75,7 @@ class FinetuneSettings(Checked):
         "side of the square that an encoder sees, here and in features",
         unit="pixels",
         least=32,
+        most=4_096,
     )
     snippet_stride: int = option(
         1, "every so many snippets are seen; more are faster and blur boundaries", least=1

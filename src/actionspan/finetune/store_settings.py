@@ -28,4 +28,4 @@ class StoreSettings(Checked):
         super().__post_init__()
         if self.height % JPEG_BLOCK:
             # the planes of a snippet are one picture: no block of it may hold two of them
-            raise ValueError(f"height {self.height}: a multiple of {JPEG_BLOCK}")
+            raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")

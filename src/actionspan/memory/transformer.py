@@ -62,7 +62,7 @@ class TransformerLayer(nn.Module):
         """
         super().__init__()
         if width % heads:
-            raise ValueError(f"width {width}: a multiple of the {heads} heads")
+            raise ValueError(f"width {width}: must be a multiple of the {heads} heads")
         if form not in get_args(Form):
             raise ValueError(f"form {form!r}: one of {', '.join(get_args(Form))}")
         self.heads, self.form, self.fused = heads, form, fused

@@ -58,7 +58,7 @@ class RecognitionKnobs(Checked):
         "segments of the training videos, and the background between them",
     )
     splits: Path | None = option(None, "folder of UCF101's or HMDB51's split files")
-    split: int = option(1, "which of the splits", least=1)
+    split: int = option(1, "which of the splits", least=1, most=1_000)
     weights: Path | None = option(
         None,
         "what the networks start from: a checkpoint, or a name of torchvision's; null: the weights "
@@ -162,9 +162,13 @@ class EvaluationKnobs(Checked):
         "cross-validation over the training videos in so many folds (docs/protocol.md; snakemake "
         "folds); 0 or 1: none",
         least=0,
+        most=1_000,
     )
     seeds: int = option(
-        3, "trainings of each method behind the papers' tables (snakemake tables)", least=1
+        3,
+        "trainings of each method behind the papers' tables (snakemake tables)",
+        least=1,
+        most=1_000,
     )
 
 
@@ -197,7 +201,7 @@ class ScalingKnobs(Checked):
         most=4096,
         fewest=1,
     )
-    repeats: int = option(3, "runs of each", least=1)
+    repeats: int = option(3, "runs of each", least=1, most=1_000)
     epochs: int = option(40, "epochs of each run; with few, little but the start is timed", least=1)
 
 

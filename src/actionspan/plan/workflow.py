@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from actionspan.errors import InputError, counted
 from actionspan.plan.checking import check_config, check_names, check_settings
 from actionspan.plan.cluster import ClusterPlan
 from actionspan.plan.dataset import DatasetPlan
@@ -47,5 +48,10 @@ class Plan:
         videos = self.dataset.videos
         self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)
         self.folds = FoldsPlan(config, self.outcomes.methods)
+        if videos and len(self.folds.numbers) > len(videos):
+            raise InputError(
+                f"{name}: evaluation.folds: {len(self.folds.numbers)} folds of "
+                f"{counted(len(videos), 'video')}; at most one for each"
+            )
         # without video files the ids are those of the annotations, which are not read yet
         self.video_pattern = one_of(videos) if 0 < len(videos) <= BROWSED else "[^/]+"

@@ -35,7 +35,7 @@ class RecognitionSettings(Checked):
     pretrained: bool = option(True, "start from public weights; false: from random ones")
     # networks shrink 32-fold, and batch norm needs two values of a batch of one picture
     input_size: int = option(
-        224, "side of the square that the network sees", unit="pixels", least=64
+        224, "side of the square that the network sees", unit="pixels", least=64, most=4_096
     )
     epochs: int = option(20, "passes over the training clips", least=1)
     batch_size: int = option(16, "B, clips in a step of each learner, at the start", least=1)
@@ -55,8 +55,10 @@ class RecognitionSettings(Checked):
         0.1, "factor on the learning rate after each of them", above=0, most=1
     )
     weight_decay: float = option(0.0, "L2 penalty", least=0)
-    validation_samples: int = option(5, "positions of a clip averaged after each epoch", least=1)
-    final_samples: int = option(25, "positions of a clip averaged at the end", least=1)
+    validation_samples: int = option(
+        5, "positions of a clip averaged after each epoch", least=1, most=1_000
+    )
+    final_samples: int = option(25, "positions of a clip averaged at the end", least=1, most=1_000)
     keep: Literal["best", "last"] = option("best", "best epoch by validation accuracy, or last")
     precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of the network")
     device: Literal["auto", "cpu", "cuda"] = option(

@@ -52,6 +52,7 @@ class TemporalSettings(Checked):
         5,
         "networks of span and stream, each trained without one of so many parts of the videos",
         least=2,
+        most=100,
     )
     look_ahead: int = option(
         1,

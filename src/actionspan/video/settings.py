@@ -22,7 +22,10 @@ class FrameSettings(Checked):
         least=1,
     )
     stack: int = option(
-        1, "L, flow fields of a snippet; L + 1 grey frames round its centre are kept", least=1
+        1,
+        "L, flow fields of a snippet; L + 1 grey frames round its centre are kept",
+        least=1,
+        most=127,
     )
     short_side: int = option(
         256,

@@ -188,8 +188,8 @@ def test_table2_has_both_forms_of_attention(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
-        ({"side": 40}, "side 40: a multiple of 16"),
-        ({"width": 12}, "width 12: a multiple of 8"),
+        ({"side": 40}, "side 40: must be a multiple of 16"),
+        ({"width": 12}, "width 12: must be a multiple of 8"),
         ({"top_layers": 6}, "top_layers 6: fewer than the 6 layers"),
     ],
 )

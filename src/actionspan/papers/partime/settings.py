@@ -10,7 +10,7 @@ from actionspan.settings import Checked, option
 class PartimeSettings(Checked):
     """What holds for all experiments that learn."""
 
-    seeds: int = option(5, "trainings of each kind", least=1)
+    seeds: int = option(5, "trainings of each kind", least=1, most=1_000)
     stages: tuple[int, ...] = option(
         (2, 4), "numbers of stages, beside one", least=2, most=4, fewest=1, rising=True
     )
@@ -30,7 +30,7 @@ class StreamSettings(Checked):
         super().__post_init__()
         for name in ("height", "width"):
             if getattr(self, name) % 8:
-                raise ValueError(f"{name} {getattr(self, name)}: a multiple of 8")
+                raise ValueError(f"{name} {getattr(self, name)}: must be a multiple of 8")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from actionspan.settings import Checked, option
 class SbpSettings(Checked):
     """What holds for all experiments of detection."""
 
-    seeds: int = option(3, "trainings of each kind", least=1)
+    seeds: int = option(3, "trainings of each kind", least=1, most=1_000)
     confidence: float = option(0.95, "level of the confidence intervals", above=0, below=1)
-    resamples: int = option(1000, "bootstrap resamples of the videos", least=1)
+    resamples: int = option(1000, "bootstrap resamples of the videos", least=1, most=1_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)

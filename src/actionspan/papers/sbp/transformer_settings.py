@@ -31,6 +31,6 @@ class TransformerSettings(Checked):
         super().__post_init__()
         for name, unit in (("side", 16), ("width", 8)):
             if getattr(self, name) % unit:
-                raise ValueError(f"{name} {getattr(self, name)}: a multiple of {unit}")
+                raise ValueError(f"{name} {getattr(self, name)}: must be a multiple of {unit}")
         if self.top_layers >= self.layers:
             raise ValueError(f"top_layers {self.top_layers}: fewer than the {self.layers} layers")
