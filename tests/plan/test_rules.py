@@ -124,6 +124,16 @@ def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
         assert name == words.replace(" ", "_").replace("-", "_")
 
 
+NUMBERS = {"ring": "000", "mtn": "001", "partime": "002", "aavg": "003", "sbp": "004"}
+CATEGORY = re.compile(r'"results/papers/(\w+)/[^"]*",\s+"\w+",\s+"Paper (\d+): ')
+
+
+def test_a_figure_is_in_the_category_of_its_own_paper():
+    found = [match for _, text in RULES.values() for match in CATEGORY.findall(text)]
+    assert len(found) > 3
+    assert found == [(paper, NUMBERS[paper]) for paper, _ in found]
+
+
 def test_few_rules_write_elsewhere():
     assert len(ELSEWHERE) <= 5
 

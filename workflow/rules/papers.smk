@@ -86,7 +86,7 @@ rule papers_mtn_loss_curves:
         tsv="results/papers/mtn/loss_curves.tsv",
         markdown="results/papers/mtn/loss_curves.md",
         figures=figure_files(
-            "results/papers/mtn/loss_curves", "mtn_loss_curves", "Paper 000: MTN"
+            "results/papers/mtn/loss_curves", "mtn_loss_curves", "Paper 001: MTN"
         ),
     log:
         "results/logs/papers_mtn_loss_curves.log",
