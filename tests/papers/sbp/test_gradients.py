@@ -8,7 +8,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
 from actionspan.papers.sbp.gradient_claims import gradient_findings
-from actionspan.papers.sbp.gradients_report import COLUMNS, DEPTH, QUANTITIES, SAMPLING
+from actionspan.papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
 from papers.sbp.stores import make_store
 
 TINY = ["--videos", "2", "--input-size", "32", "--draws", "20", "--components", "4"]

@@ -70,34 +70,26 @@ def gain(alone: readers.RunLogs, joined: readers.RunLogs) -> Gain:
 def _rows(ways: readers.Logs, confidence: float) -> list[Row]:
     rows: list[Row] = []
     for (way, stream), logs in ways.items():
-        if way == ALONE or (ALONE, stream) not in ways:
+        alone = ways.get((ALONE, stream), logs)
+        found = gain(alone, logs)
+        if alone is logs or not len(found.accuracy):
             continue
-        found = gain(ways[ALONE, stream], logs)
-        known = len(found.accuracy) > 0 and not np.isnan(found.accuracy).any()
-        timed = known and logs.timed
         learners = logs.learning.learners
-
-        def mean(values: Float64, shown: bool) -> Estimate:
-            return over_seeds([values], confidence) if shown else Estimate()
-
-        rows.append(
-            {
-                "way": way,
-                "stream": stream,
-                "learners": str(learners),
-                "seeds": str(len(found.accuracy)),
-                "accuracy": mean(found.accuracy, known).percentage(),
-                "samples": mean(found.samples, known),
-                "speedup": mean(found.speedup, timed),
-                "per_learner": mean(found.speedup / learners, timed),
-            }
-        )
+        speedup = found.speedup if logs.timed else np.nan * found.speedup
+        numbers = {
+            "accuracy": found.accuracy,
+            "samples": found.samples,
+            "speedup": speedup,
+            "per_learner": speedup / learners,
+        }
+        estimates = {name: over_seeds([each], confidence) for name, each in numbers.items()}
+        estimates["accuracy"] = estimates["accuracy"].percentage()
+        named = {"way": way, "stream": stream, "learners": str(learners)}
+        rows.append({**named, "seeds": str(len(found.accuracy)), **estimates})
     for stream, one, many, where, _ in TIMES:
-        speedup = one / many
-        numbers = {"speedup": speedup, "per_learner": speedup / LEARNERS}
-        rows.append(
-            {"way": f"printed, {where}", "stream": stream, "learners": str(LEARNERS), "seeds": ""}
-            | {name: Estimate() for name in ("accuracy", "samples")}
-            | {name: Estimate(value=value) for name, value in numbers.items()}
-        )
+        named = {"way": f"printed, {where}", "stream": stream, "learners": str(LEARNERS)}
+        values = {"speedup": one / many, "per_learner": one / many / LEARNERS}
+        unknown = dict.fromkeys(("accuracy", "samples"), Estimate())
+        printed = {name: Estimate(value=value) for name, value in values.items()}
+        rows.append({**named, "seeds": "", **unknown, **printed})
     return rows

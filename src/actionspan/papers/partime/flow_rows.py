@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float64
-from actionspan.papers.partime.flow_report import ways
+from actionspan.papers.partime.flow import ways
 from actionspan.papers.partime.footage import Footage
 from actionspan.papers.partime.motion import Pairs, pairs_of, photometric, roughness
 from actionspan.papers.partime.networks import flow_network, in_stages

@@ -7,9 +7,9 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.papers.claims import Finding, found
 from actionspan.papers.estimates import Estimate, over_seeds
-from actionspan.papers.partime.classification_report import gaps
-from actionspan.papers.partime.flow_report import patterns, ratios
-from actionspan.papers.partime.gradients_report import by_speed
+from actionspan.papers.partime.classification import gaps
+from actionspan.papers.partime.flow import patterns, ratios
+from actionspan.papers.partime.gradients import by_speed
 from actionspan.papers.partime.settings import PartimeSettings
 from actionspan.papers.partime.variants import LAST_ONLY, Variant
 from actionspan.papers.rows import Row, distinct, values

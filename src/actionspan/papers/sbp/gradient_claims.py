@@ -8,7 +8,7 @@ from actionspan.arrays import Float64
 from actionspan.papers.claims import Finding, found
 from actionspan.papers.estimates import Estimate, alike, over_seeds
 from actionspan.papers.rows import distinct, values
-from actionspan.papers.sbp.gradients_report import DEPTH, QUANTITIES, SAMPLING
+from actionspan.papers.sbp.gradients import DEPTH, QUANTITIES, SAMPLING
 from actionspan.papers.sbp.verdicts import OURS, Row, at_most
 
 NEAR = 0.05

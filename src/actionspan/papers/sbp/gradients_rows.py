@@ -28,7 +28,7 @@ from actionspan.networks.inputs import Inputs
 from actionspan.networks.names import ImageNetwork
 from actionspan.papers.rows import number
 from actionspan.papers.sbp.draws import SAMPLERS, draw_weights
-from actionspan.papers.sbp.gradients_report import COLUMNS, DEPTH, QUANTITIES, SAMPLING
+from actionspan.papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
 from actionspan.papers.sbp.gram import BlockGram, apart, block_grams, cosines, sampled
 from actionspan.papers.sbp.settings import GradientSettings
 from actionspan.running.determinism import deterministic

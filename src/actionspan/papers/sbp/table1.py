@@ -11,7 +11,8 @@ from actionspan.papers.sbp.published import RECOGNITION
 SMALL = "small transformer"
 _WAYS = {"end-to-end": "end-to-end", "frame dropout": "frame dropout", "SBP": "SBP, frame-wise"}
 """The ways of the table by their names, and those of table 3."""
-_COLUMNS = ("way", "top1", "top1_low", "top1_high", "saved_share")
+_NO_TOP1 = {"top1": "", "top1_low": "", "top1_high": ""}
+_COLUMNS = ("way", *_NO_TOP1, "saved_share")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,23 +48,22 @@ def table1_rows(table3: Sequence[Row]) -> list[dict[str, str]]:
     from actionspan.papers.sbp.table2_rows import SHAPES, WAYS, count_step
 
     ways = [way for way in WAYS if way.name in _WAYS]
-    empty = dict.fromkeys(("top1", "top1_low", "top1_high"), "")
     rows = []
     for network, shape in SHAPES.items():
         counts = {way.name: count_step(way, shape, fused=False) for way in ways}
         whole, most = counts["end-to-end"], RECOGNITION[network, "end-to-end"].gigabytes
         for name in _WAYS:
             count, printed = counts[name], RECOGNITION[network, name]
-            rows.append(
-                {"network": network, "way": name, **empty}
-                | {"saved_gib": f"{count.saved / 2**30:.2f}"}
-                | {"saved_share": f"{count.saved / whole.saved:.3f}"}
-                | {"allocated_share": f"{count.allocated / whole.allocated:.3f}"}
-                | {"published_gb": f"{printed.gigabytes:g}"}
-                | {"published_share": f"{printed.gigabytes / most:.3f}"}
-                | {"published_kinetics": f"{printed.kinetics:g}"}
-                | {"published_epic": f"{printed.epic:g}"}
-            )
+            numbers = {
+                "saved_gib": f"{count.saved / 2**30:.2f}",
+                "saved_share": f"{count.saved / whole.saved:.3f}",
+                "allocated_share": f"{count.allocated / whole.allocated:.3f}",
+                "published_gb": f"{printed.gigabytes:g}",
+                "published_share": f"{printed.gigabytes / most:.3f}",
+                "published_kinetics": f"{printed.kinetics:g}",
+                "published_epic": f"{printed.epic:g}",
+            }
+            rows.append({"network": network, "way": name, **_NO_TOP1, **numbers})
     ours = {row["way"]: row for row in table3}
     blank = dict.fromkeys(rows[0], "")
     return rows + [
