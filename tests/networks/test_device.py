@@ -46,6 +46,15 @@ LAUNCHERS = {
         "LOCAL_RANK": "2",
         "LOCAL_WORLD_SIZE": "4",
     },
+    "torchrun in a job of SLURM": {
+        "TORCHELASTIC_RUN_ID": "none",
+        "WORLD_SIZE": "8",
+        "RANK": "6",
+        "LOCAL_RANK": "2",
+        "LOCAL_WORLD_SIZE": "4",
+        "SLURM_LOCALID": "0",
+        "SLURM_NTASKS_PER_NODE": "1",
+    },
 }
 
 

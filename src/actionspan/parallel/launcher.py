@@ -16,7 +16,6 @@ LOCAL_RANK = (
     "MPI_LOCALRANKID",
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "PALS_LOCAL_RANKID",
-    "LOCAL_RANK",
     "SLURM_LOCALID",
 )
 # The number of all ranks, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
@@ -55,7 +54,8 @@ def rank() -> int:
 
 def local_rank() -> tuple[int, int]:
     """Return which rank of this machine this is, and how many there are."""
-    told = (_number(LOCAL_RANK, 0), _number(LOCAL_RANKS, 1)) if launched() > 1 else (0, 1)
+    names = (("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)) if by_torchrun() else (LOCAL_RANK, LOCAL_RANKS)
+    told = (_number(names[0], 0), _number(names[1], 1)) if launched() > 1 else (0, 1)
     return told_by_mpi or told
 
 
