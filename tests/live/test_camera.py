@@ -175,6 +175,19 @@ def test_no_password_is_written_anywhere(video, tmp_path, capfd):
     assert events(tmp_path)[0]["source"].startswith("http://***@127.0.0.1:")
 
 
+def test_of_a_live_stream_only_what_was_seen_can_be_made_again(video, tmp_path):
+    with HttpCamera(video, RATE) as camera:
+        assert run_stream(camera.url, tmp_path, duration=4.0).reason == "limit"
+        tables = tmp_path / "proposals.json"
+        before = tables.read_bytes()
+        tables.write_text("")
+        assert run_stream(camera.url, tmp_path, duration=4.0, resume=True).proposals is None
+        assert tables.read_bytes() == before
+        (tmp_path / "events.jsonl").write_text("")
+        with pytest.raises(InputError, match=r"events\.jsonl: changed since .*without --resume"):
+            run_stream(camera.url, tmp_path, duration=4.0, resume=True)
+
+
 def test_a_live_stream_goes_on_after_a_gap(video, tmp_path):
     with HttpCamera(video, RATE) as camera:
         with streaming(camera.url, tmp_path):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.files.fingerprint import fingerprint
 from actionspan.live.handover import Gap
 from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS, Outputs
 from live.fakes import Proposal
@@ -72,19 +73,21 @@ def test_going_on_forgets_what_came_after(tmp_path):
     outputs = Outputs(tmp_path, "v")
     outputs.proposals([Proposal(0.0, 1.0, 1 / 3)], emitted=1.0)
     outputs.actionness(0, 0.0, (0.0, 0.0, 0.0), LATENCY)
-    offsets = outputs.offsets()
-    before = {name: (tmp_path / name).read_bytes() for name in offsets}
+    written = outputs.written()
+    before = {name: (tmp_path / name).read_bytes() for name in written}
+    assert {name: fingerprint(tmp_path / name) for name in written} == written
     outputs.proposals([Proposal(5.0, 6.0, 0.25)], emitted=6.0)
     outputs.actionness(1, 0.5, (0.0, 0.0, 0.0), LATENCY)
     outputs.close()
-    again = Outputs(tmp_path, "v", offsets=offsets)
+    again = Outputs(tmp_path, "v", written=written)
+    assert again.written() == written
     again.close()
-    assert {name: (tmp_path / name).read_bytes() for name in offsets} == before
+    assert {name: (tmp_path / name).read_bytes() for name in written} == before
     assert list(again.found.rows()) == [{"score": 1 / 3, "segment": [0.0, 1.0]}]
     assert len(cues((tmp_path / CHAPTERS).read_text())) == 1
     (tmp_path / EVENTS).write_text("")
-    with pytest.raises(InputError, match=r"events\.jsonl: 0 bytes, had"):
-        Outputs(tmp_path, "v", offsets=offsets)
+    with pytest.raises(InputError, match=r"events\.jsonl: changed since it was written"):
+        Outputs(tmp_path, "v", written=written)
 
 
 def test_an_empty_stream_has_valid_files(tmp_path):

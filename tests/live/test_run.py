@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.live import reading
+from actionspan.files.fingerprint import fingerprint
+from actionspan.live import play, reading
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from actionspan.live.state import FILE
 from actionspan.video.decode import read_frames
@@ -100,6 +101,54 @@ def test_going_on_after_the_end_does_nothing(video, tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert run_stream(video, tmp_path, resume=True).reason == "finished"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def damage(path, how):
+    content = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+        return
+    middle = len(content) // 2
+    changed = bytes([content[middle] ^ 1])
+    path.write_bytes(
+        {"empty": b"", "cut": content[:middle], "longer": content + b"x"}.get(
+            how, content[:middle] + changed + content[middle + 1 :]
+        )
+    )
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "changed", "longer", "gone"])
+@pytest.mark.parametrize("name", [*FILES, EVENTS])
+def test_a_finished_file_that_was_damaged_is_made_again(video, whole, tmp_path, name, how):
+    run_stream(video, tmp_path)
+    damage(tmp_path / name, how)
+    assert run_stream(video, tmp_path, resume=True).reason == "finished"
+    assert_same(tmp_path, whole)
+
+
+def test_what_was_learned_is_made_again(video, tmp_path, monkeypatch):
+    def learned(_, out):
+        (out / "model.pt").write_bytes(b"learned")
+        return {"model.pt": fingerprint(out / "model.pt")}
+
+    monkeypatch.setattr(play, "_keep_learned", learned)
+    run_stream(video, tmp_path)
+    (tmp_path / "model.pt").write_bytes(b"")
+    run_stream(video, tmp_path, resume=True)
+    assert (tmp_path / "model.pt").read_bytes() == b"learned"
+
+
+@pytest.mark.parametrize("name", [ACTIONNESS, EVENTS])
+def test_a_stream_whose_files_were_damaged_begins_again(video, whole, tmp_path, name, capfd):
+    stopping = threading.Event()
+    threading.Timer(0.5, stopping.set).start()
+    run_stream(video, tmp_path, seconds=0.02, stopping=stopping, executor="thread")
+    damage(tmp_path / name, "changed")
+    assert run_stream(video, tmp_path, resume=True).reason == "finished"
+    assert (
+        f"{name}: changed since it was written; the stream is made again" in capfd.readouterr().err
+    )
+    assert_same(tmp_path, whole)
 
 
 def test_going_on_with_nothing_begins(video, whole, tmp_path):

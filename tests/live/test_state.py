@@ -18,7 +18,7 @@ STATE = State(
     dropped=1,
     began=1e9,
     unanswered=[(5, 1.0), (6, 1.25)],
-    offsets={"events.jsonl": 10},
+    written={"events.jsonl": "10 abc"},
     proposer={
         "window": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
         "count": np.int64(3),

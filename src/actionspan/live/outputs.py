@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from actionspan.errors import InputError
+from actionspan.files.fingerprint import Growing
 from actionspan.live.found import Found, LiveChapters
 from actionspan.live.handover import Gap
 from actionspan.live.proposing import OnlineProposal
 from actionspan.proposals.writing import Row, write_proposals
 
 EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
+_GROWING = (EVENTS, ACTIONNESS)
 PROPOSALS = ("proposals.json", "proposals.csv")
 _COLUMNS = ("snippet", "seconds", "start", "action", "end")
 _DIGITS = 6
@@ -27,11 +29,11 @@ class Outputs:
         folder: Where; it is made.
         name: The video's in proposals.json.
         echo: Gets the events too.
-        offsets: Bytes of the growing files at which an earlier run left off; what it wrote after
-            them is cut off. None: begin with empty files.
+        written: What an earlier run had written when it left off, as `written` says it; what comes
+            behind is cut off. None: begin with empty files.
 
     Raises:
-        InputError: Files of the earlier run are gone or shorter than they were.
+        InputError: Files of the earlier run are gone or were changed.
     """
 
     def __init__(
@@ -39,13 +41,15 @@ class Outputs:
         folder: Path,
         name: str,
         echo: TextIO | None = None,
-        offsets: Mapping[str, int] | None = None,
+        written: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.name, self.echo = folder, name, echo
         self.found, self._chapters = Found(), LiveChapters()
         folder.mkdir(parents=True, exist_ok=True)
-        self._files = {file: self._open(file, offsets) for file in (EVENTS, ACTIONNESS)}
-        if offsets is None:
+        none = {file: Growing() for file in _GROWING}
+        self._sums = none if written is None else unchanged(folder, written)
+        self._files = {file: self._open(file, again=written is not None) for file in _GROWING}
+        if written is None:
             self._line(ACTIONNESS, "\t".join(_COLUMNS))
         else:
             for row in _emitted(folder / EVENTS):
@@ -55,19 +59,10 @@ class Outputs:
         self._chapters.write(folder / CHAPTERS)
         self.write_tables()
 
-    def _open(self, file: str, offsets: Mapping[str, int] | None) -> TextIO:
-        path = self.folder / file
-        if offsets is None:
-            return path.open("w", encoding="utf-8", newline="\n")
-        wanted = offsets[file]
-        size = path.stat().st_size if path.is_file() else 0
-        if size < wanted:
-            raise InputError(
-                f"{path}: {size} bytes, had {wanted}: it was changed since; begin again without "
-                "--resume"
-            )
-        os.truncate(path, wanted)
-        return path.open("a", encoding="utf-8", newline="\n")
+    def _open(self, file: str, *, again: bool) -> TextIO:
+        if again:
+            os.truncate(self.folder / file, self._sums[file].size)
+        return (self.folder / file).open("a" if again else "w", encoding="utf-8", newline="\n")
 
     def event(self, kind: str, **fields: Any) -> None:
         """Write an event: `kind` and what there is to say of it."""
@@ -127,11 +122,11 @@ class Outputs:
         if self._unwritten and time.monotonic() - self._written >= 20 * self._rewriting:
             self.write_tables()
 
-    def offsets(self) -> dict[str, int]:
-        """Return the bytes of the growing files, which are on the disk."""
+    def written(self) -> dict[str, str]:
+        """Return the fingerprints of the growing files, which are on the disk."""
         for file in self._files.values():
             os.fsync(file.fileno())
-        return {name: file.tell() for name, file in self._files.items()}
+        return {name: str(total) for name, total in self._sums.items()}
 
     def close(self) -> None:
         """Write what is left and close the files."""
@@ -147,12 +142,30 @@ class Outputs:
         try:
             self._files[file].write(text + "\n")
             self._files[file].flush()
+            self._sums[file].add(f"{text}\n".encode())
         except OSError as error:
             raise InputError(f"{self.folder / file}: {error.strerror}") from None
 
     def _add(self, row: Row) -> None:
         self.found.add(row)
         self._chapters.add(row)
+
+
+def unchanged(folder: Path, written: Mapping[str, str]) -> dict[str, Growing]:
+    """Return the fingerprints of files up to where they were written, to go on with.
+
+    Raises:
+        InputError: One is gone or was changed since.
+    """
+    found = {}
+    for name, known in written.items():
+        try:
+            found[name] = Growing(folder / name, int(known.split()[0]))
+        except OSError as error:
+            raise InputError(f"{folder / name}: {error.strerror}") from None
+        if str(found[name]) != known:
+            raise InputError(f"{folder / name}: changed since it was written")
+    return found
 
 
 def _row(fields: Mapping[str, Any]) -> Row:

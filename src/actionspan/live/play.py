@@ -15,12 +15,13 @@ from torch import nn
 from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError
+from actionspan.files.fingerprint import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain
 from actionspan.live.handover import HandOver
 from actionspan.live.learning import OnlineLearner
-from actionspan.live.outputs import Outputs
+from actionspan.live.outputs import Outputs, unchanged
 from actionspan.live.progress import Ended, Facts, Place, Progress
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
@@ -36,6 +37,7 @@ from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
+_LEARNED = "model.pt"
 _STALL_SECONDS = 60.0  # no stage works that long on a snippet
 
 
@@ -134,8 +136,9 @@ def play(
     except ValueError as error:
         raise InputError(str(error)) from None
     made_of = digest(opened.made_of, player.made_of)
-    state = read_state(out, made_of) if resume else None
+    state = _earlier(out, made_of, live=opened.live) if resume else None
     if state is not None and state.ended:
+        Outputs(out, source.name, None, state.written).close()  # its tables may have been damaged
         print(f"{out}: the stream has ended; nothing is left to do", file=sys.stderr)
         return Ended("finished", state.seconds, None)
     if player.file.resolve().parent == out.resolve():
@@ -152,7 +155,7 @@ def play(
         reader=reader,
         hand_over=hand_over,
         proposer=player.proposer,
-        outputs=Outputs(out, source.name, echo, state.offsets if state else None),
+        outputs=Outputs(out, source.name, echo, state.written if state else None),
         status=Status(out, append=state is not None),
         progress=progress,
         stopping=stopping or threading.Event(),
@@ -168,10 +171,12 @@ def play(
     return stream.run(partial(_pipeline, player.chain, settings))
 
 
-def _keep_learned(player: Player, out: Path) -> None:
+def _keep_learned(player: Player, out: Path) -> dict[str, str]:
     """Write the model with what it has learned while the stream played."""
-    if player.proposer.learner is not None:
-        write_learned(player.file, player.proposer.bundle.temporal, out / "model.pt")
+    if player.proposer.learner is None:
+        return {}
+    write_learned(player.file, player.proposer.bundle.temporal, out / _LEARNED)
+    return {_LEARNED: fingerprint(out / _LEARNED) or ""}
 
 
 def _open(source: Source, settings: StreamSettings, snippet_frames: int) -> _Opened:
@@ -191,6 +196,24 @@ def _open(source: Source, settings: StreamSettings, snippet_frames: int) -> _Ope
         None,
         source.shown,
     )
+
+
+def _earlier(out: Path, made_of: str, *, live: bool) -> State | None:
+    """Return the state of an earlier run; None: there is none, or its files were changed.
+
+    Raises:
+        InputError: It is of another stream, or of a live one that cannot be seen again.
+    """
+    state = read_state(out, made_of)
+    if state is not None:
+        try:
+            unchanged(out, state.written)
+        except InputError as error:
+            if live:
+                raise InputError(f"{error}; begin again without --resume") from None
+            print(f"{error}; the stream is made again", file=sys.stderr)
+            return None
+    return state
 
 
 def _go_on(state: State, *, live: bool) -> tuple[Begin, Progress]:

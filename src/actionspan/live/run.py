@@ -7,7 +7,7 @@ everything that was written fits what the proposer remembers: that is where stat
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ class Stream:
         progress: Where it begins.
         stopping: Set by a signal: end soon, with valid files.
         facts: Of the source and of the call.
-        keep: Writes what was learned.
+        keep: Writes what was learned, and returns the fingerprints of its files.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Stream:
         progress: Progress,
         stopping: threading.Event,
         facts: Facts,
-        keep: Callable[[], None] = lambda: None,
+        keep: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._reader, self._hand_over, self._proposer = reader, hand_over, proposer
         self._outputs, self._status, self._at = outputs, status, progress
@@ -259,7 +259,7 @@ class Stream:
         )
         self._status.write(counts, pipeline.report())
 
-    def _save(self, *, ended: bool = False) -> None:
+    def _save(self, *, ended: bool = False, kept: Mapping[str, str] | None = None) -> None:
         state = State(
             made_of=self._at.made_of,
             ended=ended,
@@ -269,7 +269,7 @@ class Stream:
             dropped=self._at.dropped,
             began=self._at.began,
             unanswered=[(place.number, place.seconds) for place in self._at.unanswered],
-            offsets=self._outputs.offsets(),
+            written=self._outputs.written() | dict(kept or {}),
             proposer={} if ended else self._proposer.state_dict(),
         )
         write_state(self._outputs.folder, state)
@@ -290,7 +290,7 @@ class Stream:
             if rest is not None:
                 self._at.dropped += rest.dropped
                 self._outputs.gap(rest)
-        self._keep_learned()  # before the stream is said to have ended
+        kept = self._keep_learned()  # before the stream is said to have ended
         learner = self._proposer.learner
         learned = {} if learner is None else {"learned": learner.summary()}
         self._outputs.event(
@@ -304,7 +304,7 @@ class Stream:
             **learned,
         )
         if not early:
-            self._save(ended=True)
+            self._save(ended=True, kept=kept)
         if self._failure is not None:
             raise self._failure
         return Ended(reason, seconds, self._outputs.found.count)

@@ -12,7 +12,7 @@ from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch, write_torch
 
 FILE = "state.pt"
-_FORMAT = "actionspan stream 1"
+_FORMAT = "actionspan stream 2"
 _ARRAY = "numpy array"  # key of an array inside the file, which holds tensors and plain values only
 
 
@@ -28,7 +28,7 @@ class State:
     dropped: int
     began: float  # seconds since 1970 of the first frame of a live source
     unanswered: list[tuple[int, float]]  # numbers and time stamps: their actionness is to come
-    offsets: dict[str, int]  # bytes of each growing file
+    written: dict[str, str]  # fingerprints of growing files, and of what was learned
     proposer: dict[str, Any]
 
 
