@@ -8,11 +8,7 @@ _BLOCK = 1 << 20
 
 
 class Growing:
-    """The fingerprint of bytes as they are appended to a file.
-
-    Args:
-        path: A file whose first bytes are read; None: begin with no byte.
-        size: How many; None: all.
+    """The fingerprint of a file's first `size` bytes, all if None, and of those that are added.
 
     Raises:
         OSError: The file cannot be read.
@@ -32,7 +28,6 @@ class Growing:
         self.size += len(data)
 
     def __str__(self) -> str:
-        """Return the size and the SHA-256."""
         return f"{self.size} {self._sum.hexdigest()}"
 
 

@@ -2,7 +2,6 @@
 
 import errno
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -31,7 +30,6 @@ _RTSP = {
     "allowed_media_types": "video",
 }
 _BYTES = {"raw_packet_size": "65536"}
-_NO_ANSWER = "no answer within {:g} s"
 _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
 
@@ -66,32 +64,30 @@ def connect(source: Source, settings: StreamSettings) -> Connection:
     """
     if source.kind == "camera":
         return _Camera(source)
-    found = _Multipart.found(source, settings) if source.may_be_recorded else None
-    return found or _Stream(source, settings)
+    if source.may_be_recorded:  # by HTTP
+        found = _Multipart(source, settings)
+        if found.begins():
+            return found
+    return _Stream(source, settings)
 
 
-class _Address(ABC):
-    """A stream that FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
+class _Address:
+    """What FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
 
-    def __init__(self, source: Source, container: Any, quiet: float) -> None:
-        self._shown, self._container, self._quiet = source.shown, container, quiet
+    recorded = False
+    _stamped = False  # its frames have time stamps
 
-    @abstractmethod
-    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
-        """Yield what decodes each packet of the video as it comes.
+    def __init__(self, source: Source, container: Any, settings: StreamSettings) -> None:
+        self._shown, self._container, self._quiet = source.shown, container, settings.read_seconds
 
-        Raises:
-            InputError: The source is silent.
-        """
-
-    @abstractmethod
-    def _own(self, frame: VideoFrame) -> float | None:
-        """Return a frame's own time stamp."""
+    def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+        """Yield what decodes each packet of the video as it comes."""
+        raise NotImplementedError
 
     def frames(self) -> Iterator[Seen]:
         broken = 0
         try:
-            for decode in self._decoded():
+            for decode in self._decoders():
                 try:
                     decoded = decode()
                 except av.InvalidDataError:  # a damaged picture; the next may be whole
@@ -101,7 +97,8 @@ class _Address(ABC):
                     continue
                 for frame in decoded:
                     broken = 0
-                    yield Seen(partial(pyav_picture, frame), self._own(frame))
+                    own = frame.time if self._stamped else None
+                    yield Seen(partial(pyav_picture, frame), own)
         except av.ExitError:
             raise self._silent() from None
         except (av.FFmpegError, OSError) as error:
@@ -120,21 +117,19 @@ class _Stream(_Address):
     def __init__(self, source: Source, settings: StreamSettings) -> None:
         rtsp = source.place.lower().startswith("rtsp")
         container = _opened(source, settings, _OPTIONS | (_RTSP if rtsp else {}))
-        super().__init__(source, container, settings.read_seconds)
-        try:
-            best: Any = container.streams.best("video")
-            if best is None:
-                raise InputError(f"{self._shown}: no video stream")
-            self._stream = best
-            self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
-            form = container.format.name
-        except BaseException:
+        super().__init__(source, container, settings)
+        self._stream: Any = container.streams.best("video")
+        if self._stream is None or self._stream.codec_context is None:
             container.close()
-            raise
-        self._stamped = form not in _UNSTAMPED
+            lacks = (
+                "no video stream" if self._stream is None else "a codec that FFmpeg does not know"
+            )
+            raise InputError(f"{self._shown}: {lacks}")
+        self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
+        self._stamped = container.format.name not in _UNSTAMPED
         self.recorded = source.may_be_recorded and self._stamped and container.duration is not None
 
-    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+    def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
         last = time.monotonic()
         for packet in self._container.demux():  # a sound beside it must not hide its silence
             # When its time is over, FFmpeg may hand out what it has of the last picture, and wait
@@ -145,50 +140,37 @@ class _Stream(_Address):
                 yield packet.decode
                 last = time.monotonic()
 
-    def _own(self, frame: VideoFrame) -> float | None:
-        return frame.time if self._stamped else None
-
 
 class _Multipart(_Address):
     """JPEGs over HTTP. FFmpeg's own form of it ends where a camera sends anything else."""
 
-    recorded = False
-
-    def __init__(
-        self,
-        source: Source,
-        container: Any,
-        settings: StreamSettings,
-        boundary: bytes,
-        come: Iterator[bytes],
-    ) -> None:
-        super().__init__(source, container, settings.read_seconds)
-        self._parts, self._come = Parts(boundary), come
-        self._decoder: Any = av.CodecContext.create("mjpeg", "r")
-
-    @classmethod
-    def found(cls, source: Source, settings: StreamSettings) -> "_Multipart | None":
-        """Open an address if it is one of JPEGs; None: it is of another form, and closed again."""
+    def __init__(self, source: Source, settings: StreamSettings) -> None:
         container = _opened(source, settings, _BYTES, form="data")
-        come = (bytes(packet) for packet in container.demux())
+        super().__init__(source, container, settings)
+        self._decoder: Any = av.CodecContext.create("mjpeg", "r")
+        self._come: Iterator[bytes] = (bytes(packet) for packet in container.demux())
+        self._parts: Parts | None = None
+
+    def begins(self) -> bool:
+        """Whether it is of this form; if not it is closed, to be opened as another."""
         head, boundary = b"", None
         try:
             while boundary is None and len(head) < LOOK:
-                head += next(come)
+                head += next(self._come)
                 boundary = find_boundary(head)
         except av.ExitError:
-            container.close()
-            raise InputError(
-                f"{source.shown}: {_NO_ANSWER.format(settings.read_seconds)}"
-            ) from None
+            self.close()
+            raise InputError(f"{self._shown}: no answer within {self._quiet:g} s") from None
         except (StopIteration, av.FFmpegError, OSError):
             pass  # opened again, it says what is wrong
         if boundary is None:
-            container.close()
-            return None
-        return cls(source, container, settings, boundary, chain([head], come))
+            self.close()
+            return False
+        self._parts, self._come = Parts(boundary), chain([head], self._come)
+        return True
 
-    def _decoded(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+    def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
+        assert self._parts is not None
         last = time.monotonic()
         for data in self._come:
             try:
@@ -200,9 +182,6 @@ class _Multipart(_Address):
             if time.monotonic() - last >= self._quiet:
                 raise InputError(f"{self._shown}: it sends, but no JPEG for {self._quiet:g} s")
 
-    def _own(self, frame: VideoFrame) -> None:
-        return None
-
 
 def _opened(
     source: Source, settings: StreamSettings, options: dict[str, str], form: str | None = None
@@ -213,7 +192,7 @@ def _opened(
             source.place, format=form, options=options, timeout=timeouts, metadata_errors="replace"
         )
     except av.ExitError:
-        reason = _NO_ANSWER.format(settings.open_seconds)
+        reason = f"no answer within {settings.open_seconds:g} s"
     except (av.FFmpegError, OSError) as error:
         reason = _reason(error)
     except ValueError:  # its message may hold the address
