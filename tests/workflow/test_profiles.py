@@ -1,8 +1,11 @@
 """The profile of this machine, and what a person reads when a job fails."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -71,3 +74,27 @@ def test_a_dry_run_of_the_demo_is_read_on_one_screen_or_two(tmp_path):
     assert max(map(len, re.findall(r"^\[.*", done.stdout, re.MULTILINE))) <= 110
     (total,) = re.findall(r"^total +(\d+)$", done.stdout, re.MULTILINE)  # once
     assert len(re.findall(rf"^\[\d+/{total}\] \w+", done.stdout, re.MULTILINE)) == int(total)
+
+
+def test_who_interrupts_a_run_is_told_how_it_goes_on(tmp_path):
+    own = copy_program(tmp_path)
+    long = tmp_path / "long.yaml"
+    long.write_text("demo: {videos: 60, shortest_seconds: 300.0, longest_seconds: 310.0}\n")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "-c1", "results/dataset/videos.tsv"]
+        + ["--configfile", str(long)],
+        cwd=own.folder,
+        env={**os.environ, "PYTHONPATH": str(own.folder / "src")},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "results/logs/dataset_demo.log").exists():
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C in a terminal
+    _, said = running.communicate(timeout=300)
+    assert running.returncode != 0
+    assert "\ninterrupted; run it again to go on\n" in said
+    assert "failed" not in said
+    assert "Traceback" not in said

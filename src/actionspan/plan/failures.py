@@ -29,11 +29,14 @@ class Failed:
 
 
 def failures_text(failed: Iterable[Failed]) -> str:
-    """Return a block for each failed job, and one line for each beyond the first few."""
+    """Return a block for each failed job, and one line for each beyond the first few.
+
+    None failed in a run that was interrupted.
+    """
     jobs = sorted(failed, key=lambda job: (job.rule, job.wildcards))
     blocks = [_block(job) for job in jobs[:SHOWN_JOBS]]
     rest = [f"{job.name} failed too: {job.log}" for job in jobs[SHOWN_JOBS:]]
-    return "\n".join([*blocks, *rest])
+    return "\n".join([*blocks, *rest]) or "interrupted; run it again to go on"
 
 
 def _block(job: Failed) -> str:

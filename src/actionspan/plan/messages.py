@@ -4,26 +4,15 @@ import logging
 from typing import Any
 
 _WIDTH = 110
-# what the line of a job says already, or nobody asked for
 _UNSAID = ("workflow_started", "job_started", "job_finished", "group_info")
-_FOLLOWS = "Input files updated by another job"
 _NOISE = (
-    "Select jobs to execute",
-    "Group jobs: inactive",
-    "Conda environments: ignored",
-    "Singularity containers: ignored",
-    "Removing temporary output",
-    "Would remove temporary output",
+    *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
+    *("Conda environments: ignored", "Singularity containers: ignored"),
 )
 
 
 def print_briefly(logger: logging.Logger, settings: Any) -> None:
-    """Make Snakemake print a line for each job, unless a flag asks for more.
-
-    Args:
-        logger: Snakemake's.
-        settings: Its `output_settings`.
-    """
+    """Make Snakemake print a line for each job, unless its `output_settings` ask for more."""
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
         return
     for handler in [each for each in logger.handlers if each.name == "DefaultStreamHandler"]:
@@ -39,11 +28,12 @@ class _Brief(logging.Handler):
         self._printer = printer
         self._started: dict[int, str] = {}
         self._total = 0
+        self._interrupted = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record of Snakemake, shorter or not at all."""
         try:
-            line = self._line(record, vars(record))
+            line = self._line(record.getMessage(), vars(record))
         except (KeyError, AttributeError):  # another version of Snakemake
             line = None
         if line == "" or not self._printer.filter(record):
@@ -52,7 +42,7 @@ class _Brief(logging.Handler):
             record = logging.makeLogRecord({**vars(record), "event": None, "msg": line})
         self._printer.emit(record)
 
-    def _line(self, record: logging.LogRecord, said: dict[str, Any]) -> str | None:
+    def _line(self, text: str, said: dict[str, Any]) -> str | None:
         """Return what to print: an empty line for nothing, None for all that Snakemake says."""
         event = said.get("event")
         if event == "run_info":  # a dry run has its table twice
@@ -61,21 +51,19 @@ class _Brief(logging.Handler):
         if event == "job_info":
             name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
             self._started[said["jobid"]] = name
-            line = f"[{len(self._started)}/{self._total}] {name}: {_own(said['reason'])}"
+            reasons = said["reason"].split("; ")
+            own = [
+                each for each in reasons if not each.startswith("Input files updated by another")
+            ]
+            line = f"[{len(self._started)}/{self._total}] {name}: {'; '.join(own or reasons)}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
         if event == "job_error":
+            if said["indent"] or self._interrupted:  # of a group all are said to have failed
+                return ""
             name = self._started.get(said["jobid"], said["rule_name"])
-            # of a group, all are said to have failed
-            return "" if said["indent"] else f"{name} failed: {', '.join(said['log'])}"
-        if event == "progress":
-            return None if said["done"] == said["total"] else ""
-        text = record.getMessage()
-        if event == "error":  # the command of the job that failed
-            return "" if "\nCalledProcessError" in text else None
-        return "" if event in _UNSAID or (event is None and text.startswith(_NOISE)) else None
-
-
-def _own(reason: str) -> str:
-    """Return why a job runs, without what follows from others if there is more to say."""
-    parts = reason.split("; ")
-    return "; ".join([part for part in parts if not part.startswith(_FOLLOWS)] or parts)
+            return f"{name} failed: {', '.join(said['log'])}"
+        self._interrupted |= text.startswith("Terminating processes on user request")
+        unsaid = event in _UNSAID or (event is None and text.startswith(_NOISE))
+        unsaid |= event == "progress" and said["done"] < said["total"]
+        # the command of the job that failed
+        return "" if unsaid or (event == "error" and "\nCalledProcessError" in text) else None
