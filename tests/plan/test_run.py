@@ -53,13 +53,13 @@ def test_without_a_configuration_words_stay_as_they_are(handed):
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("results/x.json", None, "--configfile results/x.json: no such file; it takes all"),
-        ("results/made.json", b"{}", "--configfile results/made.json: is a result; it takes all"),
-        ("tables", None, "--configfile tables: no such file; it takes all words up to the next"),
+        ("results/x.json", None, "--configfile results/x.json: not a configuration; "),
+        ("results/made.json", b"{}", "--configfile results/made.json: not a configuration; "),
+        ("tables", None, "--configfile tables: not a configuration; this flag takes all words"),
         ("b.yaml", b"\xff\xfe\x00", "b.yaml: not a text in UTF-8"),
         ("b.yaml", b"dataset: &x\n  videos: *x\n", "b.yaml: an alias (*) of what it is in"),
         ("b.yaml", b"dataset: &x [1, [*x]]\n", "b.yaml: an alias (*) of what it is in"),
-        ("b.yaml", b"a: " + b"[" * 9000, "b.yaml: nested too deeply"),
+        ("b.yaml", b"a: " + b"[" * 9000, "b.yaml: not a text in UTF-8, or nested too deep"),
     ],
 )
 def test_what_is_no_configuration_is_said_in_a_line(handed, tmp_path, capsys, name, content, line):

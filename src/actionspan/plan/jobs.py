@@ -26,25 +26,23 @@ def start_this_python() -> None:
     Each Snakemake does so, also in a job of a cluster and in a pod. What `--sdm` prepares has its
     own `python`: conda puts its folder before these, a container does not see them.
     """
-    own = Path(sys.executable)
-    before = [str(own.parent)]
+    path, before = os.environ.get("PATH", os.defpath), [str(Path(sys.executable).parent)]
     if _is_own(shutil.which("python")):
         return
     if not _is_own(shutil.which("python", path=before[0])):
-        # named python3.12 alone; a link would not be the same environment
+        # it is named python3.12 alone; a link from elsewhere would leave its environment
         _PYTHON.mkdir(parents=True, exist_ok=True)
         script = _PYTHON / f"{os.uname().nodename}-{os.getpid()}"
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n', encoding="utf-8")
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
         script.chmod(0o755)
         script.replace(_PYTHON / "python")
         before.insert(0, str(_PYTHON.absolute()))
-    path = os.environ.get("PATH", os.defpath)
     if path.split(os.pathsep)[: len(before)] != before:  # a job's own Snakemake finds it so
         os.environ["PATH"] = os.pathsep.join([*before, path])
 
 
 def _is_own(found: str | None) -> bool:
-    """Return whether a command is this interpreter, in its folder: a link may leave a venv."""
+    """Return whether a command is this interpreter, in its folder."""
     own = Path(sys.executable)
     return found is not None and own.samefile(found) and own.parent.samefile(Path(found).parent)
 

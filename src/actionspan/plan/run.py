@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
     if find_spec("snakemake") is None:
         raise InputError("Snakemake is not installed: pip install 'actionspan[workflow,mpi]'")
     here = next((name for name in SNAKEFILES if Path(name).is_file()), None)
+    own: list[str] = []
     if not any(word.startswith(("-s", "--snakefile")) for word in words):
         words = ["--snakefile", here or str(workflow_folder() / "Snakefile"), *words]
-        if here is None and Path(CONFIG).is_file():
-            words = _configured(words)
-    _check_configurations(words)
+        own = [CONFIG] if here is None and Path(CONFIG).is_file() else []
+    words = _configured(words, own)
     if not any(word.startswith(HOW_MANY) for word in words):
         words = ["--cores", "all", *words]
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", *words]
@@ -59,51 +59,39 @@ def run(arguments: argparse.Namespace) -> None:
     os.execv(sys.executable, command)
 
 
-def _configured(words: list[str]) -> list[str]:
-    """Return the words with this folder's configuration, before others that are given."""
-    if not any(word.partition("=")[0] in CONFIG_FLAGS for word in words):
-        return [*words, CONFIG_FLAGS[0], CONFIG]
-    both: list[str] = []
+def _configured(words: list[str], own: list[str]) -> list[str]:
+    """Return the words with this folder's configuration before others, all of which can be read."""
+    both, expected = [], False
+    if own and not any(word.partition("=")[0] in CONFIG_FLAGS for word in words):
+        words = [*words, CONFIG_FLAGS[0]]
     for word in words:
-        flag, given, file = word.partition("=")
+        flag, equals, file = word.partition("=")
         if flag in CONFIG_FLAGS:
             # the second flag ends the list: what follows --configfile=FILE is a target
-            both += [flag, CONFIG, *([file, "--rerun-incomplete"] if given else [])]
+            both += [flag, *own, *([file, "--rerun-incomplete"] if equals else [])]
         else:
             both.append(word)
-    return both
-
-
-def _check_configurations(words: list[str]) -> None:
-    """Say in a line what Snakemake answers with a traceback, as it reads these files first.
-
-    Raises:
-        InputError: What stands where a file is expected is none, or one that cannot be merged.
-    """
-    expected = False
-    for word in words:
+    for word in both:
         if word.startswith("-"):
             expected = word in CONFIG_FLAGS
         elif expected:
             _check_configuration(word)
+    return both
 
 
 def _check_configuration(file: str) -> None:
+    """Say in a line what Snakemake answers with a traceback; it reads these files first."""
     if not Path(file).is_file() or file.startswith("results/"):
-        what = "is a result" if Path(file).is_file() else "no such file"
         raise InputError(
-            f"--configfile {printable(file)}: {what}; it takes all words up to the next flag, so "
-            "targets come before it"
+            f"--configfile {printable(file)}: not a configuration; this flag takes all words up to "
+            "the next one, so targets come before it"
         )
     try:
         loader = yaml.SafeLoader(Path(file).read_text(encoding="utf-8"))
         if (node := loader.get_single_node()) is not None:
             loader.construct_object(node, deep=True)
-    except UnicodeDecodeError:
-        raise InputError(f"{printable(file)}: not a text in UTF-8") from None
-    except RecursionError:
-        raise InputError(f"{printable(file)}: nested too deeply") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise InputError(f"{printable(file)}: not a text in UTF-8, or nested too deep") from None
     except yaml.YAMLError as error:
-        # of other errors Snakemake has a line; JSON with tabs is none
-        if "recursive" in str(error):
+        if "recursive" in str(error):  # of other errors Snakemake has a line
             raise InputError(f"{printable(file)}: an alias (*) of what it is in") from None
