@@ -67,5 +67,5 @@ def baseline_findings(rows: Sequence[Row]) -> list[Finding]:
     return [
         *(found(a, place, b, c, m + end, off_by, rule=none_off) for a, b, c, m, off_by in equal),
         *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
-        *(found(a, f"002, {at}", "", "", "", f"Not built: {why}") for a, at, why in _NOT_BUILT),
+        *(found(a, f"002, {at}", "–", "–", "–", f"Not built: {why}") for a, at, why in _NOT_BUILT),
     ]
