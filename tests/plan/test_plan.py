@@ -74,6 +74,15 @@ def test_a_file_whose_name_snakemake_changes_is_named(planned, tmp_path, key, fi
         planned(changes)
 
 
+def test_a_file_of_the_folder_itself_is_no_flag(planned, tmp_path, monkeypatch):
+    for name in ("-x.mp4", "y.mp4", "-x.csv", "y.csv"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    plan = planned({"dataset": {"videos": ".", "annotations": "."}})
+    assert plan.dataset.paths == {"-x": str(tmp_path / "-x.mp4"), "y": "y.mp4"}
+    assert plan.dataset.annotation_files == [str(tmp_path / "-x.csv"), "y.csv"]
+
+
 def test_a_folder_without_annotation_files_is_named(planned, tmp_path):
     (tmp_path / "v.mp4").touch()
     (tmp_path / "empty").mkdir()

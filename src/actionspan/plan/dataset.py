@@ -116,11 +116,16 @@ def _video_files(
         names = storage.names(folder, f"{name}: dataset.videos")
         videos, passed = choose_videos(folder, names)
     else:
-        videos = {video: str(path) for video, path in find_videos(Path(folder)).items()}
+        videos = {video: _word(path) for video, path in find_videos(Path(folder)).items()}
         passed = left_out(Path(folder))
     if not videos:
         raise InputError(f"{name}: dataset.videos: no video in {folder}")
     return videos, passed
+
+
+def _word(path: Path) -> str:
+    """Return a path that no command takes for a flag, as it does `-x.mp4`."""
+    return str(path.absolute() if str(path).startswith("-") else path)
 
 
 def _annotation_files(annotations: str | None, name: str) -> list[str]:
@@ -134,7 +139,7 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
     path = Path(annotations)
     if not path.is_dir():
         return [annotations]
-    files = [str(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
+    files = [_word(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
     if not files:
         known = ", ".join(ANNOTATION_SUFFIXES)
         raise InputError(
