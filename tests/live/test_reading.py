@@ -2,12 +2,16 @@
 
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.errors import InputError
 from actionspan.live import reading
+from actionspan.live.connection import Seen
 from actionspan.live.handover import HandOver
 from actionspan.live.reading import Begin, FileFrames, Reader
 from actionspan.live.settings import StreamSettings
@@ -102,6 +106,43 @@ def test_stopping_ends_a_reader_that_waits(video):
     time.sleep(0.2)
     reader.stop()
     assert threading.active_count() == before
+
+
+class Download:
+    """A file on a web server, whose frames have these time stamps."""
+
+    recorded = True
+
+    def __init__(self, stamps):
+        self.stamps = stamps
+
+    def frames(self):
+        for own in self.stamps:
+            yield Seen(lambda: np.zeros((4, 4, 3), np.uint8), own)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("stamps", "expected"),
+    [
+        ([7.0, 7.5, 8.5], [0, 0.5, 1.5]),
+        ([None, None, None], [0, 0.04, 0.08]),
+        ([100.0, None, 100.5, None], [0, 0.04, 0.5, 0.54]),
+        ([None, 100.0, 100.5], [0, 0.04, 0.54]),
+    ],
+)
+def test_a_downloaded_frame_without_a_stamp_goes_on_from_the_last_one(stamps, expected):
+    (stretch,) = FileFrames(parse_source("http://a/b.mp4"), Download(stamps)).stretches(None)
+    assert [frame.seconds for frame in stretch] == pytest.approx(expected)
+
+
+@given(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=30))
+def test_times_of_a_download_always_increase(stamps):
+    (stretch,) = FileFrames(parse_source("http://a/b.mp4"), Download(stamps)).stretches(None)
+    times = [frame.seconds for frame in stretch]
+    assert all(later > time for time, later in pairwise(times))
 
 
 def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):

@@ -134,7 +134,7 @@ class _Stream(_Address):
         for packet in self._container.demux():  # a sound beside it must not hide its silence
             # When its time is over, FFmpeg may hand out what it has of the last picture, and wait
             # as long again.
-            if time.monotonic() - last >= self._quiet:
+            if time.monotonic() - last >= self._quiet and not self.recorded:
                 raise self._silent()
             if packet.stream.index == self._stream.index:
                 yield packet.decode

@@ -21,6 +21,7 @@ from actionspan.video.pictures import resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import cut_snippets
 
+_USUAL_STEP, _LEAST_STEP = 1 / 25, 1e-3  # seconds between two frames: without stamps, and at all
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
 
 
@@ -63,12 +64,15 @@ class FileFrames:
 
     def _downloaded(self) -> Iterator[Frame]:
         assert self._connection is not None
-        first: float | None = None
+        shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
         try:
-            for number, (picture, own) in enumerate(self._connection.frames()):
-                at = number / 25 if own is None else own
-                first = at if first is None else first
-                yield Frame(picture, at - first)
+            for picture, own in self._connection.frames():
+                following = at + _USUAL_STEP
+                if own is not None:
+                    shift = following - own if shift is None else shift
+                    following = max(own + shift, at + _LEAST_STEP)
+                at = following
+                yield Frame(picture, at)
         finally:
             self._connection.close()
 
