@@ -17,6 +17,10 @@ def test_a_failure_is_one_block_with_its_last_lines_and_where_its_log_is(tmp_pat
     assert lines[-2:] == ["    line 99", "    last"]
 
 
+def test_an_empty_wildcard_is_no_name(tmp_path):
+    assert Failed("video_frames", ("", "7"), tmp_path / "a.log").name == "video_frames 7"
+
+
 def test_a_job_that_slurm_ended_says_why(tmp_path):
     log, slurm = tmp_path / "a.log", tmp_path / "7.log"
     log.write_text("epoch 3\n")

@@ -25,7 +25,7 @@ class Failed:
     @property
     def name(self) -> str:
         """The rule and what it worked on, e.g. `temporal_train mtn ring-2`."""
-        return " ".join((self.rule, *self.wildcards))
+        return " ".join(filter(None, (self.rule, *self.wildcards)))
 
 
 def failures_text(failed: Iterable[Failed]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from actionspan.errors import InputError, printable
-from actionspan.plan.project import workflow_folder
+from actionspan.plan.steps import PACKAGE_FOLDER
 
 CONFIG = "config.yaml"
 CONFIG_FLAGS = ("--configfile", "--configfiles")
@@ -57,6 +57,19 @@ def run(arguments: argparse.Namespace) -> None:
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", *words]
     sys.stdout.flush()
     os.execv(sys.executable, command)
+
+
+def workflow_folder() -> Path:
+    """Return the folder of Snakefile, config.yaml, workflow/ and examples/.
+
+    Raises:
+        InputError: There is none, in the installed package or the checkout that holds it.
+    """
+    checkout = PACKAGE_FOLDER.parents[1]
+    for folder in (PACKAGE_FOLDER / "project", checkout):
+        if (folder / "Snakefile").is_file():
+            return folder
+    raise InputError(f"{checkout}: no Snakefile; install actionspan, or run it in a checkout")
 
 
 def _configured(words: list[str], own: list[str]) -> list[str]:
