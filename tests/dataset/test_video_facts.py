@@ -135,6 +135,14 @@ def test_bad_files_have_one_reason(tmp_path, video_file, case):
     assert (video.fps, video.frames, video.duration_seconds, video.sha256) == (0, 0, 0, "")
 
 
+def test_an_error_that_nobody_foresaw_is_the_videos_reason(video_file, monkeypatch):
+    def fails(*_) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("actionspan.dataset.video_facts.timing", fails)
+    assert probe_video(video_file).error.startswith("ZeroDivisionError: a bug (dataset/video_facts")
+
+
 def write_gif_header(path, width, height):
     size = struct.pack("<HH", width, height)
     image = b"," + bytes(4) + size + b"\x00\x02\x02\x4c\x01\x00;"

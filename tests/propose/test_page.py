@@ -109,3 +109,25 @@ def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(tmp_path):
     assert propose(out, video) == 0
     (entry,) = data(out, "index-data")["videos"]
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
+
+
+def test_files_that_were_damaged_later_are_made_again(tmp_path, videos, capsys):
+    """Each is cut in its turn; nothing is decoded while the video's own file is whole."""
+    out, words = tmp_path / "found", (videos[0], "--model", "none", "--out", tmp_path / "found")
+    assert main(["propose", *map(str, words)]) == 0
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    made = {path: path.read_bytes() for path in files}
+    assert {path.suffix for path in files} == {".vtt", ".svg", ".jpg", ".json", ".csv", ".html"}
+    for path in files:
+        path.write_bytes(made[path][: len(made[path]) // 2])
+        capsys.readouterr()
+        assert main(["propose", *map(str, words)]) == 0
+        assert {path: path.read_bytes() for path in files} == made
+        assert ("1 done before" in capsys.readouterr().out) == (path.parent == out)
+    # a digit in place of another leaves valid JSON
+    stored = out / "videos" / "first film.json"
+    content = json.loads(made[stored])
+    content["proposals"][0]["score"] /= 2
+    stored.write_text(json.dumps(content) + "\n")
+    assert propose(out, videos[0]) == 0
+    assert {path: path.read_bytes() for path in files} == made

@@ -19,9 +19,10 @@ from av.container import InputContainer
 
 from actionspan.dataset.containers import stated_bytes, stated_seconds, turned_sideways
 from actionspan.dataset.tables import Video
-from actionspan.errors import InputError
+from actionspan.errors import InputError, lacks_memory
 from actionspan.running.apart import still_working
-from actionspan.video.opening import opened
+from actionspan.running.faults import described
+from actionspan.video.opening import open_container, opened
 from actionspan.video.settings import LimitSettings
 
 _BLOCK = 1 << 20  # bytes read at once
@@ -43,6 +44,10 @@ def probe_video(path: Path, limits: LimitSettings | None = None) -> Video:
         return bad_video(path, f"not a video that FFmpeg can read: {error.strerror}")
     except OSError as error:
         return bad_video(path, f"cannot be read: {error.strerror}")
+    except Exception as error:
+        if lacks_memory(error):
+            raise
+        return bad_video(path, described(error))
 
 
 def bad_video(path: Path, error: str) -> Video:
@@ -64,9 +69,9 @@ def file_sha256(path: Path) -> str:
 def has_sound(path: Path) -> bool:
     """Return whether a file has sound; one that cannot be read has none."""
     try:
-        with av.open(str(path.absolute()), metadata_errors="replace") as container:
+        with open_container(path) as container:
             return bool(container.streams.audio)
-    except (av.FFmpegError, OSError):
+    except (av.FFmpegError, OSError, InputError):
         return False
 
 

@@ -5,20 +5,15 @@ import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, counted
-from actionspan.running.progress import video_progress
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
     from actionspan.dataset.tables import Instance
-    from actionspan.features.settings import Device
-    from actionspan.propose.motion import MotionProposer
-    from actionspan.propose.proposer import Proposer
     from actionspan.propose.results import ResultFolder, Shown
 
 _UNTRAINED = "none"
@@ -100,37 +95,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
     from actionspan.dataset.completing import Truth
-    from actionspan.propose.results import ResultFolder, Shown, result_of, source_of
+    from actionspan.propose.results import ResultFolder, Shown
+    from actionspan.propose.working import each_video
 
     truth = Truth(arguments.annotations, videos) if arguments.annotations else None
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
     folder = ResultFolder(arguments.out, _digest(model), overwrite=arguments.overwrite)
     done, before, broken = 0, 0, len(passed)
     try:
-        waiting = not all(map(folder.finished, videos.values()))
-        proposer = _proposer(model, arguments.threads, arguments.device) if waiting else None
-        for number, (video_id, path) in enumerate(videos.items(), start=1):
-            result = folder.finished(path)
-            before += result is not None
-            if result is None:
-                assert proposer is not None
-                title = f"{path.name} ({number} of {len(videos)})"
-                try:
-                    source = source_of(path)
-                    with video_progress(title, quiet=arguments.quiet) as on_progress:
-                        proposed = proposer.propose(path, on_progress)
-                except InputError as error:
-                    broken += 1
-                    message = str(error)
-                    _say(message if str(path) in message else f"{path}: {message}")
-                    continue
-                result = result_of(proposed, path, folder.model, source)
-            result = replace(result, path=str(path.absolute()))  # it may lie elsewhere by now
-            known = truth.within(video_id, result.duration_seconds) if truth else ()
-            folder.add(result, known, shown)
-            done += 1
+        loading = (model, arguments.threads, arguments.device)
+        for made in each_video(folder, videos, truth, shown, loading, quiet=arguments.quiet):
+            if made.reason:
+                broken += 1
+                _say(made.reason)
+                continue
+            done, before = done + 1, before + made.before
             if arguments.json:
-                print(json.dumps(shown.summary(result)), flush=True)
+                print(json.dumps(made.summary), flush=True)
     finally:
         in_folder = folder.write_tables(shown) if done else 0
         if done and not arguments.no_page:
@@ -173,23 +154,6 @@ def _write_page(
         path = model.resolve()
         name = f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
     write_result_page(folder.page, folder.results, shown, videos, truth, name)
-
-
-def _proposer(
-    model: Path | None, threads: int, device: "Device | None"
-) -> "Proposer | MotionProposer":
-    if model is None:
-        from actionspan.propose.motion import MotionProposer
-
-        return MotionProposer()
-    import torch
-
-    from actionspan.propose.proposer import Proposer
-    from actionspan.running.allocator import keep_freed_memory
-
-    keep_freed_memory()
-    torch.set_num_threads(threads)
-    return Proposer(model, device=device)
 
 
 def _end(*_: object) -> NoReturn:

@@ -10,7 +10,6 @@ from actionspan.dataset.tables import Instance
 from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
-from actionspan.propose.reading import read_frame_rate
 from actionspan.propose.results import Result, Shown, copy_path
 from actionspan.report.choosing import choose_videos
 from actionspan.report.content import Page, PageVideo, Span, Thumbnail
@@ -63,13 +62,13 @@ def _page_video(
     copy = copy_path(folder, result.video_id)
     words = ("--video", str(file), "--out", str(copy))
     command = f"actionspan report video {shlex.join(words)}, then propose again"
-    played, note = playable_file(file, copy, command)
+    played, note = playable_file(file, copy, command, result.unplayable)
     return PageVideo(
         video_id=result.video_id,
         file=relative_path(played or file, folder),
         note=note,
         duration_seconds=result.duration_seconds,
-        frames_per_second=read_frame_rate(file),
+        frames_per_second=result.frames_per_second if file.is_file() else None,
         recall=_recall(instances, proposals),
         truth=[Span(start=one.start, end=one.end, label=one.label) for one in instances],
         proposals=list(map(_span, proposals)),

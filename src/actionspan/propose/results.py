@@ -5,10 +5,11 @@ so that a call which is stopped goes on with the next video, and one that asks f
 or fewer events runs no network.
 """
 
+import json
 import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,19 @@ from numpy.typing import NDArray
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError, counted
+from actionspan.files.fingerprint import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.writing import Row, proposal_files
 from actionspan.propose.proposed import Proposed
+from actionspan.propose.reading import read_frame_rate
+from actionspan.video.playable import why_not_playable
 from actionspan.video.thumbnails import thumbnails
 
 _FOLDER = "videos"
 _THUMBNAILS = 16
 _MILLISECONDS = 3  # decimals of a second
+_SEAL = "digest"  # of the rest of a video's file
 _CURVES = ("start", "actionness", "end")
 
 
@@ -68,7 +73,10 @@ class Result:
     model: str  # digest of the model
     source: Mapping[str, int]  # size and time of the video file
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
-    shown: str = ""  # digest of what the picture and the chapters show
+    frames_per_second: float | None = None
+    unplayable: str = ""  # why a browser may not play the file
+    shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
+    files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
     def timeline(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Return the (T, 3) probabilities, or None, and the (T,) motion, or None."""
@@ -99,6 +107,8 @@ def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, i
             (round(picture.seconds, _MILLISECONDS), b64encode(picture.jpeg).decode())
             for picture in thumbnails(path, _THUMBNAILS)
         ],
+        frames_per_second=read_frame_rate(path),
+        unplayable=why_not_playable(path),
     )
 
 
@@ -169,22 +179,37 @@ class ResultFolder:
         """Path of the page of all videos."""
         return self.folder / "index.html"
 
-    def finished(self, path: Path) -> Result | None:
-        """Return the result of a video that is done, None if it has to be done."""
-        result = None if self.overwrite else self._read(self._path(path.stem))
-        return result if result is not None and result.source == source_of(path) else None
+    def finished(self, path: Path, *, made: bool = False) -> Result | None:
+        """Return the result of a video that is done, None if it has to be done.
 
-    def add(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
-        """Write a video's result, its chapters and its pictures."""
+        Args:
+            path: The video.
+            made: Whether it has just been made here, so that `overwrite` does not do it again.
+        """
+        result = None if self.overwrite and not made else self._read(self._path(path.stem))
+        try:
+            return result if result is not None and result.source == source_of(path) else None
+        except InputError:
+            return None
+
+    def is_shown(self, result: Result, truth: Sequence[Instance], shown: Shown) -> bool:
+        """Return whether a video's chapters and pictures are there, whole, and show just this."""
+        prints = {file.suffix: fingerprint(file) for file in self.beside(result.video_id)}
+        return result.shown == digest(shown, list(truth)) and result.files == prints
+
+    def put(self, result: Result) -> None:
+        """Write the result of a video, which counts when its chapters and pictures are there."""
+        content = vars(result)
+        sealed = {**content, _SEAL: digest(json.loads(json.dumps(content)))}
+        write_json(self._path(result.video_id), sealed, indent=None)
+
+    def show(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
+        """Write a video's chapters and its pictures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.webvtt import write_chapters
         from actionspan.report.sheet import write_sheet
 
-        files = self.beside(result.video_id)
-        made_of = digest(shown, list(truth))
-        if result.shown == made_of and all(file.exists() for file in files):
-            return
-        chapters, picture, sheet = files
+        chapters, picture, sheet = self.beside(result.video_id)
         events = shown.events(result.events)
         count = ChapterSettings().chapters if shown.top is None else shown.top
         write_chapters(chapters, events, ChapterSettings(chapters=count))
@@ -201,7 +226,8 @@ class ResultFolder:
             motion,
         )
         write_sheet(sheet, Path(result.path), events)
-        write_json(self._path(result.video_id), {**vars(result), "shown": made_of}, indent=None)
+        prints = {file.suffix: fingerprint(file) or "" for file in (chapters, picture, sheet)}
+        self.put(replace(result, shown=digest(shown, list(truth)), files=prints))
 
     def write_tables(self, shown: Shown) -> int:
         """Write proposals and events of all videos that are done here; return how many."""
@@ -225,7 +251,7 @@ class ResultFolder:
         """Yield the results of all videos in the folder, by name."""
         for path in sorted((self.folder / _FOLDER).glob("*.json")):
             result = self._read(path)
-            if result is not None:
+            if result is not None and result.shown:
                 yield result
 
     def remove_if_empty(self) -> None:
@@ -240,6 +266,7 @@ class ResultFolder:
     def _read(self, path: Path) -> Result | None:
         """Return a stored result; a damaged file is one that is not there."""
         try:
-            return Result(**read_json(path))
-        except (InputError, TypeError):
+            content = read_json(path)
+            return Result(**content) if content.pop(_SEAL) == digest(content) else None
+        except (InputError, TypeError, KeyError, AttributeError):
             return None

@@ -15,13 +15,16 @@ def relative_path(path: Path, folder: Path) -> str:
         return path.absolute().as_uri()
 
 
-def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | None, str]:
+def playable_file(
+    path: Path | None, copy: Path, command: str, why: str | None = None
+) -> tuple[Path | None, str]:
     """Return the file of a video that a page plays, and a note where a browser may not.
 
     Args:
         path: The video's file, if it has one.
         copy: The copy that browsers play, which may not be there yet.
         command: What makes it.
+        why: Why a browser may not play the file, if that is known; empty: it may.
     """
     if copy.is_file() and not _newer(path, copy):
         return copy, ""
@@ -30,7 +33,7 @@ def playable_file(path: Path | None, copy: Path, command: str) -> tuple[Path | N
     if not path.is_file():
         return None, f"The video file is not here: {path}"
     try:
-        why = why_not_playable(path)
+        why = why_not_playable(path) if why is None else why
     except InputError as error:
         return None, str(error)
     if not why:

@@ -4,12 +4,13 @@ A process lives as long as it can, as encoders take seconds to load, and is repl
 """
 
 import multiprocessing
+import os
 import signal
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from actionspan.errors import InputError, JobError, lacks_memory
@@ -35,14 +36,21 @@ class Outcome(NamedTuple):
     killed: bool = False  # by SIGKILL, which comes from outside
 
 
+class _Told(NamedTuple):
+    """What the work on an item has to say while it goes on."""
+
+    what: Any
+
+
 def work_apart(
     work: Work,
-    items: Sequence[Any],
+    items: Iterable[Any],
     *,
     prepare: Prepare | None = None,
     processes: int = 1,
     stall_seconds: float = 0.0,
-) -> Iterator[tuple[int, Outcome]]:
+    tell: Callable[[Any], None] | None = None,
+) -> Generator[tuple[int, Outcome], None, None]:
     """Yield the index of each item and what became of it, as they are done.
 
     What may be due to the machine's state is tried again in a fresh process where the first had
@@ -51,23 +59,28 @@ def work_apart(
 
     Args:
         work: A function of an item, importable by name; what it returns must pickle.
-        items: They must pickle.
+        items: They must pickle. One is taken when a process is free, so that an iterator may choose
+            it by what became of those before.
         prepare: Called first in each process; what it raises ends the job.
         processes: How many items at once.
         stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
             this process stood still too, as in a suspended job, does not count.
+        tell: Is given what the work says by `still_working`.
 
     Raises:
         JobError: `prepare` failed, the disk is full, or somebody ended a process.
     """
-    waiting = deque(enumerate(items))
+    waiting = enumerate(items)
     killed: set[int] = set()
-    workers = [_Worker(work, prepare) for _ in range(min(processes, len(items)))]
+    workers: list[_Worker] = []
     try:
         while True:
-            for worker in workers:
-                if worker.task is None and waiting:
-                    worker.give(waiting.popleft())
+            idle = [worker for worker in workers if worker.task is None]
+            while (idle or len(workers) < processes) and (next_task := next(waiting, None)):
+                if not idle:
+                    idle = [_Worker(work, prepare)]
+                    workers += idle
+                idle.pop().give(next_task)
             busy = [worker for worker in workers if worker.task is not None]
             if not busy:
                 return
@@ -75,7 +88,7 @@ def work_apart(
             heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
             passed = min(time.monotonic() - began, 2 * _TICK)
             for worker in busy:
-                outcome = worker.hear() if worker.pipe in heard else None
+                outcome = worker.hear(tell) if worker.pipe in heard else None
                 if worker.pipe not in heard:
                     outcome = worker.stalled(passed, stall_seconds)
                 if outcome is None or worker.task is None:
@@ -103,7 +116,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         try:
             self.pipe, theirs = context.Pipe()
-            self.process = context.Process(target=_serve, args=(theirs, work, prepare), daemon=True)
+            words = (theirs, work, prepare, Path.cwd())
+            self.process = context.Process(target=_serve, args=words, daemon=True)
             self.process.start()
         except OSError as error:
             raise JobError(f"no process can be started here: {error.strerror}") from None
@@ -119,8 +133,8 @@ class _Worker:
         with suppress(BrokenPipeError):  # it died: it will be heard
             self.pipe.send(task[1])
 
-    def hear(self) -> Outcome | None:
-        """Return what became of its task, None while that goes on."""
+    def hear(self, tell: Callable[[Any], None] | None) -> Outcome | None:
+        """Return what became of its task, None while that goes on; pass on what it says."""
         try:
             said = self.pipe.recv()
         except (EOFError, OSError):
@@ -128,6 +142,8 @@ class _Worker:
         self.quiet, self.ready = 0.0, True
         if isinstance(said, JobError):
             raise said
+        if isinstance(said, _Told) and tell:
+            tell(said.what)
         return said if isinstance(said, Outcome) else None
 
     def stalled(self, seconds: float, most: float) -> Outcome | None:
@@ -173,18 +189,23 @@ _pipe: Connection | None = None  # in a worker: to the process that waits for it
 _told = 0.0
 
 
-def still_working() -> None:
-    """Say that the work goes on, so that it is not taken for a stall; cheap enough for a frame."""
+def still_working(said: Any = None) -> None:
+    """Say that the work goes on, so that it is not taken for a stall; cheap enough for a frame.
+
+    Args:
+        said: How far it is, for the process that waits.
+    """
     global _told
     now = time.monotonic()
-    if _pipe is not None and now - _told >= _TICK:
+    if _pipe is not None and (said is not None or now - _told >= _TICK):
         _told = now
-        _pipe.send(None)
+        _pipe.send(None if said is None else _Told(said))
 
 
-def _serve(pipe: Connection, work: Work, prepare: Prepare | None) -> None:
+def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -> None:
     """Work on what comes through a pipe until it is closed."""
     global _pipe
+    os.chdir(place)  # multiprocessing begins where the first process began
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
     _pipe = pipe

@@ -1,0 +1,129 @@
+"""The videos of a call, one after the other, each worked on in a process apart."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actionspan.dataset.completing import Truth
+from actionspan.dataset.tables import Instance
+from actionspan.errors import printable
+from actionspan.features.settings import Device
+from actionspan.propose.results import Result, ResultFolder, Shown, result_of, source_of
+from actionspan.running.apart import still_working, work_apart
+from actionspan.running.faults import FaultSettings
+from actionspan.running.progress import video_progress
+
+Loading = tuple[Path | None, int, Device | None]  # a model, or none, its cores and its device
+
+
+class Made(NamedTuple):
+    """What became of a video."""
+
+    reason: str = ""  # why there is nothing of it, with its file
+    before: bool = False  # it was done before
+    summary: Mapping[str, Any] = {}
+
+
+class _Task(NamedTuple):
+    """What a process does next: propose for a video, or show what is stored of it."""
+
+    path: Path
+    result: Result | None = None
+    truth: Sequence[Instance] = ()
+
+
+def each_video(
+    folder: ResultFolder,
+    videos: Mapping[str, Path],
+    truth: Truth | None,
+    shown: Shown,
+    loading: Loading,
+    *,
+    quiet: bool,
+) -> Iterator[Made]:
+    """Do what is left to do for each video, and yield what became of it, in their order.
+
+    Whatever is wrong with a video, an error, a crash or a stall, the others go on.
+
+    Args:
+        folder: Where the results are put.
+        videos: Files by id.
+        truth: Annotations, for the pictures.
+        shown: What of the proposals is listed.
+        loading: The model, which is loaded if a video needs it.
+        quiet: Show no progress.
+
+    Raises:
+        JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
+    """
+    needed = any(folder.finished(path) is None for path in videos.values())
+    told: list[Callable[[float, float], None]] = []
+    given: list[_Task] = []
+    outcomes = work_apart(
+        partial(_work, folder, shown),
+        iter(given.pop, None),
+        prepare=partial(_load, *loading) if needed else None,
+        stall_seconds=FaultSettings().stall_seconds,
+        tell=lambda said: told[-1](*said),
+    )
+
+    def failed(path: Path, result: Result | None, known: Sequence[Instance] = ()) -> str:
+        given.append(_Task(path, result, known))
+        reason = printable(next(outcomes)[1].reason)
+        return reason if not reason or str(path) in reason else f"{path}: {reason}"
+
+    with closing(outcomes):
+        for number, (video_id, path) in enumerate(videos.items(), start=1):
+            result, reason = folder.finished(path), ""
+            before = result is not None
+            if result is None:
+                title = f"{path.name} ({number} of {len(videos)})"
+                with video_progress(title, quiet=quiet) as on_progress:
+                    told.append(on_progress)
+                    reason = failed(path, None)
+                result = folder.finished(path, made=True)
+            if result is not None and not reason:
+                known = truth.within(video_id, result.duration_seconds) if truth else ()
+                if not folder.is_shown(result, known, shown):
+                    reason = failed(path, result, known)
+            if reason or result is None:
+                yield Made(reason=reason or f"{path}: it was replaced while it was read")
+            else:
+                yield Made(before=before, summary=shown.summary(_found(result, path)))
+
+
+_proposer: Any = None  # in a process of its own
+
+
+def _load(model: Path | None, threads: int, device: Device | None) -> None:
+    global _proposer
+    if model is None:
+        from actionspan.propose.motion import MotionProposer
+
+        _proposer = MotionProposer()
+        return
+    import torch
+
+    from actionspan.propose.proposer import Proposer
+    from actionspan.running.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+    _proposer = Proposer(model, device=device)
+
+
+def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
+    """Do a task; what came of it is in the folder."""
+    if task.result is not None:
+        folder.show(_found(task.result, task.path), task.truth, shown)
+        return
+    source = source_of(task.path)
+    proposed = _proposer.propose(task.path, lambda *far: still_working(far))
+    folder.put(result_of(proposed, task.path, folder.model, source))
+
+
+def _found(result: Result, path: Path) -> Result:
+    return replace(result, path=str(path.absolute()))  # it may lie elsewhere by now
