@@ -160,3 +160,30 @@ def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):
     with pytest.raises(InputError, match="decoding stopped"):
         queue.take(5.0)
     assert queue.ended
+
+
+@pytest.mark.parametrize("place", ["decoding", "picture"])
+def test_an_error_that_nobody_foresaw_is_a_line_after_what_came_before(video, monkeypatch, place):
+    def fails() -> None:
+        raise ZeroDivisionError("a bug")
+
+    def faulty(path, **named):
+        for number, frame in enumerate(read_frames(path, **named)):
+            if number == 30 and place == "decoding":
+                fails()
+            yield frame._replace(picture=fails) if number >= 30 else frame
+
+    monkeypatch.setattr(reading, "read_frames", faulty)
+    reader, queue = reader_of(video)
+    reader.start()
+    found = []
+
+    def take_all() -> None:
+        while not queue.ended:
+            found.append(queue.take(5.0))
+
+    with pytest.raises(InputError, match=rf"^{video}: ZeroDivisionError: a bug"):
+        take_all()
+    whole = list(snippets(video, CUTTING))
+    assert 0 < len(found) < len(whole)
+    assert found[-1].snippet.seconds == whole[len(found) - 1].seconds

@@ -10,12 +10,13 @@ from itertools import groupby, islice
 from typing import Protocol
 
 from actionspan.arrays import UInt8
-from actionspan.errors import InputError
+from actionspan.errors import InputError, lacks_memory
 from actionspan.live.clock import LiveClock
 from actionspan.live.connection import Connection, connect
 from actionspan.live.handover import Arrived, Gap, HandOver
 from actionspan.live.settings import StreamSettings
 from actionspan.live.source import Source
+from actionspan.running.faults import described
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.pictures import resized
 from actionspan.video.settings import FrameSettings
@@ -38,6 +39,7 @@ class Frames(Protocol):
     """Stretches of frames without a gap inside."""
 
     live: bool
+    file: str  # how a file is shown; empty: it is none
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield stretches; of a live source each is from one connection.
@@ -54,6 +56,7 @@ class FileFrames:
 
     def __init__(self, source: Source, connection: Connection | None = None) -> None:
         self._source, self._connection = source, connection
+        self.file = source.shown if connection is None else ""
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
@@ -81,6 +84,7 @@ class LiveFrames:
     """A camera: connected again whenever it is lost, with longer and longer waits."""
 
     live = True
+    file = ""
 
     def __init__(
         self,
@@ -188,6 +192,9 @@ class Reader:
         try:
             self._hand_over_snippets()
         except BaseException as error:
+            # a bug is a file's reason; of an address, its text may hold a password
+            if self._source.file and not isinstance(error, InputError) and not lacks_memory(error):
+                error = InputError(f"{self._source.file}: {described(error)}")
             self._hand_over.close(error)
         else:
             self._hand_over.close()
