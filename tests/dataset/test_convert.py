@@ -1,6 +1,7 @@
 import argparse
 import csv
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import av
@@ -9,6 +10,8 @@ import pytest
 
 from actionspan.dataset.convert import add_arguments, run
 from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.matching import IndexSettings, index_videos, read_annotations
+from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from dataset.conftest import encode_video
 
@@ -33,7 +36,7 @@ def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, caps
     printed = capsys.readouterr()
     assert printed.err.splitlines() == [
         f"left out {table}: row 3: start '1 s' is not a time: seconds, m:ss or h:mm:ss",
-        f"left out {table}: row 3: no row of video 'b' is left; it is none where nothing happens",
+        f"left out {table}: row 3: no row of video 'b' is left: what happens in it is unknown",
     ]
     assert printed.out == f"{tmp_path / 'mine.json'}: 1 video, activitynet\n"
 
@@ -260,8 +263,23 @@ def test_a_video_that_has_lost_all_its_rows_is_not_one_where_nothing_happens(
     convert(tmp_path / name, tmp_path / to)
     assert segments(tmp_path / to) == {"b": [(1, 2, "run")]}
     said = capsys.readouterr().err
-    assert "no row of video 'a' is left; it is none where nothing happens\n" in said
+    assert "no row of video 'a' is left: what happens in it is unknown\n" in said
     assert "'b'" not in said
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_run_learns_nothing_from_such_a_video(tmp_path, name):
+    content = LOST[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    facts = {"fps": 10.0, "frames": 100, "duration_seconds": 10.0, "width": 8, "height": 8}
+    videos = [Video(video_id=video, path=Path(video), sha256="", **facts) for video in "ab"]
+    settings = IndexSettings()
+    index = index_videos(videos, read_annotations([tmp_path / name], None, settings), settings)
+    assert index.videos[0].subset == "testing"
+    assert index.videos[1].subset != "testing"
+    assert any(
+        "no row of video 'a' is left; nothing learns" in bad.reason for bad in index.rejections
+    )
 
 
 def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_path, capsys):

@@ -206,3 +206,25 @@ def test_an_id_from_json_never_names_a_file_elsewhere(files, capsys):
     (files / "bad.json").write_text(json.dumps({"database": {"../../x": entry}}))
     assert run(files, "annotations.json", "bad.json", out="eaf", more=["--to", "elan"]) == 2
     assert "video id '../../x' cannot be a file's stem" in capsys.readouterr().err
+
+
+def test_a_video_that_has_lost_all_its_rows_is_there_again_only_if_it_is_corrected(files, capsys):
+    table = files / "mine.csv"
+    table.write_text(
+        "video,start,end,label,subset\na,-1,2,run,val\nlost,2,1,run,val\nkept,1,2,run,train\n"
+    )
+    (files / "right.csv").write_text("video,start,end,label,status\na,1,2,run,added\n")
+    assert run(files, "mine.csv", "right.csv", out="out.csv") == 0
+    assert (files / "out.csv").read_text().splitlines()[1:] == [
+        "kept,1.0,2.0,run,training",
+        "a,1.0,2.0,run,validation",
+    ]
+    assert "no row of video 'lost' is left" in capsys.readouterr().err
+
+
+def test_a_correction_outside_its_video_is_a_line(files, capsys):
+    (files / "wrong.csv").write_text("video,start,end,label,status\nv_b,1,99,run,added\n")
+    assert run(files, "annotations.json", "wrong.csv") == 2
+    line = f"{files / 'wrong.csv'}: row 2: segment 1…99 s is outside the video, 0…20 s\n"
+    assert capsys.readouterr().err.endswith(line)
+    assert not (files / "out.json").exists()

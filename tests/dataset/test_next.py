@@ -51,6 +51,8 @@ def test_what_propose_wrote_is_ranked(proposed, capsys):
     (proposed / "known.csv").write_text("video,start,end,label\nv_b,1,2,run\na.mp4,,,\n")
     known = proposed / "known.csv"
     assert ranked(capsys, proposed, "--annotations", known) == expected[2:]
+    known.write_text("video,start,end,label\nb,2,1,run\na,1,2,run\n")  # b has no row that is one
+    assert [video for video, _ in ranked(capsys, proposed, "--annotations", known)] == ["b", "c"]
     assert main(["dataset", "next", str(proposed)]) == 0
     assert capsys.readouterr().out == (
         "bits/min  events  minutes  video\n"

@@ -34,7 +34,7 @@ def drop_unsound(reading: Reading) -> list[Record]:
         if not record.instances and record.video_id in lost
     }
     for video_id, record in emptied.items():
-        what = f"no row of video {quoted(video_id, 100)} is left; it is none where nothing happens"
+        what = f"no row of video {quoted(video_id, 100)} is left: what happens in it is unknown"
         reading.reject(record.file, record.row, what, video_id)
     reading.records = [each for each in reading.records if each.video_id not in emptied]
     return list(emptied.values())
