@@ -24,7 +24,7 @@ from actionspan.streaming.sockets import SocketInlet, SocketOutlet
 from actionspan.streaming.stage import Options, Part, Place, Stage, parts_of
 from actionspan.streaming.worker import COUNTS, Worker
 
-NEIGHBOUR_GONE, UNGUARDED = 3, 4  # exit statuses
+NEIGHBOUR_GONE = 3  # exit status
 
 
 class Form(NamedTuple):

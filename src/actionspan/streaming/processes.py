@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from actionspan.streaming.child import (
     NEIGHBOUR_GONE,
-    UNGUARDED,
     Job,
     counts_in,
     forms_of,
@@ -27,7 +26,7 @@ from actionspan.streaming.deadline import Deadline
 from actionspan.streaming.errors import LinkClosedError, StageError, StallError
 from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.shared import SharedBlock, module_tensors, share, unshare
-from actionspan.streaming.signals import death, interrupts_held
+from actionspan.streaming.signals import UNGUARDED, death, interrupts_held
 from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link
 from actionspan.streaming.stage import Options, Part, parts_of
 from actionspan.streaming.worker import COUNTS
@@ -37,10 +36,6 @@ from actionspan.streaming.worker import COUNTS
 _PRELOADED = ["actionspan.streaming.child", "torch._dynamo"]
 _NAME = "stage "
 _START_SECONDS = 120.0
-_UNGUARDED = (
-    "its process runs the whole program, as it must import it for classes and functions; put what "
-    'the program does under `if __name__ == "__main__":`'
-)
 _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
 _ROOT_SECONDS = 0.5  # to see which of several processes ended first
 
@@ -331,10 +326,8 @@ class ProcessExecutor:
                             self._fail(index, *value)
                 except (EOFError, OSError):
                     pass
-                if process.exitcode == UNGUARDED:
-                    raise self._error(StageError, index, _UNGUARDED) from None
                 if process.exitcode not in (None, NEIGHBOUR_GONE):
-                    raise self._error(StageError, index, death(process.exitcode))
+                    raise self._error(StageError, index, death(process.exitcode)) from None
             time.sleep(0.005)
         raise self._error(StageError, 0, "its process ended")
 
