@@ -6,11 +6,11 @@ import time
 from contextlib import contextmanager
 from itertools import pairwise
 
-import numpy as np
-
 from actionspan.errors import InputError
 from actionspan.live.outputs import EVENTS
 from live.fakes import FakeProposer, player, run_stream
+
+_LONG = 1.0  # seconds: more than a snippet of any camera here, however busy the machine is
 
 
 def events(folder, kind=None):
@@ -48,11 +48,9 @@ def streaming(url, out, **settings):
     times = [event["seconds"] for event in events(out, "actionness")]
     assert times == sorted(set(times)), "time stamps increase"
     gaps = [(gap["from"], gap["to"]) for gap in events(out, "gap")]
-    usual = np.median(np.diff(times))
     for before, after in pairwise(times):
         said = any(begin <= before + 1e-5 and after <= end + 1e-5 for begin, end in gaps)
-        # two snippets have at most a snippet's hole between them
-        assert said or after - before < 4 * usual, "a hole without a gap"
+        assert said or after - before < _LONG, "a hole without a gap"
     end = events(out)[-1]
     assert end["dropped"] == sum(gap["dropped"] for gap in events(out, "gap"))
     assert end["snippets"] == len(times)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+import numpy as np
 from torch import nn
 
 from actionspan.arrays import Float64
@@ -18,7 +19,7 @@ from actionspan.errors import InputError
 from actionspan.files.fingerprint import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
-from actionspan.live.encoding import Message, encoding_chain
+from actionspan.live.encoding import Message, encoding_chain, message_of
 from actionspan.live.handover import HandOver
 from actionspan.live.learning import OnlineLearner
 from actionspan.live.outputs import Outputs, unchanged
@@ -35,6 +36,7 @@ from actionspan.proposals.model_bundle import load_bundle, write_learned
 from actionspan.running.determinism import deterministic
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import Snippet
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _LEARNED = "model.pt"
@@ -130,6 +132,8 @@ def play(
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
     """
+    if source.kind != "file":
+        _warm_up(player)
     opened = _open(source, settings, player.frames.snippet_frames)
     try:
         policy = settings.policy_for(live=opened.live)
@@ -169,6 +173,13 @@ def play(
         ),
     )
     return stream.run(partial(_pipeline, player.chain, settings))
+
+
+def _warm_up(player: Player) -> None:
+    """Let the networks do their first work, which takes longer, while no camera has to wait."""
+    height, width = player.frames.short_side, 16 * player.frames.short_side // 9
+    gray = np.zeros((player.frames.stack + 1, height, width), np.uint8)
+    player.chain(message_of(Snippet(np.zeros((height, width, 3), np.uint8), gray, 0.0)))
 
 
 def _keep_learned(player: Player, out: Path) -> dict[str, str]:
