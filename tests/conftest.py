@@ -36,6 +36,8 @@ HEAVIEST = (
     "benchmarks/test_campaigns.py",
     "dataset/formats/test_forms.py",
     "report/test_browser.py",
+    "propose/test_propose.py",
+    "running/test_one_fault.py",
 )
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"

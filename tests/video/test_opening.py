@@ -3,6 +3,8 @@
 import socket
 import struct
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,9 +12,12 @@ from actionspan.cli import main
 from actionspan.dataset.tables import read_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
+from actionspan.live.play import play
+from actionspan.live.settings import StreamSettings
+from actionspan.live.source import parse_source
 from actionspan.video.decode import has_eight_bits, read_frames, read_timeline
 from actionspan.video.playable import why_not_playable, write_playable
-from actionspan.video.settings import LimitSettings
+from actionspan.video.settings import FrameSettings, LimitSettings
 from actionspan.video.thumbnails import thumbnails
 from video.numbered import encode
 
@@ -151,3 +156,14 @@ def test_packets_beyond_the_limit_are_not_read(tmp_path, monkeypatch):
     error = probe_video(path, LimitSettings(max_frames=20)).error
     assert error == "more frames than video.max_frames, 20; cut the video or raise it"
     assert len(read) <= 21
+
+
+@pytest.mark.parametrize("kind", ["codec", "list"])
+def test_a_stream_of_such_a_file_ends_in_a_line(tmp_path, whole, kind):
+    path = with_codec(whole, b"brxq") if kind == "codec" else tmp_path / "list.mp4"
+    if kind == "list":
+        path.write_text(LISTS["ffconcat"])
+    reason = "codec 'brxq' is not known" if kind == "codec" else "not a video that FFmpeg can read"
+    player: Any = SimpleNamespace(frames=FrameSettings())  # the file is opened first
+    with pytest.raises(InputError, match=f"{path}: {reason}"):
+        play(parse_source(str(path)), player, StreamSettings(), tmp_path / "out")
