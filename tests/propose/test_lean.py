@@ -10,6 +10,8 @@ from video.numbered import encode
 
 PREPARED = """
 import os, signal, sys
+from multiprocessing.popen_fork import Popen
+Popen.kill = Popen.terminate  # as on Windows, which needs no signal for either
 for name in "mpi4py snakemake yaml jsonschema argcomplete fcntl resource pwd".split():
     sys.modules[name] = None
 for name in ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL", "SIGSTOP"):
