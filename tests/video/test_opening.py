@@ -6,9 +6,12 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import av
+import numpy as np
 import pytest
 
 from actionspan.cli import main
+from actionspan.dataset.containers import claimed_samples
 from actionspan.dataset.tables import read_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
@@ -64,7 +67,6 @@ def test_a_list_of_files_opens_none_of_them(tmp_path, whole, kind, suffix):
 @pytest.mark.parametrize("name", ["picture%02d.gif", "picture%02d.png"])
 def test_the_pattern_of_a_name_opens_no_pictures_beside(tmp_path, name):
     import cv2
-    import numpy as np
 
     for number in range(5):
         cv2.imwrite(str(tmp_path / (name % number)), np.zeros((32, 32, 3), np.uint8))
@@ -167,3 +169,30 @@ def test_a_stream_of_such_a_file_ends_in_a_line(tmp_path, whole, kind):
     player: Any = SimpleNamespace(frames=FrameSettings())  # the file is opened first
     with pytest.raises(InputError, match=f"{path}: {reason}"):
         play(parse_source(str(path)), player, StreamSettings(), tmp_path / "out")
+
+
+def test_sound_of_half_a_byte_a_sample_is_no_claim(tmp_path):
+    """QuickTime counts the samples of compressed sound too; FFmpeg takes them by their chunks."""
+    path = tmp_path / "sound.mov"
+    with av.open(str(path), "w") as file:
+        video: Any = file.add_stream("mpeg4", rate=25)
+        video.width, video.height, video.pix_fmt = 64, 64, "yuv420p"
+        sound: Any = file.add_stream("pcm_s16le", rate=8000, layout="mono")
+        for _ in range(25):
+            picture = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
+            file.mux(video.encode(picture))
+        samples = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.int16), "s16", "mono")
+        samples.sample_rate, samples.pts = 8000, 0
+        file.mux(sound.encode(samples))
+        file.mux(video.encode(None))
+    content = bytearray(path.read_bytes())
+    size = len(content)
+    place = content.index(b"stsz", content.index(b"stsz") + 4)
+    assert struct.unpack_from(">I", content, place + 12) == (8000,)
+    struct.pack_into(">I", content, place + 12, 2 * size)
+    path.write_bytes(content)
+    assert claimed_samples(path) <= size
+    assert (probe_video(path).error, probe_video(path).frames) == ("", 25)
+    struct.pack_into(">I", content, content.index(b"stsz") + 12, 2 * size)  # the pictures'
+    path.write_bytes(content)
+    assert claimed_samples(path) == 2 * size

@@ -16,6 +16,8 @@ from actionspan.errors import printable
 EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 _ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+_SOUND = int.from_bytes(b"soun", "big")
+_PER_ENTRY = 160  # samples of such sound that FFmpeg takes as one, at least
 _MXF = bytes.fromhex("060e2b34020501010d01020101")  # the pack of any partition
 MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
@@ -185,17 +187,28 @@ def claimed_samples(path: Path) -> int:
 
     Each has a byte at least, but an index may claim any number in a few.
     """
-    most = fragments = 0
+    most = 0
     with _mp4(path) as (file, spans):
-        tables = _inside(file, spans, b"moov", b"trak", b"mdia", b"minf", b"stbl")
-        for kind in (b"stsz", b"stz2"):
-            for start, _ in _inside(file, tables, kind):
-                file.seek(start + 8)  # after version and size
-                most = max(most, int.from_bytes(file.read(4), "big"))
-        for start, _ in _inside(file, spans, b"moof", b"traf", b"trun"):
-            file.seek(start + 4)
-            fragments += int.from_bytes(file.read(4), "big")
+        for track in _inside(file, spans, b"moov", b"trak"):
+            tables = _inside(file, [track], b"mdia", b"minf", b"stbl")
+            sizes = [span for kind in (b"stsz", b"stz2") for span in _inside(file, tables, kind)]
+            times = _inside(file, tables, b"stts")
+            # sound whose samples last a tick each, some less than a byte, is taken by its chunks
+            kind = _numbers(file, _inside(file, [track], b"mdia", b"hdlr"), 8)
+            ticks = _numbers(file, times, 4) + _numbers(file, times, 12)
+            each = _PER_ENTRY if kind == [_SOUND] and ticks == [1, 1] else 1
+            most = max([most, *(count // each for count in _numbers(file, sizes, 8))])
+        fragments = sum(_numbers(file, _inside(file, spans, b"moof", b"traf", b"trun"), 4))
     return max(most, fragments)
+
+
+def _numbers(file: BinaryIO, spans: list[tuple[int, int]], place: int) -> list[int]:
+    """Return the number of 32 bits at a place in each box."""
+    found = []
+    for start, _ in spans:
+        file.seek(start + place)
+        found.append(int.from_bytes(file.read(4), "big"))
+    return found
 
 
 @contextmanager
