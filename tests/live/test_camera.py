@@ -179,7 +179,7 @@ def test_what_is_between_parts_is_passed_over(video, tmp_path, between):
         assert frames <= camera.sent
 
 
-@pytest.mark.parametrize("more", [-1000, 7, 10**6, 1 << 32, 10**19])
+@pytest.mark.parametrize("more", [-1000, 7, 10**6, 2 * 10**9, 1 << 32])
 def test_a_wrong_length_of_a_part_does_no_harm(video, tmp_path, more):
     with HttpCamera(video, RATE) as camera:
         camera.more = more
