@@ -58,24 +58,21 @@ class Truth:
 
     def __init__(self, path: Path, videos: Mapping[str, Path]) -> None:
         reading = read_annotation_file(path)
-        # of other videos nobody asks for what is wrong, and frames have no times
-        named = [record for record in reading.records if record.video_id in videos]
-        for record in named:
-            if any(unknown_time(time) for raw in record.instances for time in (raw.start, raw.end)):
-                _complete(record, videos[record.video_id])
-        if not named:
+        if videos.keys().isdisjoint(record.video_id for record in reading.records):
             print(f"{path}: names no video of these", file=sys.stderr)
-        asked = Reading(records=named)
-        asked.rejections = [
+        for record in reading.records:
+            times = [time for raw in record.instances for time in (raw.start, raw.end)]
+            if record.video_id in videos and any(map(unknown_time, times)):
+                _complete(record, videos[record.video_id])
+        drop_unsound(reading)
+        # nobody asks what is wrong with other videos
+        reading.rejections = [
             bad
             for bad in reading.rejections
-            if not bad.video_ids or any(video_id in videos for video_id in bad.video_ids)
+            if not (bad.video_ids and videos.keys().isdisjoint(bad.video_ids))
         ]
-        drop_unsound(asked)
-        report_left_out(asked)
-        others = Reading(records=[each for each in reading.records if each.video_id not in videos])
-        drop_unsound(others)
-        self._records = {record.video_id: record for record in asked.records + others.records}
+        report_left_out(reading)
+        self._records = {record.video_id: record for record in reading.records}
         self.instances = {name: instances_of(record) for name, record in self._records.items()}
 
     def within(self, video_id: str, seconds: float) -> tuple[Instance, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Record
-from actionspan.dataset.formats.rejections import Rejection
+from actionspan.dataset.checking import drop_unsound
+from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Reading, Record
 from actionspan.dataset.matching import Names
 from actionspan.errors import counted
 
@@ -51,7 +51,7 @@ def merge(
             if they are corrected.
 
     Raises:
-        ValueError: A correction is outside its video.
+        InputError: A correction is outside its video.
     """
     merged = {record.video_id: record for record in records}
     before = {record.video_id: record for record in emptied} | merged
@@ -74,19 +74,9 @@ def merge(
         # a tool may count frames at a rate of its own
         fps = correction.fps or base.fps
         now = replace(base, file=correction.file, instances=correction.instances, fps=fps)
-        merged[video_id] = replace(base, instances=_merged(base.parsed(), _sound(now), changes))
+        drop_unsound(Reading(records=[now], strict=True))
+        merged[video_id] = replace(base, instances=_merged(base.parsed(), now.parsed(), changes))
     return list(merged.values()), changes
-
-
-def _sound(record: Record) -> list[Segment]:
-    """Return the segments of a correction, which must lie in its video."""
-    segments = []
-    for raw in record.instances:
-        try:
-            segments.append(raw.checked(record.duration, record.fps))
-        except ValueError as error:
-            raise ValueError(Rejection(record.file, raw.row, str(error)).line()) from None
-    return segments
 
 
 def _merged(

@@ -219,16 +219,8 @@ class CausalSettings(Checked):
     """How the rows of causal.h5 differ from the past (model stream)."""
 
     horizon: int = option(
-        256,
-        "snippets that the running mean of a video goes back",
-        unit="snippets",
-        least=8,
-        most=1_000_000,
+        256, "snippets that the running mean of a video goes back", unit="snippets", least=8
     )
     ahead: int = option(
-        1,
-        "snippets behind its own that a snippet's cues of change see",
-        unit="snippets",
-        least=1,
-        most=10_000,
+        1, "snippets behind its own that a snippet's cues of change see", unit="snippets", least=1
     )
