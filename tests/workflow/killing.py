@@ -176,7 +176,7 @@ class Run:
     def wait_for_jobs(self, count: int) -> None:
         while (
             self.process.poll() is None
-            and len(re.findall("^(?:local)?rule ", self.said(), re.M)) < count
+            and len(re.findall(r"^\[\d+/\d+\] ", self.said(), re.M)) < count
         ):
             time.sleep(0.02)
 
