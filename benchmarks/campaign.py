@@ -15,7 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-NAMES = ("config", "annotations", "videos", "features", "inputs", "disk", "kills", "runs", "ranks")
+NAMES = (
+    *("config", "annotations", "videos", "features", "models"),
+    *("inputs", "disk", "kills", "runs", "ranks"),
+)
 
 
 def main() -> None:

@@ -1,12 +1,19 @@
 """The exceptions for a user's mistake, the text of messages, and what says "no memory"."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 # what torch, OpenCV and C++ say in errors of their own
 _NO_MEMORY = (
     *("not enough memory", "can't allocate memory", "out of memory", "Insufficient memory"),
     *("Cannot allocate memory", "bad_alloc", "ailed to allocate"),
 )
+
+_LONGEST = 60  # characters that are shown of a text
+_FEW = 8  # items that are shown of a list
 
 
 class InputError(Exception):
@@ -18,6 +25,36 @@ class InputError(Exception):
 
 class JobError(InputError):
     """An error that no single video is to blame for, such as a full disk or a damaged result."""
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the name of a file before the messages of the block that do not have it."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from None
+
+
+def brief(value: Any) -> str:
+    """Return what a message shows of a value from anywhere: on one line, and not all of a long one.
+
+    What lists and dictionaries hold is not looked at, for it may be endless.
+    """
+    if isinstance(value, list | tuple | dict):
+        simple = len(value) <= _FEW and not isinstance(value, dict)
+        if simple and all(isinstance(item, str | float | int) for item in value):
+            return f"[{', '.join(map(brief, value))}]"
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return f"a number of {value.bit_length()} bits"
+    if not isinstance(value, str | bytes | float | int | Path | None):
+        return f"a {type(value).__name__}"
+    text = printable(repr(value[:_LONGEST]) if isinstance(value, str | bytes) else str(value))
+    cut = isinstance(value, str | bytes) and len(value) > _LONGEST
+    return text[: 2 * _LONGEST] + "…" * (cut or len(text) > 2 * _LONGEST)
 
 
 def printable(text: str) -> str:

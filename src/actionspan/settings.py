@@ -5,14 +5,23 @@ import dataclasses
 import itertools
 import json
 import math
+import numbers
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from actionspan.errors import InputError
+from actionspan.errors import InputError, brief
 
+# what is taken for a value of each kind; numpy's numbers are numbers
+_TYPES: Mapping[type, Any] = {
+    int: numbers.Integral,
+    float: numbers.Real,
+    str: str,
+    bool: bool,
+    Path: str | Path,
+}
 Settings = TypeVar("Settings")
 _KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were asked for
 
@@ -76,9 +85,7 @@ class Knob:
         """
         if value is None and self.optional or self._allows(value):
             return
-        shown = list(value) if isinstance(value, tuple) else value
-        shown = repr(shown) if isinstance(shown, str | list) else shown
-        raise ValueError(f"{self.name} {shown}: {self._allowed(value)}")
+        raise ValueError(f"{self.name} {brief(value)}: {self._allowed(value)}")
 
     def _allows(self, value: Any) -> bool:
         if not self.many:
@@ -86,21 +93,24 @@ class Knob:
         return (
             isinstance(value, tuple | list)
             and len(value) >= self.fewest
-            and len(set(value)) == len(value)
             and all(self._allows_one(item) for item in value)
+            and len(set(value)) == len(value)
             and not (self.rising and any(a >= b for a, b in itertools.pairwise(value)))
         )
 
     def _allows_one(self, value: Any) -> bool:
+        if isinstance(value, bool) and self.kind is not bool:
+            return False
+        if self.also is not None and isinstance(value, str | int | float) and value == self.also:
+            return True
+        if not isinstance(value, _TYPES[self.kind]):
+            return False
         if self.choices:
             return value in self.choices
-        if self.also is not None and value == self.also:
-            return True
         if self.kind not in (int, float):
             return not isinstance(value, str) or len(value) >= self.fewest
         return (
-            isinstance(value, int | float)
-            and math.isfinite(value)
+            _is_finite(value)
             and (self.above is None or value > self.above)
             and (self.least is None or value >= self.least)
             and (self.below is None or value < self.below)
@@ -119,9 +129,13 @@ class Knob:
         if self.choices:
             return f"one of {_listed(self.choices)}"
         if self.kind not in (int, float):
-            return f"a text of {self.fewest} or more characters"
-        finite = not isinstance(value, int | float) or math.isfinite(value)
-        return self.bounds if finite else f"a finite number{' ' * bool(self.bounds)}{self.bounds}"
+            kinds = {str: f"a text of {self.fewest} or more characters", bool: "true or false"}
+            return kinds.get(self.kind, "a path")
+        number = isinstance(value, numbers.Real)
+        if number and not _is_finite(value):
+            return f"a finite number{' ' * bool(self.bounds)}{self.bounds}"
+        whole = self.kind is int and number and not isinstance(value, numbers.Integral)
+        return f"a whole number {self.bounds}".rstrip() if whole else self.bounds or "a number"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +258,13 @@ def to_json(before: str = "{}", **sections: Any) -> str:
     """Return settings by section as JSON, added to those of an earlier stage."""
     made = {name: dataclasses.asdict(settings) for name, settings in sections.items()}
     return json.dumps(json.loads(before) | made, sort_keys=True, default=str)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number with too many digits for floating point
+        return False
 
 
 def _listed(names: Sequence[Any]) -> str:

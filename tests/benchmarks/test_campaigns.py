@@ -23,6 +23,7 @@ SMALL = {
     ("annotations",): (0, 120),
     ("videos",): (14, 12),
     ("features",): (142, 13),
+    ("models",): (0, 60),
     ("inputs", "disk", "kills"): (30, 6),
 }
 SECONDS = 900.0  # of a process, on a busy machine

@@ -140,6 +140,19 @@ def test_an_hdf5_file_reads_no_other_file(tmp_path):
         read_features(path, "time_first")
 
 
+def test_an_hdf5_file_without_values_is_one_line(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", shape=None, dtype="f4")
+    with pytest.raises(InputError, match=r"a\.h5: its data set is empty; want \(T, C\)"):
+        read_features(tmp_path / "a.h5", "time_first")
+    many = np.zeros(2, [(f"field{number}", "f4") for number in range(800)])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = many
+    with pytest.raises(InputError, match=r"a\.h5: not numbers but ") as caught:
+        read_features(tmp_path / "a.h5", "time_first")
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize(
     "kept", [{"chunks": (100, 100)}, {"chunks": (9, 9), "compression": "gzip"}]
 )

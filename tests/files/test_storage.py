@@ -318,7 +318,9 @@ def test_a_truncated_h5_file_is_one_line(tmp_path):
     with create_h5(path, "0") as file:
         file["values"] = list(range(10_000))
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(InputError, match="not a complete HDF5 file; delete it and run again"):
+    with pytest.raises(
+        InputError, match="not a complete HDF5 file; if a run made it, delete it and run again"
+    ):
         read_h5(path)
 
 

@@ -188,6 +188,7 @@ def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
     clips = {"clip_rate": 12.5, "clip_side": 48}
     encoder = {"clip_encoder": "i3d", "clip_weights": tmp_path / "i3d.pt", "clip_size": 32}
     trained = train(tmp_path / "trained", FRAMES | clips | {"clips": True}, ENCODERS | encoder)
+    (tmp_path / "i3d.pt").unlink()  # the model holds what was in it
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", trained.model) == 0
     expected = trained.proposals()[path.stem]
@@ -618,7 +619,7 @@ def test_motion_grouping_needs_no_model(trained, tmp_path):
     [
         (lambda folder: folder.mkdir(), "no model.pt in this folder"),
         (lambda folder: None, "no such file"),
-        (lambda folder: folder.write_text("model"), "not a complete torch.save file"),
+        (lambda folder: folder.write_text("model"), "not a complete model"),
     ],
     ids=["empty folder", "missing", "text"],
 )
@@ -629,6 +630,8 @@ def test_what_is_no_model_is_one_line(tmp_path, capsys, make, message):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"actionspan propose: {tmp_path / 'model'}: ")
     assert message in line
+    assert "delete" not in line
+    assert "make demo" not in line
 
 
 def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):

@@ -9,7 +9,7 @@ from torchvision.models.optical_flow import raft_small
 
 from actionspan.errors import InputError
 from actionspan.networks.names import NO_MOTION
-from actionspan.video.optical_flow import compute_flow, flow_of_shard
+from actionspan.video.optical_flow import compute_flow, flow_of_shard, hold_weights
 from actionspan.video.raft import load_raft, torchvision_name
 from actionspan.video.settings import FlowSettings
 from video.test_optical_flow import dequantise, moved, warp_errors
@@ -36,6 +36,22 @@ def test_a_checkpoint_with_torchvision_names_loads_too(tmp_path):
     torch.save(network.state_dict(), tmp_path / "own.pth")
     loaded = load_raft(tmp_path / "own.pth").state_dict()
     assert all(torch.equal(value, loaded[name]) for name, value in network.state_dict().items())
+
+
+def test_parameters_that_a_model_holds_need_no_file(tmp_path):
+    torch.manual_seed(1)
+    state = raft_small(weights=None).state_dict()
+    torch.save(state, tmp_path / "own.pth")
+    frames = moved(4, 0, height=132, width=150)[None]
+    settings = {"algorithm": "raft", "device": "cpu", "iterations": 2}
+    expected = compute_flow(frames, FlowSettings(weights=tmp_path / "own.pth", **settings))
+    held = FlowSettings(weights=tmp_path / "none.pth", **settings)
+    hold_weights(held, state)
+    assert np.array_equal(compute_flow(frames, held)[0], expected[0])
+    assert (expected[0] != NO_MOTION).any()
+    other = FlowSettings(weights=tmp_path / "other.pth", **settings)
+    with pytest.raises(InputError, match="the model: not weights of this network"):
+        hold_weights(other, {"a": torch.ones(1)})
 
 
 @pytest.mark.parametrize("shift", [(4, 0), (0, -3), (-2, 2)])

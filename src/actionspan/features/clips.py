@@ -14,7 +14,7 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.encoders import Snippets, build_network, device_of
+from actionspan.features.encoders import Snippets, Weights, build_network, device_of
 from actionspan.features.images import frames_to_batch
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
@@ -64,10 +64,11 @@ def _window_at(start: int, count: int, window: int, stride: int) -> Int64:
 class ClipEncoder:
     """The network of clips: the samples of a video in, a vector for each snippet out."""
 
-    def __init__(self, settings: EncoderSettings) -> None:
+    def __init__(self, settings: EncoderSettings, weights: Weights = None) -> None:
         encoder = settings.clip_encoder
         self.settings = settings
-        network, self.features = build_network(encoder, settings.clip_weights, 3, settings.source)
+        held = settings.clip_weights if weights is None else weights
+        network, self.features = build_network(encoder, held, 3, settings.source)
         # OpenVINO takes 11 s to compile i3d, and more memory to compute it.
         inputs = Inputs(architecture(encoder), 3, device_of(settings))
         self.run = Eager(network, inputs, settings.precision)

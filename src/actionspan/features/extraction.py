@@ -58,7 +58,8 @@ class TwoStream:
         if settings.flow_encoder != "flow_histogram":
             flow = own.get("flow", flow_weights(settings))
             self.flow = Encoder(settings.flow_encoder, flow, settings, flow_channels)
-        self.clip = ClipEncoder(settings) if settings.clip_encoder != "none" else None
+        used = settings.clip_encoder != "none"
+        self.clip = ClipEncoder(settings, own.get("clip")) if used else None
 
     @property
     def features(self) -> dict[str, int]:
@@ -67,6 +68,19 @@ class TwoStream:
         histogram = HISTOGRAM_FEATURES if self._uses_histogram else 0
         lengths = {"rgb": self.rgb.features, "flow": network + histogram}
         return lengths | ({"clip": self.clip.features} if self.clip else {})
+
+    def check(self, wanted: Mapping[str, int]) -> None:
+        """Check that vectors have the lengths which a model was trained with.
+
+        Raises:
+            InputError: They have others.
+        """
+        if self.features != wanted:
+            given, asked = (
+                ", ".join(f"{stream} {length}" for stream, length in sorted(each.items()))
+                for each in (self.features, wanted)
+            )
+            raise InputError(f"its encoders give features of {given}, its transform takes {asked}")
 
     @property
     def made_by(self) -> dict[str, str]:
@@ -114,15 +128,19 @@ def joined(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
 
 
+class NotFiniteError(InputError):
+    """Encoders give features that are not finite."""
+
+
 def check_finite(streams: Mapping[str, Float32]) -> None:
     """Refuse features that no later step can use.
 
     Raises:
-        InputError: A feature is not finite.
+        NotFiniteError: A feature is not finite.
     """
     for stream, vectors in streams.items():
         if not np.isfinite(vectors).all():
-            raise InputError(f"{stream}: a feature is not finite; use precision float32")
+            raise NotFiniteError(f"{stream}: a feature is not finite; use precision float32")
 
 
 def write_streams(group: h5py.Group, streams: Mapping[str, Float32], encoders: TwoStream) -> None:

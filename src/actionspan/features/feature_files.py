@@ -98,7 +98,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
         except Exception:  # numpy parses it as Python, which raises nearly anything
             raise InputError(f"{path}: not a .npy file of numbers") from None
         if dtype.kind not in _NUMBERS:
-            raise InputError(f"{path}: not numbers but {printable(str(dtype))}")
+            raise InputError(f"{path}: not numbers but {printable(str(dtype)[:_LONGEST_REASON])}")
         claimed = math.prod(shape) * dtype.itemsize
         found = path.stat().st_size - file.tell()
         if claimed != found or min(shape, default=0) < 0:
@@ -150,10 +150,14 @@ def _read_h5(path: Path) -> NDArray[Any]:
         if len(datasets) != 1:
             raise InputError(f"{path}: holds {len(datasets)} data sets; want one, (T, C)")
         (dataset,) = datasets
+        if dataset.shape is None:
+            raise InputError(f"{path}: its data set is empty; want (T, C) with at least one row")
         if dataset.external or dataset.is_virtual:
             raise InputError(f"{path}: its values are in other files; want them in this one")
         if dataset.dtype.kind not in _NUMBERS:
-            raise InputError(f"{path}: not numbers but {printable(str(dataset.dtype))}")
+            raise InputError(
+                f"{path}: not numbers but {printable(str(dataset.dtype)[:_LONGEST_REASON])}"
+            )
         claimed, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
         if claimed > max(stored, min(_MOST_COMPRESSED * stored, _MOST_UNPACKED)):
             sizes = f"{claimed} bytes of values in {stored}"

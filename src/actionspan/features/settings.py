@@ -10,6 +10,7 @@ from actionspan.settings import Checked, option
 Precision = Literal["float32", "bfloat16", "float16"]
 Grid = Literal["video", "windows"]
 ClipNetwork = Literal["i3d"]
+MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 200 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 
 
@@ -41,7 +42,9 @@ class EncoderSettings(Checked):
     flow_histogram: bool = option(
         False, "append a histogram of the flow to the flow network's features"
     )
-    flow_gain: float = option(1.0, "factor on the flow before the network sees it", above=0)
+    flow_gain: float = option(
+        1.0, "factor on the flow before the network sees it", above=0, most=1e6
+    )
     clip_encoder: Literal["none", ClipNetwork] = option(
         "none",
         "i3d: a network of video that sees consecutive frames, as a third stream; none: no such "
@@ -68,7 +71,7 @@ class EncoderSettings(Checked):
     input_size: int = option(
         224, "side of the square that a network sees", unit="pixels", least=32, most=4_096
     )
-    batch_size: int = option(16, "snippets of one video in a batch", least=1)
+    batch_size: int = option(16, "snippets of one video in a batch", least=1, most=4096)
     precision: Precision = option("float32", "arithmetic of the networks")
     device: Device = option("auto", "auto, cpu or cuda; auto takes cuda if it is available")
     runtime: Literal["auto", "eager", "openvino"] = option(
@@ -80,6 +83,12 @@ class EncoderSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_windows()
+        for size, many in (("input_size", "batch_size"), ("clip_size", "clip_window")):
+            side, count = getattr(self, size), getattr(self, many)
+            if count * side * side > MOST_PIXELS:
+                raise ValueError(
+                    f"{many} {count}: at most {MOST_PIXELS // side**2} of {size} {side}"
+                )
         if self.flow_histogram and self.flow_encoder == "flow_histogram":
             raise ValueError(
                 "flow_histogram True: flow_encoder is flow_histogram, which has no network's "
@@ -152,9 +161,7 @@ class RescaleSettings(Checked):
         "video: a sequence is a video, rescaled; windows: it is a window of a video's snippets as "
         "they are (THUMOS14: short instances in long videos)",
     )
-    steps: int = option(
-        100, "length of every video's sequence, or of a window", least=1, most=100_000
-    )
+    steps: int = option(100, "length of every video's sequence, or of a window", least=1, most=8192)
     stride: int = option(50, "steps from one window to the next (grid windows)", least=1)
     rest: int = option(
         0, "steps at the end of a video that may be in no window (grid windows)", least=0
@@ -183,7 +190,7 @@ class SequenceSettings(Checked):
     """How features of snippets become windows of sequences as they are, with cues of change."""
 
     window: int = option(
-        512, "length of a window; shorter videos have one", unit="snippets", least=1, most=100_000
+        512, "length of a window; shorter videos have one", unit="snippets", least=1, most=8192
     )
     window_stride: int = option(
         256, "distance of two windows of a longer video", unit="snippets", least=1

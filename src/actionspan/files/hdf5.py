@@ -134,7 +134,9 @@ def new_h5(path: Path) -> Iterator[h5py.File]:
 
 
 @contextmanager
-def old_h5(path: Path, cure: str = "; delete it and run again") -> Iterator[h5py.File]:
+def old_h5(
+    path: Path, cure: str = "; if a run made it, delete it and run again"
+) -> Iterator[h5py.File]:
     """Read an HDF5 file; blocks that have checksums are compared with them.
 
     Args:

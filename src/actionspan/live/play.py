@@ -15,7 +15,7 @@ from torch import nn
 
 from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
-from actionspan.errors import InputError
+from actionspan.errors import InputError, naming
 from actionspan.files.fingerprint import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
@@ -82,13 +82,15 @@ class Player:
             proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
             learned = [digest(learning, instances.tolist())]
         one_process = settings.executor != "process"
-        chain = encoding_chain(
-            bundle.encoders,
-            bundle.flow,
-            bundle.frames.stack,
-            bundle.weights,
-            one_process=one_process,
-        )
+        with naming(model):
+            chain = encoding_chain(
+                bundle.encoders,
+                bundle.flow,
+                bundle.frames.stack,
+                bundle.weights,
+                wanted=bundle.widths,
+                one_process=one_process,
+            )
         file = model / "model.pt" if model.is_dir() else model
         return cls(
             frames=bundle.frames,

@@ -7,8 +7,8 @@ from actionspan.errors import InputError
 
 DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
 _CURE = (
-    "`make demo` makes results/proposals/span, docs/tutorial.md says how to train on your videos, "
-    f"and {DEMO} comes with actionspan"
+    "give the model.pt of a run, such as results/proposals/span/model.pt, or "
+    f"{DEMO}, the model that comes with actionspan"
 )
 
 

@@ -15,8 +15,9 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
+from actionspan.files.model_files import read_model
 from actionspan.files.storage import digest, open_h5
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import write_torch
 from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     LOG_RANGE,
@@ -102,10 +103,10 @@ def load_density(path: Path) -> DensityModel:
     Raises:
         InputError: The file is missing or holds no density.
     """
-    content = read_torch(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    part = read_model(path)
+    if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: not a density ({FORMAT!r}); `proposals density` makes one")
-    return density_from_state(content["density"])
+    return density_from_state(part["density"])
 
 
 def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, str]:

@@ -1,5 +1,6 @@
 """The evaluator of candidates (PEM of BSN): features to the tIoU that a candidate may have."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from torch import Tensor, nn
 from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.model_files import Part, read_model
+from actionspan.files.torch_files import write_torch
 from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.pgm import Candidates
 from actionspan.running.determinism import deterministic
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
+MOST_HIDDEN = 65_536
 
 
 def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
@@ -77,11 +80,20 @@ def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
     }
 
 
-def evaluator_from_state(state: dict[str, Any]) -> ProposalEvaluator:
-    """Build the evaluator `evaluator_state` described."""
-    evaluator = ProposalEvaluator(hidden=state["hidden"], features=state["features"])
-    evaluator.load_state_dict(state["weights"])
-    return evaluator.eval()
+def evaluator_from_state(state: Mapping[str, Any] | Part) -> ProposalEvaluator:
+    """Build the evaluator `evaluator_state` described.
+
+    Raises:
+        InputError: It is none.
+    """
+    part = state if isinstance(state, Part) else Part(state, "evaluator")
+    hidden = part["hidden"].whole(1, MOST_HIDDEN)
+    features = part["features"].whole(FEATURES, FEATURES + BOUNDARY_INPUTS)
+    if features not in (FEATURES, FEATURES + BOUNDARY_INPUTS):
+        part["features"].refuse(f"{FEATURES} or {FEATURES + BOUNDARY_INPUTS}")
+    return part["weights"].network(
+        lambda: ProposalEvaluator(hidden=hidden, features=features), "the evaluator"
+    )
 
 
 def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: str) -> None:
@@ -102,8 +114,7 @@ def load_evaluator(path: Path) -> ProposalEvaluator:
         InputError: The file is missing or holds no evaluator.
     """
     unreadable = "not a proposal evaluator; `actionspan proposals train` makes one"
-    content = read_torch(path, unreadable)
-    try:
-        return evaluator_from_state(content["evaluator"])
-    except (KeyError, TypeError, RuntimeError):
-        raise InputError(f"{path}: {unreadable}") from None
+    part = read_model(path, unreadable)
+    if "evaluator" not in part:
+        raise InputError(f"{path}: {unreadable}")
+    return evaluator_from_state(part["evaluator"])

@@ -5,8 +5,9 @@ boundary curves in and round it (`proposals.cells`), by a small network that lea
 of a cell along the way: its best tIoU with an instance and the recall that it reaches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
+from actionspan.errors import InputError
+from actionspan.files.model_files import Part
 from actionspan.proposals.cells import FEATURES, cell_features
 from actionspan.proposals.events import Calibration
 from actionspan.proposals.lattice import Lengths, lattice
@@ -24,6 +27,7 @@ from actionspan.running.determinism import deterministic
 
 OUTPUTS = 3  # tIoU, recall reached, density; each before its last function
 LOG_RANGE = (-12.0, 12.0)  # of the density to its mean
+MOST_MEMBERS, MOST_AHEAD = 100, 1000
 _BLOCK = 16384  # cells at once
 
 
@@ -160,18 +164,28 @@ def density_state(model: DensityModel) -> dict[str, Any]:
     }
 
 
-def density_from_state(state: dict[str, Any]) -> DensityModel:
-    """Build the model that `density_state` described."""
+def density_from_state(state: Mapping[str, Any] | Part) -> DensityModel:
+    """Build the model that `density_state` described.
+
+    Raises:
+        InputError: It is none.
+    """
+    part = state if isinstance(state, Part) else Part(state, "density")
     members = []
-    for weights in state["members"]:
-        hidden, features = weights["layers.0.weight"].shape
-        member = Intensity(hidden, features=features)
-        member.load_state_dict(weights)
-        members.append(member.eval())
+    for member in part["members"].items(1, MOST_MEMBERS):
+        first = member["layers.0.weight"]
+        hidden = len(first.tensor(None, FEATURES + 1))
+        if float(member["base"].tensor()) < 0 or float(member["scale"].tensor(None).min()) <= 0:
+            raise InputError(f"{member.name}: base and scale: above 0")
+        members.append(member.network(partial(Intensity, hidden), "the density"))
+    low, high = (each.number(1e-6, 1e9) for each in part["lengths"].items(2, 2))
+    offset, slope, bar = part["calibration"].items(3, 3)
+    if low > high:
+        part["lengths"].refuse("the shortest first")
     return DensityModel(
         members=members,
-        lengths=Lengths(*state["lengths"]),
-        lattice=LatticeSettings(**state["lattice"]),
-        calibration=Calibration(*state["calibration"]),
-        ahead=state.get("ahead"),
+        lengths=Lengths(low, high),
+        lattice=part["lattice"].settings(LatticeSettings),
+        calibration=Calibration(offset.number(-1e6, 1e6), slope.number(0, 1e6), bar.number(0, 1)),
+        ahead=part["ahead"].number(0, MOST_AHEAD) if "ahead" in part else None,
     )

@@ -12,14 +12,17 @@ import torch
 from torch import Tensor
 
 from actionspan import __version__
-from actionspan.errors import InputError
+from actionspan.errors import InputError, brief, naming
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
-from actionspan.features.transform import Transform
+from actionspan.features.transform import Transform, transform_from
+from actionspan.files.model_files import Part, read_model
 from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.networks.architecture import architecture
+from actionspan.networks.names import PACKAGED
+from actionspan.networks.weights import load_file, load_state
 from actionspan.proposals.bundle_path import bundle_path
-from actionspan.proposals.density_training import FORMAT as DENSITY
 from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,
@@ -45,9 +48,11 @@ from actionspan.proposals.settings import (
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.model_file import load_model
 from actionspan.temporal.networks import TemporalNetwork
+from actionspan.video.optical_flow import hold_weights
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
+_UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
 # Sections that older files lack, with what was done before there were any.
 _LATER: dict[str, Any] = {
     "ranking": {"boundary_power": 1.0},
@@ -72,7 +77,7 @@ class Bundle:
     flow: FlowSettings
     encoders: EncoderSettings
     weights: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    """Parameters of encoders that a run trained, by stream; other encoders have public weights."""
+    """Parameters by stream of encoders whose weights are not those of their package."""
     candidates: CandidateSettings
     ranking: RankingSettings
     suppression: SuppressionSettings
@@ -88,6 +93,11 @@ class Bundle:
     """None: proposals get no labels."""
     classified: Transform
     """That of the features which the classifier sees."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The length of the vectors of each stream that the model takes."""
+        return _widths(self.transform)
 
 
 _SECTIONS = {
@@ -128,15 +138,20 @@ def write_bundle(
             f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
             "videos, so it has no bundle"
         )
+    learned = read_torch(temporal)
+    load_model(learned)
+    encoders = from_mapping(EncoderSettings, earlier["encoders"])
+    flow = from_mapping(FlowSettings, earlier["flow"])
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
         "settings": to_json(json.dumps(earlier), **sections),
         "transform": _tensors(features),
-        "temporal": read_torch(temporal),
-        "weights": _trained_weights(from_mapping(EncoderSettings, earlier["encoders"])),
+        # without the ids of the training videos
+        "temporal": {key: value for key, value in learned.items() if key != "parts"},
+        "weights": _read_weights(encoders, flow),
     }
-    if read_torch(scorer).get("format") == DENSITY:
+    if "format" in read_model(scorer):  # an evaluator's file has none
         content["density"] = density_state(load_density(scorer))
     else:
         content["evaluator"] = evaluator_state(load_evaluator(scorer))
@@ -144,7 +159,7 @@ def write_bundle(
         content["classifier"] = classifier_state(load_classifier(classifier))
         if classified not in (None, features):
             content["classified"] = _tensors(classified)
-    _settings(content, out)
+    _settings(Part(content, str(out)))
     write_torch(out, content)
 
 
@@ -156,50 +171,109 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
+    """Read a file that `write_bundle` wrote, or `model.pt` in a folder; it may be a stranger's.
+
+    All of it is checked before a network is built from it. No path that it names is opened.
 
     Raises:
         InputError: There is no such file or it is not one of these.
     """
     path = bundle_path(path)
-    content = read_torch(path)
-    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
-        raise InputError(
-            f"{path}: not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
-        )
-    state, evaluator, density = (content.get(key) for key in ("classifier", "evaluator", "density"))
-    transform, classified = (
-        Transform.from_arrays({name: values.numpy() for name, values in tensors.items()})
-        for tensors in (content["transform"], content.get("classified", content["transform"]))
-    )
-    settings = _settings(content, path)
+    part = read_model(path, _UNREADABLE)
+    if "format" not in part or part["format"].value != FORMAT:
+        raise InputError(f"{path}: {_UNREADABLE}")
+    settings = _settings(part)
+    weights = {
+        stream: each.tensors()
+        for stream, each in (part["weights"].entries() if "weights" in part else {}).items()
+    }
+    named = _named_weights(settings["encoders"], settings["flow"])
+    for stream, (_, name) in named.items():
+        if stream not in weights:
+            raise InputError(
+                f"{path}: names weights {brief(str(name))} for {stream} that it does not hold; "
+                "make it again with `actionspan proposals bundle` where they are"
+            )
     if settings["encoders"].runtime == "openvino":  # which this machine may not have
         settings["encoders"] = dataclasses.replace(settings["encoders"], runtime="auto")
-    return Bundle(
+    if "raft" in named:
+        # under a name of its own: the file it was trained with may be another here
+        name = Path(f"raft of {path.absolute()}")
+        settings["flow"] = dataclasses.replace(settings["flow"], weights=name)
+        with naming(path):
+            hold_weights(settings["flow"], weights["raft"])
+    transform = transform_from(part["transform"])
+    classified = transform_from(part["classified"]) if "classified" in part else transform
+    scorers = [name in part for name in ("evaluator", "density")]
+    if sum(scorers) != 1:
+        raise InputError(f"{path}: want either an evaluator or a density")
+    bundle = Bundle(
         **settings,
-        weights=content.get("weights", {}),
+        weights=weights,
         transform=transform,
-        temporal=load_model(content["temporal"]),
-        evaluator=None if evaluator is None else evaluator_from_state(evaluator),
-        density=None if density is None else density_from_state(density),
-        classifier=None if state is None else classifier_from_state(state),
+        temporal=load_model(part["temporal"]),
+        evaluator=evaluator_from_state(part["evaluator"]) if scorers[0] else None,
+        density=density_from_state(part["density"]) if scorers[1] else None,
+        classifier=classifier_from_state(part["classifier"]) if "classifier" in part else None,
         classified=classified,
     )
+    _check_fit(bundle, path)
+    return bundle
 
 
-def _trained_weights(encoders: EncoderSettings) -> dict[str, dict[str, Tensor]]:
-    """Return the parameters of each stream's encoder that a run trained itself.
+def _check_fit(bundle: Bundle, path: Path) -> None:
+    """Check that what one part gives is what the next takes."""
+    given, network, seen = bundle.transform, bundle.temporal, bundle.classified
+    takes = {"temporal": (given.channels, network.channels)}
+    if bundle.classifier is not None:
+        takes["classifier"] = seen.channels, bundle.classifier.channels
+    for name, (found, wanted) in takes.items():
+        if found != wanted:
+            raise InputError(
+                f"{path}: {name} takes {wanted} features a step, its rows have {found}"
+            )
+    if _widths(given) != _widths(seen):
+        raise InputError(f"{path}: classified: other streams than transform")
+    if given.steps > network.most_steps:
+        most = f"{type(network).__name__} takes at most {network.most_steps}"
+        raise InputError(f"{path}: transform: steps {given.steps}: {most}")
 
-    Its file is one among the results of a run: another folder has none, or one with other weights.
+
+def _widths(transform: Transform) -> dict[str, int]:
+    return {stream: len(fitted.mean) for stream, fitted in transform.streams.items()}
+
+
+def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
+    """Return the network of each stream whose weights are not its package's, and their name."""
+    named = {
+        "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
+        "flow": (encoders.flow_encoder, flow_weights(encoders)),
+        "clip": (encoders.clip_encoder, encoders.clip_weights),
+        "raft": (flow.algorithm, flow.weights),
+    }
+    return {
+        stream: (network, path)
+        for stream, (network, path) in named.items()
+        if path not in (None, Path(PACKAGED))
+        and network not in ("none", "flow_histogram", "dis", "farneback", "tvl1")
+    }
+
+
+def _read_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, dict[str, Tensor]]:
+    """Return the parameters of each network whose weights are not its package's.
+
+    Their files are not where the model will be, or are others there.
     """
-    found = {}
-    for stream, path in (("rgb", encoders.rgb_weights), ("flow", flow_weights(encoders))):
-        if path is not None and path.suffix == ".pt" and path.is_file():
-            content = read_torch(path)
-            made_here = isinstance(content, Mapping) and "actionspan_version" in content
-            if made_here and content.get("stream") == stream:
-                found[stream] = dict(content["state_dict"])
-    return found
+    found: dict[tuple[str, Path], dict[str, Tensor]] = {}
+    named = _named_weights(encoders, flow)
+    for network, path in named.values():
+        if (network, path) not in found:
+            found[network, path] = (
+                load_file(path, wrappers=())
+                if network == "raft"
+                else load_state(network, path, architecture(network).last)
+            )
+    return {stream: found[each] for stream, each in named.items()}
 
 
 def _tensors(features: Path) -> dict[str, torch.Tensor]:
@@ -208,9 +282,12 @@ def _tensors(features: Path) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
 
 
-def _settings(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    given = _LATER | json.loads(content["settings"])
+def _settings(part: Part) -> dict[str, Any]:
     try:
-        return {name: from_mapping(kind, given[name]) for name, kind in _SECTIONS.items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: settings: {error}") from None
+        given = json.loads(part["settings"].text(most=100_000))
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InputError(f"{part.name}: settings: not a dictionary in JSON")
+    sections = Part(_LATER | given, f"{part.name}: settings")
+    return {name: sections[name].settings(kind) for name, kind in _SECTIONS.items()}

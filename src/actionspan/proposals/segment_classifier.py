@@ -1,5 +1,6 @@
 """The classifier that labels segments of a video by its features."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from numpy.typing import ArrayLike
 from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.model_files import Part, read_model
+from actionspan.files.torch_files import write_torch
 from actionspan.proposals.segment_features import BLOCKS, segment_features
 from actionspan.proposals.softmax_regression import softmax_scores
 
+MOST_LABELS = 100_000
 _KIND = "actionspan segment classifier"
 
 
@@ -57,11 +60,19 @@ def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
     }
 
 
-def classifier_from_state(state: dict[str, Any]) -> SegmentClassifier:
-    """Build the classifier `classifier_state` described."""
-    return SegmentClassifier(
-        labels=tuple(state["labels"]), coefficients=state["coefficients"].numpy()
-    )
+def classifier_from_state(state: Mapping[str, Any] | Part) -> SegmentClassifier:
+    """Build the classifier `classifier_state` described.
+
+    Raises:
+        InputError: It is none.
+    """
+    part = state if isinstance(state, Part) else Part(state, "classifier")
+    labels = tuple(label.text() for label in part["labels"].items(0, MOST_LABELS))
+    given = part["coefficients"]
+    coefficients = given.tensor(len(labels), None, kind=torch.float64)
+    if (coefficients.shape[1] - 2) % BLOCKS:
+        given.refuse(f"{BLOCKS} columns for each feature, and 2")
+    return SegmentClassifier(labels=labels, coefficients=coefficients.numpy())
 
 
 def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: str) -> None:
@@ -81,8 +92,8 @@ def load_classifier(path: Path) -> SegmentClassifier:
     Raises:
         InputError: The file is missing or holds no classifier of segments.
     """
-    content = read_torch(path)
-    if not isinstance(content, dict) or content.get("kind") != _KIND:
+    part = read_model(path)
+    if "kind" not in part or part["kind"].value != _KIND:
         made = "`actionspan proposals classifier` makes one"
         raise InputError(f"{path}: not a classifier of segments; {made}")
-    return classifier_from_state(content["classifier"])
+    return classifier_from_state(part["classifier"])

@@ -13,9 +13,11 @@ class CandidateSettings(Checked):
     peak_ratio: float = option(
         0.5, "a boundary is a peak, or above this share of the highest probability", least=0, most=1
     )
-    candidates: int = option(1000, "candidates kept of each video, best first", least=1)
-    shortest: int = option(1, "shortest candidate", unit="steps", least=1)
-    longest: int = option(0, "longest candidate; 0: any (THUMOS14: 300)", unit="steps", least=0)
+    candidates: int = option(1000, "candidates kept of each video, best first", least=1, most=10**6)
+    shortest: int = option(1, "shortest candidate", unit="steps", least=1, most=10**6)
+    longest: int = option(
+        0, "longest candidate; 0: any (THUMOS14: 300)", unit="steps", least=0, most=10**6
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,11 +85,11 @@ class SuppressionSettings(Checked):
     low_threshold: float = option(
         0.65, "tIoU above which a proposal of no width decays others", least=0, most=1
     )
-    slope: float = option(0.25, "added to it for a proposal of full width", least=0)
-    epsilon: float = option(0.75, "others decay by exp(-tIoU² / epsilon)", above=0)
-    keep: int = option(100, "proposals kept of each video", least=1)
+    slope: float = option(0.25, "added to it for a proposal of full width", least=0, most=1000)
+    epsilon: float = option(0.75, "others decay by exp(-tIoU² / epsilon)", least=1e-6, most=1e6)
+    keep: int = option(100, "proposals kept of each video", least=1, most=10**5)
     full_width_seconds: float | None = option(
-        None, "width that counts as full; without one, the video's duration", above=0
+        None, "width that counts as full; without one, the video's duration", least=1e-6, most=1e9
     )
 
 
@@ -95,12 +97,17 @@ class SuppressionSettings(Checked):
 class LatticeSettings(Checked):
     """The segments among which proposals are chosen (models span and stream)."""
 
-    ratio: float = option(1.15, "each length of segments times this is the next", above=1, most=2)
+    ratio: float = option(
+        1.15, "each length of segments times this is the next", least=1.02, most=2
+    )
     stride: float = option(
         0.125, "distance of two segments of a length, as a share of it", least=0.02, most=1
     )
     pairs: int = option(
-        500, "segments from a peak of the start curve to one of the end curve, beside them", least=0
+        500,
+        "segments from a peak of the start curve to one of the end curve, beside them",
+        least=0,
+        most=10**5,
     )
 
 
@@ -126,16 +133,20 @@ class DensitySettings(Checked):
 class SelectionSettings(Checked):
     """How proposals are chosen by the recall that they are expected to add (span, stream)."""
 
-    proposals: int = option(100, "proposals chosen of each video", least=1)
-    counted: int = option(1500, "cells of highest density where instances are expected", least=1)
-    considered: int = option(1000, "cells worth the most that proposals are chosen from", least=1)
+    proposals: int = option(100, "proposals chosen of each video", least=1, most=10**5)
+    counted: int = option(
+        1500, "cells of highest density where instances are expected", least=1, most=10**4
+    )
+    considered: int = option(
+        1000, "cells worth the most that proposals are chosen from", least=1, most=10**4
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventSettings(Checked):
     """Which distinct events a reader is shown (models span and stream)."""
 
-    events: int = option(10, "at most this many events a video", least=1)
+    events: int = option(10, "at most this many events a video", least=1, most=10**4)
     overlap: float = option(
         0.5, "most that two events share, of the shorter of both", least=0, below=1
     )
@@ -157,6 +168,7 @@ class OnlineSettings(Checked):
         "how far behind a segment's end its density sees the curves",
         unit="snippets",
         least=0,
+        most=1000,
     )
     least: float = option(
         0.003, "instances times recall that a proposal is expected to add at least", above=0

@@ -3,9 +3,14 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from actionspan.arrays import Float32, Int64
+import numpy as np
+
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.errors import InputError, naming
 from actionspan.features.collect import MOTION
+from actionspan.features.extraction import NotFiniteError
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device
 from actionspan.features.transform import Transform, transform_features
@@ -39,14 +44,16 @@ class Proposer:
     """
 
     def __init__(self, model: Path | str, *, device: Device | None = None) -> None:
-        self.bundle = load_bundle(Path(model))
+        self.path, self.bundle = Path(model), load_bundle(Path(model))
         encoders = self.bundle.encoders
         if device is not None:
             encoders = dataclasses.replace(encoders, device=device)
         settings = VideoSettings(
             frames=self.bundle.frames, flow=self.bundle.flow, encoders=encoders
         )
-        self._encode = VideoEncoder(settings, self.bundle.weights)
+        with naming(self.path):
+            self._encode = VideoEncoder(settings, self.bundle.weights)
+            self._encode.streams.check(self.bundle.widths)
 
     def propose(
         self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
@@ -58,17 +65,29 @@ class Proposer:
             on_progress: Is told now and then how much of the video is done, and its length [s].
 
         Raises:
-            InputError: The file is missing or cannot be decoded.
+            InputError: The file is missing or cannot be decoded, or the model gives numbers that
+                are not finite.
         """
-        bundle = self.bundle
-        # pixels to the features of each snippet
         duration = read_duration(Path(video))
 
         def told(done: float) -> None:
             if on_progress:
                 on_progress(done, duration)
 
-        raw, facts, _ = self._encode(Path(video), on_progress=told)
+        try:
+            raw, facts, _ = self._encode(Path(video), on_progress=told)
+        except NotFiniteError as error:
+            raise InputError(f"{self.path}: {error}") from None
+        try:
+            return self._of_features(raw, facts, duration)
+        except ValueError as error:  # of numbers that a model from anywhere makes
+            raise InputError(f"{self.path}: {error}; a damaged or forged model") from None
+
+    def _of_features(
+        self, raw: dict[str, Float32], facts: dict[str, Any], duration: float
+    ) -> Proposed:
+        """Return the proposals of a video with these features and facts of its snippets."""
+        bundle = self.bundle
         times, motion = facts["time"], {key: facts[key] for key in MOTION}
 
         def sequence_of(transform: Transform) -> Float32:
@@ -84,6 +103,7 @@ class Proposer:
             prediction = predict_sequence(bundle.temporal, sequence_of(bundle.transform))
         else:
             prediction = predict_windows(bundle.temporal, *windows_of(bundle.transform))
+        self._check_finite(prediction.probabilities)
         # these to ranked proposals
         events = chances = None
         if bundle.density is not None:
@@ -96,11 +116,13 @@ class Proposer:
             candidates = candidates_of(prediction, bundle.candidates)
             kept = (bundle.suppression, bundle.ranking)
             segments, scores = rank_candidates(candidates, duration, bundle.evaluator, *kept)
+        self._check_finite(scores)
         # and their classes
         class_scores = event_classes = None
         if bundle.classifier is not None:
             sequence = merge_windows(*windows_of(bundle.classified))
             class_scores = bundle.classifier.scores(sequence, segments, duration)
+            self._check_finite(class_scores)
             if events is not None:
                 event_classes = bundle.classifier.scores(sequence, events, duration)
         return Proposed(
@@ -114,6 +136,10 @@ class Proposer:
             chances=chances,
             event_classes=event_classes,
         )
+
+    def _check_finite(self, values: Float32 | Float64) -> None:
+        if not np.isfinite(values).all():
+            raise ValueError("it gives numbers that are not finite")
 
 
 def load_model(path: Path | str, *, device: Device | None = None) -> Proposer:

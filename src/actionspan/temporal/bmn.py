@@ -28,6 +28,7 @@ class BoundaryMatching(TemporalNetwork):
     W is a quarter of `hidden`, V an eighth of W, but at least 8 (BMN: 256 and 128 maps).
     """
 
+    most_steps = 512  # memory grows with their square
     columns = COLUMNS
 
     def __init__(

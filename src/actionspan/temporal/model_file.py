@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -11,12 +11,13 @@ from torch import Tensor
 from actionspan import __version__
 from actionspan.arrays import Int64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch
+from actionspan.files.model_files import Part, read_model
 from actionspan.temporal.mtn import build_model
 from actionspan.temporal.networks import SHAPE, TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 FORMAT = "actionspan temporal 1"
+MOST_CHANNELS = 1 << 20  # of the features of a step
 
 
 def model_content(
@@ -43,27 +44,38 @@ def model_content(
     }
 
 
-def load_model(source: Path | str | Mapping[str, Any]) -> TemporalNetwork:
+def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork:
     """Build the network of a model.pt, or of what it holds, ready to predict.
 
     Raises:
         InputError: The file is missing, or not a model of this version of the format.
     """
-    content = source if isinstance(source, Mapping) else read_torch(Path(source))
-    where = "temporal model" if isinstance(source, Mapping) else source
-    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
-        raise InputError(f"{where}: not a model of 'actionspan temporal train' ({FORMAT!r})")
-    if content["model"] not in MODELS:
-        raise InputError(f"{where}: model {content['model']!r}: one of {', '.join(MODELS)}")
+    part = source if isinstance(source, Part) else _part(source)
+    if "format" not in part or part["format"].value != FORMAT:
+        raise InputError(f"{part.name}: not a model of 'actionspan temporal train' ({FORMAT!r})")
+    name = cast(ModelName, part["model"].text(MODELS))
+    channels = part["channels"].whole(1, MOST_CHANNELS)
     # of the settings only the network's shape: those of training have changed between versions
     known = (*SHAPE, "fusion_weight", "members", "look_ahead")
-    shape = {name: content["settings"][name] for name in known if name in content["settings"]}
-    network = build_model(content["model"], content["channels"], TemporalSettings(**shape))
-    try:
-        network.load_state_dict(content["state_dict"])
-    except RuntimeError:
-        raise InputError(
-            f"{where}: its weights are not those of {content['model']} in this version; "
-            "train it again"
-        ) from None
-    return network.eval()
+    settings = part["settings"].settings(TemporalSettings, known)
+    if name == "stream" and channels % 2 == 0:
+        part["channels"].refuse("an odd number for a network of streams")
+    return part["state_dict"].network(lambda: build_model(name, channels, settings), name)
+
+
+def model_digest(path: Path) -> tuple[str, dict[str, Int64]]:
+    """Return the digest of a model.pt, and the parts (T,) of each training video it learned.
+
+    Raises:
+        InputError: The file is missing, or not a model of this version of the format.
+    """
+    part = _part(path)
+    parts = part["parts"].entries() if "parts" in part else {}
+    kind = torch.int64
+    return part["digest"].text(), {k: v.tensor(None, kind=kind).numpy() for k, v in parts.items()}
+
+
+def _part(source: Path | str | Mapping[str, Any]) -> Part:
+    if isinstance(source, Mapping):
+        return Part(source, "temporal model")
+    return read_model(Path(source))

@@ -24,6 +24,8 @@ class TemporalNetwork(nn.Module):
     """Takes features (B, T, C) and returns probabilities (B, T, 3) of start, action and end."""
 
     channels: int
+    most_steps = 8192
+    """Of a video or window that a model file may ask for."""
     columns = KINDS
     """Of the labels that `loss` takes: `KINDS`, or `targets.COLUMNS` with all that are known."""
     cross_fitted = False

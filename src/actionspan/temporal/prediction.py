@@ -13,11 +13,10 @@ from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import Transform
 from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import digest
-from actionspan.files.torch_files import read_torch
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.labels import KINDS
-from actionspan.temporal.model_file import load_model
+from actionspan.temporal.model_file import load_model, model_digest
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
@@ -139,9 +138,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     Raises:
         InputError: A file is missing, or the model was trained on different features.
     """
-    content = read_torch(model_path)
-    model, made_by = load_model(model_path), content["digest"]
-    learned = {name: parts.numpy() for name, parts in content.get("parts", {}).items()}
+    model, (made_by, learned) = load_model(model_path), model_digest(model_path)
     transform = read_transform(features_path) if learned else None
     features = open_features(features_path)
     if (channels := features.array.shape[2]) != model.channels:

@@ -40,7 +40,10 @@ class TemporalSettings(Checked):
 
     hidden: int = option(512, "feature maps of each hidden layer", least=1, most=65_536)
     output_scale: float = option(
-        1.0, "factor of the sigmoid's input (BSN's reference: 0.01, for large sets)", above=0
+        1.0,
+        "factor of the sigmoid's input (BSN's reference: 0.01, for large sets)",
+        above=0,
+        most=1e6,
     )
     fusion_weight: float = option(
         0.5, "W of W·ConvNet + (1 - W)·DenseNet (models dense and mtn)", least=0, most=1

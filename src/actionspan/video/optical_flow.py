@@ -5,7 +5,7 @@ the code 128 + 127 · v / bound, rounded and clamped to 1 … 255: no motion is 
 255, −bound is 1, and a step of one code is bound / 127 pixels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +30,7 @@ Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w
 
 CODES = 127  # codes from no motion to the bound, each way
 _BLOCK = 16  # snippets read and written at once
+_HELD: dict[FlowSettings, Mapping[str, Any]] = {}  # RAFT's parameters that a model brought
 _SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
 
 
@@ -75,9 +76,20 @@ def estimator(settings: FlowSettings) -> Estimator:
         from actionspan.video.raft import Raft  # torchvision costs seconds
 
         assert settings.weights is not None  # checked by the settings
-        return Raft(settings.weights, settings.iterations, settings.device)
+        weights = _HELD.get(settings, settings.weights)
+        return Raft(weights, settings.iterations, settings.device)
     pair_flow = _pair_flow(settings)
     return lambda gray: np.stack([pair_flow(first, second) for first, second in pairwise(gray)])
+
+
+def hold_weights(settings: FlowSettings, weights: Mapping[str, Any]) -> None:
+    """Compute the flow of these settings in this process by RAFT with these parameters.
+
+    Raises:
+        InputError: They are not RAFT-small's.
+    """
+    _HELD[settings] = weights
+    estimator(settings)
 
 
 def _pair_flow(settings: FlowSettings) -> Callable[[UInt8, UInt8], Any]:

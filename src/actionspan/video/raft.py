@@ -1,6 +1,7 @@
 """RAFT-small (Teed and Deng 2020) through torchvision, with the authors' checkpoints or its own."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +38,19 @@ def torchvision_name(name: str) -> str:
     return name
 
 
-def load_raft(weights: Path) -> torch.nn.Module:
+def load_raft(weights: Path | Mapping[str, torch.Tensor]) -> torch.nn.Module:
     """Build RAFT-small from a checkpoint with the authors' names or torchvision's.
+
+    In place of the checkpoint may stand what is in it.
 
     Raises:
         InputError: The file is missing, unsafe to load, or not a checkpoint of RAFT-small.
     """
     network: torch.nn.Module = raft_small(weights=None, progress=False)
     try:
-        state = load_file(weights, wrappers=())
-        fill(network, {torchvision_name(name): v for name, v in state.items()}, str(weights))
+        state = weights if isinstance(weights, Mapping) else load_file(weights, wrappers=())
+        origin = "the model" if state is weights else str(weights)
+        fill(network, {torchvision_name(name): v for name, v in state.items()}, origin)
     except InputError as error:
         raise InputError(f"weights: {error}; give a checkpoint of RAFT-small") from None
     return network.eval()
@@ -55,7 +59,9 @@ def load_raft(weights: Path) -> torch.nn.Module:
 class Raft:
     """Flow between consecutive grey frames; the L pairs of a snippet are one batch."""
 
-    def __init__(self, weights: Path, iterations: int, device: str) -> None:
+    def __init__(
+        self, weights: Path | Mapping[str, torch.Tensor], iterations: int, device: str
+    ) -> None:
         self.device = choose_device(device)
         self.iterations = iterations
         self.network = load_raft(weights).to(self.device)

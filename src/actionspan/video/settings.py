@@ -20,6 +20,7 @@ class FrameSettings(Checked):
         8,
         "frames in a snippet (papers: 16); each snippet gives one feature vector a stream",
         least=1,
+        most=10_000,
     )
     stack: int = option(
         1,
@@ -32,16 +33,22 @@ class FrameSettings(Checked):
         "larger frames are reduced to this short side, smaller ones are kept",
         unit="pixels",
         least=32,
+        most=8192,
     )
     clips: bool = option(False, "keep consecutive frames for a network of clips too")
     clip_rate: float = option(
         25.0,
         "rate of these frames, whatever the video's; i3d was trained at 25",
         unit="frames per second",
-        above=0,
+        least=0.01,
+        most=1000,
     )
     clip_side: int = option(
-        128, "short side they are reduced to, smaller ones are kept", unit="pixels", least=32
+        128,
+        "short side they are reduced to, smaller ones are kept",
+        unit="pixels",
+        least=32,
+        most=1024,
     )
 
 
@@ -102,10 +109,11 @@ class FlowSettings(Checked):
         20.0,
         "displacements of this size and more get the outermost codes, 1 and 255",
         unit="pixels",
-        above=0,
+        least=0.01,
+        most=10_000,
     )
     weights: Path | None = option(None, "checkpoint of RAFT-small (raft only)")
-    iterations: int = option(12, "updates of the flow field (raft only)", least=1)
+    iterations: int = option(12, "updates of the flow field (raft only)", least=1, most=1000)
     device: Literal["auto", "cpu", "cuda"] = option(
         "auto", "auto, cpu or cuda; auto takes cuda where there is one (raft only)"
     )

@@ -1,0 +1,148 @@
+"""A model from a stranger: wrong leaves are one line, and nothing that it names is opened."""
+
+import copy
+import json
+import sys
+from functools import cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.networks.weights import load_state
+from actionspan.proposals.bundle_path import bundle_path
+from actionspan.proposals.model_bundle import load_bundle
+from actionspan.propose import Proposer
+
+OPENED = []
+
+
+@cache
+def watch():
+    """Note each file and address that this process opens; a hook cannot be removed."""
+    sys.addaudithook(
+        lambda event, words: (
+            OPENED.append((event, str(words[:1])))
+            if event in ("open", "socket.connect", "socket.getaddrinfo", "urllib.Request")
+            else None
+        )
+    )
+
+
+@cache
+def demo():
+    return read_torch(bundle_path(Path("demo")))
+
+
+def changed(path, *keys, value):
+    """Write the demo model with a leaf changed; keys behind `settings` are inside its JSON."""
+    content = copy.deepcopy(demo())
+    if keys[0] == "settings" and len(keys) > 1:
+        settings = json.loads(content["settings"])
+        settings[keys[1]][keys[2]] = value
+        content["settings"] = json.dumps(settings)
+    else:
+        holder = content
+        for key in keys[:-1]:
+            holder = holder[key]
+        holder[keys[-1]] = value
+    write_torch(path, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "said"),
+    [
+        (("settings", "frames", "stack"), 10**6, "settings: frames: stack 1000000: from 1 to 127"),
+        (("settings", "encoders", "input_size"), 20_000, "input_size 20000: from 32 to 4096"),
+        (("settings", "encoders", "batch_size"), 4000, "batch_size 4000: at most 334 of input_"),
+        (("settings", "frames", "clips"), "yes", "clips 'yes': true or false"),
+        (("settings", "candidates", "candidates"), 2.5, "candidates 2.5: a whole number from 1"),
+        (("settings", "events", "events"), True, "events True: from 1"),
+        (("settings", "flow", "bound"), 1e-300, "bound 1e-300: from 0.01"),
+        (("settings", "suppression", "epsilon"), "9" * 10**4, "epsilon '999"),
+        (("settings",), "[" * 10**5, "settings: not a dictionary in JSON"),
+        (("settings",), '{"a": ' + "9" * 5000 + "}", "settings: not a dictionary in JSON"),
+        (("settings",), '{"frames": 3}', "settings: frames 3: a dictionary"),
+        (("settings",), torch.zeros(3), "settings a Tensor: a text"),
+        (("transform", "steps"), torch.tensor(10**12), "transform: steps 1000000000000: a whole"),
+        (("transform", "streams"), torch.tensor(list(b"rgb,rgb"), dtype=torch.uint8), "streams"),
+        (("transform", "rgb/scale"), torch.ones(127), "rgb/scale: shape (127): float32 (128)"),
+        (("transform", "windows"), torch.tensor([0, 0]), "windows: 0 0: a whole number from 1"),
+        (("temporal", "settings", "members"), 10**6, "temporal: settings: members 1000000: from 2"),
+        (("temporal", "channels"), 10**400, "temporal: channels a number of"),
+        (("temporal", "channels"), 267.0, "channels 267.0: a whole number"),
+        (("temporal", "model"), "mtn", "its weights are not those of mtn in this version"),
+        (("temporal", "state_dict", "last.bias"), torch.full((30,), float("nan")), "last.bias: h"),
+        (("density", "members"), [], "density: members []: a list of 1 to 100"),
+        (
+            ("density", "lattice", "ratio"),
+            1 + 1e-12,
+            "lattice: ratio 1.000000000001: from 1.02 to 2",
+        ),
+        (("density", "calibration"), [1, -1, 0.5], "calibration: 1 -1: a number from 0"),
+        (("density", "lengths"), [5.0, 0.5], "lengths [5.0, 0.5]: the shortest first"),
+        (("evaluator",), {}, "want either an evaluator or a density"),
+        (("density",), None, "want either an evaluator or a density"),
+    ],
+    ids=lambda value: None,
+)
+def test_a_changed_leaf_is_one_short_line_that_names_the_file(tmp_path, keys, value, said):
+    path = changed(tmp_path / "m.pt", *keys, value=value)
+    with pytest.raises(InputError) as caught:
+        load_bundle(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: ")
+    assert said in line
+    assert line.isprintable()
+    assert len(line) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("stream", ["rgb_weights", "flow_weights"])
+@pytest.mark.parametrize("name", ["IMAGENET1K_V1", "DEFAULT", "secret.pt"])
+def test_weights_that_a_model_names_are_not_opened(tmp_path, monkeypatch, stream, name):
+    monkeypatch.chdir(tmp_path)
+    write_torch(tmp_path / "secret.pt", {"a": torch.ones(1)})
+    path = changed(tmp_path / "m.pt", "settings", "encoders", stream, value=name)
+    watch()
+    OPENED.clear()
+    with pytest.raises(InputError, match=rf"m\.pt: names weights '{name}' for (rgb|flow) that it"):
+        Proposer(path)
+    assert any("m.pt" in words for _, words in OPENED), "the hook works"
+    assert not [words for event, words in OPENED if "secret" in words or event != "open"]
+
+
+def test_numbers_that_are_not_finite_are_the_fault_of_the_model(tmp_path):
+    pictures = cv2.VideoWriter(
+        str(tmp_path / "a.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 25, (96, 64)
+    )
+    for level in range(20):
+        pictures.write(np.full((64, 96, 3), 10 * level, np.uint8))
+    pictures.release()
+    encoder = load_state("efficientnet_lite0", None, "_fc")
+    encoder["_bn1.running_var"] = torch.full_like(encoder["_bn1.running_var"], -1.0)  # its root
+    path = changed(tmp_path / "m.pt", "weights", value={"rgb": encoder})
+    with pytest.raises(InputError, match=r"m\.pt: .*(not finite|infinity)"):
+        Proposer(path).propose(tmp_path / "a.avi")
+
+
+def test_weights_of_other_shapes_or_that_nothing_fits_name_the_file(tmp_path):
+    content = copy.deepcopy(demo())
+    content["weights"] = {"rgb": {"_conv_stem.weight": torch.zeros(1).expand(10**9, 3, 3, 3)}}
+    write_torch(tmp_path / "m.pt", content)
+    with pytest.raises(InputError, match=r"m\.pt: weights: rgb: _conv_stem.weight: shape .* more"):
+        Proposer(tmp_path / "m.pt")
+    content["weights"] = {"rgb": {"_conv_stem.weight": torch.zeros(32, 3, 3, 3)}}
+    write_torch(tmp_path / "m.pt", content)
+    with pytest.raises(InputError, match=r"m\.pt: the model: not weights of this network: lacks"):
+        Proposer(tmp_path / "m.pt")
+    content = copy.deepcopy(demo())
+    for part in ("mean", "components"):
+        content["transform"][f"rgb/{part}"] = content["transform"][f"rgb/{part}"][..., :7]
+    write_torch(tmp_path / "m.pt", content)
+    with pytest.raises(InputError, match=r"m\.pt: its encoders give features of .*rgb 1280.*rgb 7"):
+        Proposer(tmp_path / "m.pt")
