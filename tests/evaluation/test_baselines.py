@@ -184,7 +184,7 @@ def test_lengths_come_from_the_training_subset_alone():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"proposals": 0}, "proposals 0: at least 1"),
+        ({"proposals": 0}, "proposals 0: from 1 to 100000"),
         ({"seed": -1}, "seed -1: at least 0"),
         ({"overlap": 1.0}, "overlap 1.0: from 0 to 0.95"),
         ({"shortest_window": 0.0}, "shortest_window 0.0: from 0.001 to 1"),

@@ -226,7 +226,7 @@ def test_score_names_what_is_wrong_in_one_line(folder, evaluations, capsys):
         "annotations.json: no video of subset 'test'; it has 'training' (2), 'validation' (3)"
         in line
     )
-    assert "resamples 0: at least 1" in refused(capsys, score(folder, "--resamples", 0))
+    assert "resamples 0: from 1 to 1000000" in refused(capsys, score(folder, "--resamples", 0))
     line = refused(capsys, score(folder, "--subset", "training"))
     assert "random.json: none of its videos (e.g. 'val_0') is among those of subset" in line
     content = json.loads((folder / "random.json").read_text())
