@@ -125,7 +125,8 @@ def test_numbers_that_are_not_finite_are_the_fault_of_the_model(tmp_path):
     pictures.release()
     encoder = load_state("efficientnet_lite0", None, "_fc")
     encoder["_bn1.running_var"] = torch.full_like(encoder["_bn1.running_var"], -1.0)  # its root
-    path = changed(tmp_path / "m.pt", "weights", value={"rgb": encoder})
+    path = changed(tmp_path / "m.pt", "settings", "encoders", "runtime", value="eager")
+    write_torch(path, read_torch(path) | {"weights": {"rgb": encoder}})
     with pytest.raises(InputError, match=r"m\.pt: .*(not finite|infinity)"):
         Proposer(path).propose(tmp_path / "a.avi")
 
