@@ -54,7 +54,7 @@ def test_from_a_shard_to_flow(processes, shard, tmp_path):
     ("arguments", "words"),
     [
         (["frames", "--shard", "gone.txt", "--out", "x.h5"], "gone.txt: no such file"),
-        (["frames", "--shard", "x", "--out", "x.h5", "--stack", "0"], "stack 0: at least 1"),
+        (["frames", "--shard", "x", "--out", "x.h5", "--stack", "0"], "stack 0: from 1 to 127"),
         (["flow", "--frames", "gone.h5", "--out", "x.h5"], "gone.h5: no such file"),
         (["flow", "--frames", "x.h5", "--out", "y.h5", "--algorithm", "raft"], "RAFT-small"),
         (["flow", "--frames", "x.h5", "--out", "y.h5", "--processes", "0"], "--processes"),

@@ -67,11 +67,11 @@ def reliability_markdown(
     lines = [
         f"# What the scores of {method} mean",
         "",
-        f"All {counted(len(scored.scores), 'proposal')} of the {counted(scored.videos, 'video')} of "
-        f"subset {subset}, also of those without an instance, sorted by score into {len(bins)} "
-        "bins of equally many. tIoU is that with the best instance of the video. First: the share "
-        "that is the first to find its instance at tIoU 0.5, which leaves out those that find it "
-        "again.",
+        f"All {counted(len(scored.scores), 'proposal')} of the {counted(scored.videos, 'video')} "
+        f"of subset {subset}, also of those without an instance, sorted by score into "
+        f"{len(bins)} bins of equally many. tIoU is that with the best instance of the video. "
+        "First: the share that is the first to find its instance at tIoU 0.5, which leaves out "
+        "those that find it again.",
         "",
     ]
     if not bins:

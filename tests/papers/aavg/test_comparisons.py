@@ -112,9 +112,9 @@ def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
         ),
         ({"learning_rates": (0, 0.1)}, r"learning_rates \[0, 0.1\]"),
         ({"learning_rates": (float("nan"),)}, r"learning_rates \[nan\]"),
-        ({"seeds": 0}, "seeds 0: at least 1"),
-        ({"rate_seeds": 0}, "rate_seeds 0: at least 1"),
-        ({"resamples": 0}, "resamples 0: at least 1"),
+        ({"seeds": 0}, "seeds 0: from 1 to 1000"),
+        ({"rate_seeds": 0}, "rate_seeds 0: from 1 to 1000"),
+        ({"resamples": 0}, "resamples 0: from 1 to 1000000"),
         ({"confidence": 1.0}, "confidence 1.0: above 0, below 1"),
     ],
 )
