@@ -220,7 +220,7 @@ def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
             "has no network's features to append it to",
         ),
         ({"input_size": 8}, "input_size 8: from 32 to 4096"),
-        ({"batch_size": 0}, "batch_size 0: at least 1"),
+        ({"batch_size": 0}, "batch_size 0: from 1 to 4096"),
         ({"flow_gain": 0.0}, "flow_gain 0.0: above 0"),
     ],
 )
