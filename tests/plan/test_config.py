@@ -241,7 +241,7 @@ def test_an_example_is_valid_over_the_configuration(path):
             ["momentum"],
             "recognition.training.aavg.0: 'momentum' is not one of adaptive_batch, average_state, ",
         ),
-        ("video.flow.bound", 0, "video.flow.bound: 0 must be more than 0"),
+        ("video.flow.bound", 0, "video.flow.bound: 0 is less than 0.01"),
         ("demo.shortest_seconds", 1, "demo.shortest_seconds: 1 is less than 5"),
         (
             "evaluation.protocol.confidence",
@@ -355,7 +355,7 @@ def test_null_is_named_among_the_choices(tmp_path):
         (
             "proposals.suppression.epsilon",
             float("nan"),
-            "my.yaml: proposals.suppression: epsilon nan: a finite number above 0",
+            "my.yaml: proposals.suppression: epsilon nan: a finite number from 1e-06 to 1000000",
         ),
         ("demo.longest_seconds", 10, "my.yaml: demo: longest_seconds 10: at least shortest_second"),
         ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights none: "),
