@@ -10,7 +10,7 @@ from actionspan.settings import Checked, option
 Precision = Literal["float32", "bfloat16", "float16"]
 Grid = Literal["video", "windows"]
 ClipNetwork = Literal["i3d"]
-MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 200 bytes for each
+MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 
 
