@@ -68,8 +68,9 @@ def run(case: str, comm: Any) -> dict[str, Any]:
     name, *changes = case.split(",")
     given = dict(change.split("=") for change in changes)
     last = given.pop("last", "all")
+    overlap = bool(int(given.pop("overlap", "0")))
     numbers = {key: int(value) for key, value in given.items()}
-    settings = ParallelSettings(**{"bucket_kib": 1, **numbers})
+    settings = ParallelSettings(**{"bucket_kib": 1, "overlap": overlap, **numbers})
     made = {passes: train(name, settings, comm, passes, last) for passes in ("one", "several")}
     return {key: comm.gather(value) for key, value in made.items()} if comm is not None else made
 
