@@ -28,10 +28,10 @@ SMALL = {"input_size": 32, "device": "cpu"}
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory) -> Path:
-    """Write a table of five videos: four of 1 to 70 frames, and one that is none."""
+    """Write a table of five videos: four of 2 to 70 frames, and one that is none."""
     folder = tmp_path_factory.mktemp("videos")
     paths = []
-    for number, frames in enumerate((70, 41, 3, 1)):
+    for number, frames in enumerate((70, 41, 3, 2)):
         path = encode(folder / f"v{number}.mp4", frames)
         paths.append(path)
     broken = folder / "broken.mp4"
