@@ -215,7 +215,7 @@ def test_a_missing_file_is_one_line_and_exit_2(words, capsys, tmp_path, monkeypa
 def test_a_setting_out_of_range_is_one_line_without_a_traceback():
     done = command("video", "flow", "--frames", "f.h5", "--out", "o.h5", "--bound", "-1")
     assert done.returncode == 2
-    assert done.stderr == ("actionspan video: bound -1.0: above 0\n")
+    assert done.stderr == ("actionspan video: bound -1.0: from 0.01 to 10000\n")
 
 
 @pytest.mark.parametrize("words", [["features", "extract", "--frames", "f.h5", "--flow", "g.h5"],

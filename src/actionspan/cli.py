@@ -81,8 +81,10 @@ def _status(words: Sequence[str], error: Exception) -> int | None:
         return 0
     if lacks_memory(error):
         command = " ".join(word for word in words[:2] if not word.startswith("-"))
-        cure = "give it more (on a cluster: mem_mb), or fewer processes"
-        line = f"too little memory for `{command}`; {cure}"
+        line = (
+            f"too little memory for `{command}`"
+            "; give it more (on a cluster: mem_mb), or fewer processes"
+        )
         return _complain(words[0], line)
     if isinstance(error, OSError) and error.filename is not None:
         # a folder that cannot be written, a file that is a folder, a name too long, …

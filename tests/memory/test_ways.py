@@ -140,8 +140,6 @@ def test_the_bank_gives_dropped_rows_the_features_of_the_step_that_last_kept_the
     encoder, frames, run = tiny(), video(9), []
     module = bank_of(encoder, piece=4)
     encoder.register_forward_pre_hook(lambda _, inputs: run.append(len(inputs[0])))
-    expected = encoder(frames).detach()
-    del run[:]
     for step in range(5):
         with torch.no_grad():
             encoder[0].weight += 0.1  # features of now differ from those of the bank
@@ -150,7 +148,9 @@ def test_the_bank_gives_dropped_rows_the_features_of_the_step_that_last_kept_the
         fresh = now(frames).detach()
         features = module(frames, generator=seeded(step), key="a")
         if step == 0:
-            expected = fresh
+            # a batch of another size may have other bits
+            expected = features.detach().clone()
+            torch.testing.assert_close(expected, fresh)
             assert sum(run) == 9
         else:
             kept = [t for t in range(9) if not torch.equal(features[t].detach(), expected[t])]

@@ -126,7 +126,7 @@ def test_each_bad_video_is_a_row_and_no_other_is_lost(tmp_path):
     ]
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("lost of the input")]
     assert line == (
-        "lost of the input: 10 files and 3 annotation rows left out (results/dataset/rejected.tsv);"
+        "lost of the input: 11 files and 3 annotation rows left out (results/dataset/rejected.tsv);"
         " 10 of 70 frames of 1 video could not be read (results/dataset/losses.tsv)"
     )
     logs = (tmp_path / "results/logs").rglob("*.log")

@@ -155,7 +155,7 @@ def iterate_annotations(path: Path) -> Iterator[Annotation]:
             video_id=record.video_id,
             subset=record.subset,
             duration_seconds=record.seconds,
-            instances=instances_of(record),
+            instances=instances_of(record, within=False),
         )
 
 
@@ -183,16 +183,22 @@ def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
     return {record.video_id: instances_of(record) for record in stream_annotation_file(path)[1]}
 
 
-def instances_of(record: Record) -> tuple[Instance, ...]:
+def instances_of(record: Record, *, within: bool = True) -> tuple[Instance, ...]:
     """Return the instances of a record.
+
+    Args:
+        record: What annotations say of a video.
+        within: Refuse what is after the end of the video. An index has left that out; where
+            somebody wrote it by hand, a step leaves out that video alone.
 
     Raises:
         InputError: A row is not an instance.
     """
+    seconds = record.duration if within else 0.0
     instances = []
     for raw in record.instances:
         try:
-            start, end, label = raw.checked(record.duration, record.fps)
+            start, end, label = raw.checked(seconds, record.fps)
         except ValueError as error:
             raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
         instances.append(Instance(start=start, end=end, label=sys.intern(label)))

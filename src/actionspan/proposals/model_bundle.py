@@ -16,7 +16,8 @@ from actionspan.errors import InputError, brief, naming
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
-from actionspan.features.transform import Transform, transform_from
+from actionspan.features.transform import Transform
+from actionspan.features.transform_file import transform_from
 from actionspan.files.model_files import Part, read_model
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.networks.architecture import architecture
