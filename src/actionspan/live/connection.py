@@ -2,6 +2,7 @@
 
 import errno
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -71,7 +72,7 @@ def connect(source: Source, settings: StreamSettings) -> Connection:
     return _Stream(source, settings)
 
 
-class _Address:
+class _Address(ABC):
     """What FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
 
     recorded = False
@@ -80,9 +81,9 @@ class _Address:
     def __init__(self, source: Source, container: Any, settings: StreamSettings) -> None:
         self._shown, self._container, self._quiet = source.shown, container, settings.read_seconds
 
+    @abstractmethod
     def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
         """Yield what decodes each packet of the video as it comes."""
-        raise NotImplementedError
 
     def frames(self) -> Iterator[Seen]:
         broken = 0
