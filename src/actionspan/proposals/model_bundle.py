@@ -174,7 +174,8 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `write_bundle` wrote, or `model.pt` in a folder; it may be a stranger's.
 
-    All of it is checked before a network is built from it. No path that it names is opened.
+    Each part is checked before it is built, whether they fit together at the end. No path that the
+    file names is opened.
 
     Raises:
         InputError: There is no such file or it is not one of these.
