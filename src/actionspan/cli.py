@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
-from actionspan.parallel.launcher import let_root_speak
 from actionspan.plan.steps import GROUPS, SHORT, STAGES, file_of, steps_of, summary_of
+from actionspan.running.launcher import let_root_speak
 
 
 class Parser(argparse.ArgumentParser):

@@ -52,7 +52,8 @@ def test_arguments_and_environment_reach_the_ranks(mpirun):
 def test_each_rank_knows_its_place_on_this_machine_whatever_the_launcher_says(mpirun):
     program = (
         "import os\n"
-        "from actionspan.parallel import launch, launcher\n"
+        "from actionspan.parallel import launch\n"
+        "from actionspan.running import launcher\n"
         "for name in launcher.LOCAL_RANK + launcher.LOCAL_RANKS: os.environ.pop(name, None)\n"
         "rank = launch.world().Get_rank()\n"
         "os.write(1, f'{rank} {launcher.local_rank()}\\n'.encode())"

@@ -8,7 +8,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.networks import device
 from actionspan.networks.device import choose_device
-from actionspan.parallel import launcher
+from actionspan.running import launcher
 
 # What each launcher tells rank 6 of 8, the third of four on its machine.
 LAUNCHERS = {

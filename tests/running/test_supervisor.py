@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.running.process import Process
+from actionspan.files.process import Process
 from actionspan.running.supervisor import ENDED, RUN, WRITERS
 
 SLEEPER = """
@@ -111,7 +111,7 @@ def test_it_ends_with_what_started_it(start, tmp_path, victim):
     """The run is a process that starts a shell, which starts the job."""
     code = (
         "import os, subprocess, sys\n"
-        "from actionspan.running.process import Process\n"
+        "from actionspan.files.process import Process\n"
         f"os.environ[{RUN!r}] = Process.this().text()\n"
         "job = f'{sys.executable} -c \"$CODE\" stage step 600 job; true'\n"
         "shell = subprocess.Popen(['bash', '-c', job])\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from snakemake import exceptions
 
-from actionspan.running.process import Process
+from actionspan.files.process import Process
 from actionspan.running.supervisor import RUN
 from actionspan.running.takeover import LOCKS, RUNS, begin_run
 

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from actionspan.running.process import Process
+from actionspan.files.process import Process
 
 _LONGEST_SUFFIX = 16
 _FOREIGN_SECONDS = 7 * 24 * 3600.0  # after which another machine's file counts as left over

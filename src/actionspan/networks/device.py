@@ -7,7 +7,7 @@ from functools import cache
 import torch
 
 from actionspan.errors import InputError
-from actionspan.parallel import launcher
+from actionspan.running import launcher
 
 # Set where SLURM gives each rank GPUs of its own, of which it then sees no others.
 _BOUND = ("SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")

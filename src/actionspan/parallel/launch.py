@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
-from actionspan.parallel import launcher
 from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.leftover import remove_leftovers
 from actionspan.parallel.settings import ExchangeName, processes
+from actionspan.running import launcher
 from actionspan.running.doing import doing
 
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from actionspan.parallel.communicator import Communicator, tag_of, told_by
-from actionspan.parallel.launcher import orphaned
+from actionspan.running.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
 STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running

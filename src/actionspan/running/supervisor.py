@@ -24,9 +24,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
-from actionspan.parallel import launcher
+from actionspan.files.process import Process, ancestors
+from actionspan.running import launcher
 from actionspan.running.doing import doing, make_board, was_doing
-from actionspan.running.process import Process, ancestors
 
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
 WRITERS = Path(".snakemake/writers")  # a locked file for each job at work

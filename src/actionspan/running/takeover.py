@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import rmtree
 
-from actionspan.running.process import Process, ancestors, batch_job
+from actionspan.files.process import Process, ancestors, batch_job
 from actionspan.running.supervisor import RUN
 
 FOLDER = Path(".snakemake")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actionspan.parallel.launcher import RANK, RANKS, is_rank
+from actionspan.running.launcher import RANK, RANKS, is_rank
 
 
 @pytest.mark.parametrize("name", [*RANK, *RANKS])
