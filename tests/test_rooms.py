@@ -1,0 +1,83 @@
+"""The map of the house: who may import whom, and every room on the maps given to newcomers."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "actionspan"
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# to be mended: facts about video files are read before the stage that decodes them
+_UPWARD = {"dataset/probe.py imports video", "dataset/video_facts.py imports video"}
+_QUOTED = re.compile(r"""["']actionspan\.(\w+)""")
+
+
+def order() -> list[str]:
+    """Return the rooms from the lowest to the highest, as CONTRIBUTING.md has them."""
+    block = re.search(r"to the left of it:\n\n```\n(.*?)```", GUIDE, re.DOTALL)
+    assert block is not None
+    return re.findall(r"\w+", block[1])
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def rooms() -> set[str]:
+    return {room_of(path) for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
+
+
+def imported(text: str) -> Iterator[str]:
+    """Yield the rooms that a module imports: at its top, in functions, or by name."""
+    yield from _QUOTED.findall(text)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "actionspan":
+            names = [f"actionspan.{name.name}" for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            package, _, inside = name.partition(".")
+            if package == "actionspan" and inside != "__version__":
+                yield inside.split(".")[0]
+
+
+def test_the_order_has_every_room_once():
+    assert len(order()) == len(set(order()))
+    assert set(order()) == rooms()
+
+
+def test_imports_go_one_way():
+    place = {name: number for number, name in enumerate(order())}
+    upward = {
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (room := room_of(path)) in place
+        for name in sorted(set(imported(path.read_text(encoding="utf-8"))))
+        if name in place and place[name] > place[room]
+    }
+    assert upward <= _UPWARD
+
+
+def test_an_import_inside_a_function_counts():
+    text = "import os\ndef f():\n    from actionspan import cli\n    import actionspan.plan.code\n"
+    assert list(imported(text + "NAME = 'actionspan.live.command'\n")) == ["live", "cli", "plan"]
+
+
+def test_the_tree_of_the_guide_has_every_folder():
+    tree = GUIDE.split("src/actionspan/\n", 1)[1].split("\ntests/", 1)[0]
+    listed = re.findall(r"\b(\w+)/", re.sub(r"(?m)^ {35}.*$", "", tree))
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert set(listed) - {"templates", "assets"} == folders
+
+
+def test_the_chart_of_the_readme_has_every_stage():
+    chart = re.search(r"```mermaid\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert chart is not None
+    stages = {path.stem for path in (ROOT / "workflow" / "rules").glob("*.smk")} & rooms()
+    boxes = set(re.findall(r"\b(\w+)(?:\[|\b(?=\s*(?:-|&|$)))", chart[1], re.MULTILINE))
+    assert stages | {"live"} <= boxes
