@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.plan import cluster
-from actionspan.plan.cluster import (
+from actionspan.plan import jobs
+from actionspan.plan.jobs import (
     GROUPS,
     SHORTEST,
     Asked,
@@ -150,7 +150,7 @@ def test_a_sinfo_that_does_not_answer_is_not_waited_for(monkeypatch, tmp_path):
     command.write_text("#!/bin/sh\nexec sleep 60\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(cluster, "_QUERY_SECONDS", 0.2)
+    monkeypatch.setattr(jobs, "_QUERY_SECONDS", 0.2)
     assert partitions() == {}
 
 

@@ -10,8 +10,9 @@ import yaml
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.checking import check_config, check_settings, encoders_of
+from actionspan.plan.checking import check_config, check_settings
 from actionspan.plan.config import config_text
+from actionspan.plan.features import encoders_of
 from actionspan.plan.schema import build_schema
 from actionspan.plan.sections import SECTIONS
 from actionspan.settings import from_mapping

@@ -3,8 +3,8 @@
 import logging
 from types import SimpleNamespace
 
-from actionspan.plan.failures import SHOWN_JOBS, SHOWN_LINES, Failed, failures_text
 from actionspan.plan.jobs import Messages, failed_jobs
+from actionspan.plan.messages import SHOWN_JOBS, SHOWN_LINES, Failed, failures_text
 
 
 def test_a_failure_is_one_block_with_its_last_lines_and_where_its_log_is(tmp_path):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from actionspan.plan.cluster import GROUPS, SHORTEST, ClusterPlan
 from actionspan.plan.code import step
+from actionspan.plan.jobs import GROUPS, SHORTEST, ClusterPlan
 from actionspan.plan.steps import step_module
 
 ROOT = Path(__file__).parents[2]

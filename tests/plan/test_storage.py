@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.plan.dataset import DatasetPlan
+from actionspan.plan.dataset import DatasetPlan, Storage, is_uri
 from actionspan.plan.features import found_weights
-from actionspan.plan.storage import Storage, is_uri
 from plan.conftest import merged
 
 

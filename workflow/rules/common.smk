@@ -22,17 +22,15 @@ from actionspan.papers.mtn import targets as mtn
 from actionspan.papers.runs import seeded, split_seed
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
+from actionspan.plan.dataset import Storage
 from actionspan.plan.defaults import fill_in
-from actionspan.plan.earlier import drop_features, keep_features
-from actionspan.plan.failures import failures_text
-from actionspan.plan.features import found_weights
+from actionspan.plan.features import drop_features, found_weights, keep_features
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
-from actionspan.plan.messages import print_briefly
+from actionspan.plan.messages import failures_text, print_briefly
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
-from actionspan.plan.storage import Storage
 from actionspan.plan.workflow import Plan
 from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS

@@ -14,8 +14,14 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from actionspan.errors import InputError, printable
-from actionspan.networks.names import PACKAGED
 from actionspan.parallel.settings import processes
+from actionspan.plan.features import (
+    encoders_of,
+    kind_of,
+    start_of,
+    training_of,
+    trains_classifiers,
+)
 from actionspan.plan.sections import SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.running.names import filled_in
@@ -144,56 +150,6 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
             f"{name}: features.encoders.flow_gain: must be 1 with features.source: scores, as the "
             "classifiers are trained with it"
         )
-
-
-def trains_classifiers(config: Mapping[str, Any]) -> bool:
-    """Return whether features are the scores of classifiers that the workflow trains itself."""
-    encoders = config["features"]["encoders"]
-    given = encoders["rgb_weights"] or encoders["flow_weights"]
-    return config["features"]["source"] == "scores" and not given
-
-
-def kind_of(config: Mapping[str, Any]) -> str:
-    """Return what encoders give: `scores`, or `pooled` features, tuned or not."""
-    return "scores" if config["features"]["source"] == "scores" else "pooled"
-
-
-def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return features.encoders, filled in for networks that the workflow trains itself."""
-    encoders = dict(config["features"]["encoders"])
-    if config["features"]["source"] == "finetuned":
-        finetune = config["finetune"]
-        if encoders["flow_encoder"] == encoders["rgb_encoder"]:
-            # not what RGB was tuned to
-            encoders["flow_weights"] = (
-                encoders["flow_weights"] or encoders["rgb_weights"] or PACKAGED
-            )
-        for stream in finetune["streams"]:
-            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
-        # as they saw pictures while they were tuned
-        encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
-    if trains_classifiers(config):
-        for stream in ("rgb", "flow"):
-            training = training_of(config["recognition"], stream)
-            encoders[f"{stream}_encoder"] = training["network"]
-            encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
-            encoders["input_size"] = training["input_size"]
-    return encoders
-
-
-def training_of(recognition: Mapping[str, Any], stream: str) -> dict[str, Any]:
-    """Return recognition.training, for flow with what it has of its own."""
-    training, own = recognition["training"], recognition["flow"]
-    if stream != "flow":
-        return dict(training)
-    return {key: value if own.get(key) is None else own[key] for key, value in training.items()}
-
-
-def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
-    """Return the weights that the classifier of a stream starts from, null for the packaged."""
-    own = recognition["flow"]["weights"] if stream == "flow" else None
-    alike = training_of(recognition, stream)["network"] == recognition["training"]["network"]
-    return own or (recognition["weights"] if alike else None)
 
 
 def _check_clips(config: Mapping[str, Any], name: str) -> None:

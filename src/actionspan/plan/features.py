@@ -1,11 +1,14 @@
 """Where features come from: encoders, frames, shards, files that people have."""
 
+import os
 import shlex
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.checking import encoders_of, kind_of, trains_classifiers
+from actionspan.networks.names import PACKAGED
 from actionspan.plan.code import shard_step
 from actionspan.plan.flags import flags
 
@@ -87,6 +90,56 @@ class FeaturesPlan:
         return f"--recipe {shlex.quote(str(input.recipe))}" if self.recipe(wildcards) else ""
 
 
+def trains_classifiers(config: Mapping[str, Any]) -> bool:
+    """Return whether features are the scores of classifiers that the workflow trains itself."""
+    encoders = config["features"]["encoders"]
+    given = encoders["rgb_weights"] or encoders["flow_weights"]
+    return config["features"]["source"] == "scores" and not given
+
+
+def kind_of(config: Mapping[str, Any]) -> str:
+    """Return what encoders give: `scores`, or `pooled` features, tuned or not."""
+    return "scores" if config["features"]["source"] == "scores" else "pooled"
+
+
+def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return features.encoders, filled in for networks that the workflow trains itself."""
+    encoders = dict(config["features"]["encoders"])
+    if config["features"]["source"] == "finetuned":
+        finetune = config["finetune"]
+        if encoders["flow_encoder"] == encoders["rgb_encoder"]:
+            # not what RGB was tuned to
+            encoders["flow_weights"] = (
+                encoders["flow_weights"] or encoders["rgb_weights"] or PACKAGED
+            )
+        for stream in finetune["streams"]:
+            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
+        # as they saw pictures while they were tuned
+        encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
+    if trains_classifiers(config):
+        for stream in ("rgb", "flow"):
+            training = training_of(config["recognition"], stream)
+            encoders[f"{stream}_encoder"] = training["network"]
+            encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
+            encoders["input_size"] = training["input_size"]
+    return encoders
+
+
+def training_of(recognition: Mapping[str, Any], stream: str) -> dict[str, Any]:
+    """Return recognition.training, for flow with what it has of its own."""
+    training, own = recognition["training"], recognition["flow"]
+    if stream != "flow":
+        return dict(training)
+    return {key: value if own.get(key) is None else own[key] for key, value in training.items()}
+
+
+def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
+    """Return the weights that the classifier of a stream starts from, null for the packaged."""
+    own = recognition["flow"]["weights"] if stream == "flow" else None
+    alike = training_of(recognition, stream)["network"] == recognition["training"]["network"]
+    return own or (recognition["weights"] if alike else None)
+
+
 def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
     """Return settings of encoders with the weights where a job finds them, its inputs `files`.
 
@@ -103,3 +156,31 @@ def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str
 def weights_files(*names: str | None) -> list[str]:
     """Return the weights that are files; others are names of published weights, or null."""
     return [name for name in names if name and (Path(name).suffix or Path(name).exists())]
+
+
+_FOLDER = Path("results/features/earlier")  # a folder for each run since the last whole one
+
+
+def keep_features(workflow: Any, shards: Sequence[str]) -> None:
+    """Link the feature shards that jobs of this run make again, until all of these are there.
+
+    Snakemake deletes the outputs of a job before it starts. A hard link keeps such a file, and
+    takes no room while nothing is deleted. Jobs take over from it what still stands. Where the file
+    system has no hard links, nothing is kept, and every video is encoded again.
+    """
+    made = {str(file) for job in workflow.dag.needrun_jobs() for file in job.output}
+    there = [Path(shard) for shard in shards if shard in made and Path(shard).is_file()]
+    if not there:
+        return
+    with suppress(OSError):
+        runs = [int(path.name) for path in _FOLDER.glob("*") if path.name.isdecimal()]
+        run = _FOLDER / str(max(runs, default=0) + 1)
+        run.mkdir(parents=True)
+        for shard in there:
+            os.link(shard, run / shard.name)
+
+
+def drop_features(shards: Sequence[str]) -> None:
+    """Remove what earlier runs left, after a run with success, if no shard is missing."""
+    if all(map(os.path.isfile, shards)):
+        shutil.rmtree(_FOLDER, ignore_errors=True)

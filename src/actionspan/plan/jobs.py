@@ -1,17 +1,195 @@
-"""Jobs as Snakemake knows them: the Python they start, what they ask for, and which failed."""
+"""Jobs: the Python they start, what they ask a cluster for, whether it grants it, which failed."""
 
 import logging
+import math
 import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actionspan.plan.cluster import Asked, check_limits, partitions
-from actionspan.plan.failures import Failed
+from actionspan.errors import InputError
+from actionspan.plan.messages import Failed
+
+# A group of short rules is one job, whose minutes add up to at most these (tests/plan).
+GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
+SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
+_QUERY_SECONDS = 60
+# what a partition limits: how a message puts the limit, and how to stay within it
+_CURES = {
+    "minutes": (
+        "its limit is {:.0f} minutes",
+        "set cluster.max_runtime: {:.0f} in your configuration (what is cut off goes on where it "
+        "stopped), or ",
+    ),
+    "mem_mb": ("its largest node has {} MB", "give --set-resources RULE:mem_mb={}, or "),
+    "cores": ("its largest node has {} cores", "give --set-threads RULE={}, or "),
+}
+
+
+class ClusterPlan:
+    """What jobs ask a cluster for."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._most: int | None = config["cluster"]["max_runtime"]
+        self._cluster = config["cluster"]
+
+    def container(self, *, wanted: bool) -> str | None:
+        """Return the image that jobs run in.
+
+        Args:
+            wanted: Whether Snakemake shall use containers (`--sdm apptainer`).
+
+        Raises:
+            InputError: It shall, but there is no image: jobs would run without one.
+        """
+        image: str | None = self._cluster["container"]
+        if wanted and image is None:
+            raise InputError(
+                "cluster.container: null, but --sdm apptainer runs jobs in an image; name one "
+                "(docs/cluster.md says how to build it)"
+            )
+        return image
+
+    def minutes(self, minutes: int, group: str | None = None) -> int:
+        """Return the `runtime` of a rule: its minutes, within `cluster.max_runtime`.
+
+        Args:
+            minutes: What the rule needs for a large data set.
+            group: The rule's group, whose rules share the limit.
+        """
+        if self._most is None:
+            return minutes
+        if group is None:
+            return min(minutes, self._most)
+        return max(1, min(minutes, minutes * self._most // GROUPS[group]))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a job asks for: its rule or group, partition (None: the default), minutes and so on."""
+
+    name: str
+    partition: str | None
+    minutes: int
+    mem_mb: int
+    cores: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The longest job of a partition (`inf`: any) and the memory and cores of its largest node."""
+
+    minutes: float
+    mem_mb: float
+    cores: float
+    is_default: bool
+
+
+def partitions() -> dict[str, Partition]:
+    """Return the partitions of this cluster by name; none if it has no SLURM that answers."""
+    if shutil.which("sinfo") is None:
+        return {}
+    command = ["sinfo", "--noheader", "--exact", "--format=%P|%l|%m|%c"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=_QUERY_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return read_partitions(done.stdout)
+
+
+def read_partitions(text: str) -> dict[str, Partition]:
+    """Read lines of sinfo, each with name (`*`: the default), time limit, MB and cores."""
+    found: dict[str, Partition] = {}
+    for line in text.split():
+        marked, limit, memory, cores = line.split("|")
+        name = marked.rstrip("*")
+        offered = _minutes(limit), int(memory.rstrip("+")), int(cores.rstrip("+"))
+        before = found.get(name)
+        found[name] = _largest(
+            ([before] if before else []) + [Partition(*offered, marked.endswith("*"))]
+        )
+    return found
+
+
+def _minutes(limit: str) -> float:
+    """Return the minutes of SLURM's `days-hours:minutes:seconds`; `inf` for no limit."""
+    days, _, clock = limit.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdigit() for part in parts):
+        return math.inf  # "infinite", "n/a"
+    hours, minutes, _ = [0, 0, 0, *map(int, parts)][-3:]
+    return (int(days or 0) * 24 + hours) * 60 + minutes
+
+
+def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
+    """Check that each job fits its partition: one that does not would wait for ever.
+
+    Args:
+        jobs: What the jobs of a run ask for.
+        known: The partitions by name; without any, nothing is checked.
+
+    Raises:
+        InputError: A job asks for too much; the line names its rules, the limit and the cure.
+    """
+    default = next((name for name, each in known.items() if each.is_default), None)
+    wrong: dict[tuple[str, str], dict[str, int]] = {}
+    for job in jobs if known else ():
+        partition = job.partition or default
+        if partition is None:
+            raise InputError(
+                "slurm_partition: this cluster has no default partition; give one of "
+                f"{', '.join(sorted(known))} in the profile's default-resources"
+            )
+        offered = _offered(partition, known)
+        for what in _CURES:
+            if getattr(job, what) > getattr(offered, what):
+                wrong.setdefault((partition, what), {})[job.name] = getattr(job, what)
+    order = [*_CURES]
+    for (partition, what), found in sorted(wrong.items(), key=lambda it: order.index(it[0][1])):
+        most = getattr(_offered(partition, known), what)
+        limit, cure = _CURES[what]
+        if what == "minutes" and most < SHORTEST:
+            cure = ""
+        raise InputError(
+            f"partition {partition}: {limit.format(most)}, but {_listed(found)} ask for more and "
+            f"would wait for ever: {cure.format(most)}give another slurm_partition"
+        )
+
+
+def _offered(names: str, known: Mapping[str, Partition]) -> Partition:
+    """Return the most that one of the partitions `a,b` offers."""
+    for name in names.split(","):
+        if name not in known:
+            raise InputError(
+                f"slurm_partition: {name}: not a partition of this cluster, which has "
+                f"{', '.join(sorted(known))}"
+            )
+    return _largest([known[name] for name in names.split(",")])
+
+
+def _largest(several: list[Partition]) -> Partition:
+    return Partition(
+        max(each.minutes for each in several),
+        max(each.mem_mb for each in several),
+        max(each.cores for each in several),
+        any(each.is_default for each in several),
+    )
+
+
+def _listed(found: Mapping[str, int]) -> str:
+    """Return jobs and what they ask for, the most first: `a (480), b (240) and 3 more`."""
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{name} ({value})" for name, value in ordered[:3])
+    return shown + (f" and {len(ordered) - 3} more" if len(ordered) > 3 else "")
+
 
 _NAMED_LOG = re.compile(r"^ +log: (\S+) \(check log", re.MULTILINE)
 # what every message of a remote executor ends with, and its command

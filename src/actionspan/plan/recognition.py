@@ -8,10 +8,9 @@ from typing import Any
 from actionspan.dataset.sharding import assign_shards
 from actionspan.papers.runs import Learning
 from actionspan.parallel.settings import processes
-from actionspan.plan.checking import start_of, training_of
-from actionspan.plan.features import weights_files
+from actionspan.plan.features import start_of, training_of, weights_files
 from actionspan.plan.flags import flags
-from actionspan.plan.ranks import launch
+from actionspan.plan.training import launch
 from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping

@@ -8,7 +8,7 @@ from actionspan.dataset.formats.records import Subset
 from actionspan.evaluation.baselines import METHODS
 from actionspan.networks.names import ImageNetwork
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
-from actionspan.plan.cluster import SHORTEST
+from actionspan.plan.jobs import SHORTEST
 from actionspan.settings import Checked, option
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, ModelName
 

@@ -6,16 +6,14 @@ from typing import Any
 
 from actionspan.errors import InputError, counted
 from actionspan.plan.checking import check_config, check_names, check_settings
-from actionspan.plan.cluster import ClusterPlan
-from actionspan.plan.dataset import DatasetPlan
+from actionspan.plan.dataset import DatasetPlan, Storage
 from actionspan.plan.features import FeaturesPlan
-from actionspan.plan.finetune import FinetunePlan
 from actionspan.plan.folds import FoldsPlan
+from actionspan.plan.jobs import ClusterPlan
 from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
-from actionspan.plan.ranks import RanksPlan
 from actionspan.plan.recognition import RecognitionPlan
-from actionspan.plan.storage import Storage
+from actionspan.plan.training import FinetunePlan, RanksPlan
 
 
 class Plan:
