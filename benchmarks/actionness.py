@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.dataset.tables import Annotation, read_annotations
-from actionspan.evaluation.signals import actionness
+from actionspan.evaluation.baseline import actionness
 from actionspan.finetune.precision import average_precision
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.activitynet import contributed, kept_proposals
 from actionspan.evaluation.files import read_ground_truth
+from actionspan.evaluation.recall import contributed, kept_proposals
 from actionspan.evaluation.rows import match_ids
 from evaluation.oracle import literal_auc, literal_recall
 

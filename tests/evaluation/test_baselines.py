@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Annotation, Instance
-from actionspan.evaluation.baselines import (
+from actionspan.evaluation.baseline import (
     NO_LENGTHS,
     BaselineSettings,
     random_proposals,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.bootstrap import recall_intervals
+from actionspan.evaluation.records import recall_intervals
 
 
 def random_problem(videos, proposals=100, seed=0):

@@ -15,16 +15,23 @@ from matplotlib.colors import to_hex
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
-from actionspan.evaluation.recall_curves import (
+from actionspan.evaluation.curves import (
     AR_AGAINST_AN,
     CURVE_COLUMNS,
     RECALL_AGAINST_TIOU,
     curve_rows,
-    draw_curves,
     read_curves,
 )
-from actionspan.evaluation.timeline_figure import SHADES, _clock, draw_timeline, score_texts
-from actionspan.evaluation.timeline_labels import lanes_of, place_names, shortened
+from actionspan.evaluation.figures import draw_curves
+from actionspan.evaluation.timeline_figure import (
+    SHADES,
+    _clock,
+    draw_timeline,
+    lanes_of,
+    place_names,
+    score_texts,
+    shortened,
+)
 from actionspan.files import fonts
 from actionspan.files.figures import spread_labels
 from actionspan.files.storage import write_tsv

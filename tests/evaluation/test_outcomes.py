@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.misses_report import INSTANCE_COLUMNS, draw_misses, instance_rows
-from actionspan.evaluation.outcomes import (
+from actionspan.evaluation.figures import draw_misses
+from actionspan.evaluation.misses import (
     CHARACTERISTICS,
+    INSTANCE_COLUMNS,
     SHOWN_THRESHOLDS,
     break_down,
     characteristic_values,
     instance_outcomes,
+    instance_rows,
 )
 
 

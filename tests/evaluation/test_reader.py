@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
-from actionspan.evaluation.reader_figures import NUMBERS, Judgement, reader_figures, repeats
+from actionspan.evaluation.reader import NUMBERS, Judgement, reader_figures, repeats
 from actionspan.evaluation.recall import tiou
 from actionspan.proposals.events import right_events
 

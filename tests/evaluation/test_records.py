@@ -6,8 +6,8 @@ import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.evaluation.recall_curves import curve_rows
-from actionspan.evaluation.records import read_records, summary_markdown
+from actionspan.evaluation.curves import curve_rows
+from actionspan.evaluation.summary import read_records, summary_markdown
 from actionspan.files.storage import write_json
 from actionspan.report.charts import reader_tables, recall_charts, summary_tables
 from evaluation.test_command import run

@@ -13,19 +13,17 @@ from scipy.stats import binom, rankdata
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
-from actionspan.evaluation.reliability_report import (
+from actionspan.evaluation.figures import draw_reliability
+from actionspan.evaluation.reliability import (
     COLUMNS,
-    draw_reliability,
-    reliability_markdown,
-    table_rows,
-)
-from actionspan.evaluation.score_quality import (
     ScoredProposals,
     calibration_errors,
     error_by_luck,
     rank_correlation,
+    reliability_markdown,
     score_bins,
     scored_proposals,
+    table_rows,
 )
 
 

@@ -13,8 +13,8 @@ from actionspan.evaluation import (
     detection_precision,
 )
 from actionspan.evaluation import recall as recall_module
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
 from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
-from actionspan.evaluation.scoring import VIDEO_COLUMNS, video_rows
 from actionspan.files import scratch as scratch_module
 from actionspan.files.storage import read_tsv
 from actionspan.proposals.writing import result_rows, write_proposals

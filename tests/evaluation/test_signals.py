@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Annotation
-from actionspan.evaluation.signals import actionness, frame_differences
+from actionspan.evaluation.baseline import actionness, frame_differences
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 

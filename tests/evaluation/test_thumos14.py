@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from actionspan.evaluation import average_recall_thumos14
-from actionspan.evaluation.thumos14 import SHARES, between, to_frames
+from actionspan.evaluation.recall import SHARES, between, to_frames
 from evaluation.oracle import literal_at, literal_thumos14
 
 RATES = [24.0, 25.0, 29.97, 30.0]

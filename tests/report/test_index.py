@@ -18,8 +18,7 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.dataset.video_facts import probe_video
-from actionspan.evaluation.misses_report import TABLE_COLUMNS, table_row
-from actionspan.evaluation.outcomes import break_down, instance_outcomes
+from actionspan.evaluation.misses import TABLE_COLUMNS, break_down, instance_outcomes, table_row
 from actionspan.files.storage import write_json, write_tsv
 from actionspan.report import videos
 from actionspan.report.choosing import choose_videos

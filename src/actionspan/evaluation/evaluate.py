@@ -1,10 +1,30 @@
 """AR@AN, AUC and mAP of one method's proposals."""
 
 import argparse
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from actionspan.evaluation.records import EvaluationSettings
-from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.errors import InputError
+from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.files import read_frame_rates
+from actionspan.evaluation.recall import (
+    THUMOS14_NUMBERS,
+    AverageRecall,
+    FrameRateError,
+    Recall,
+    Thumos14Recall,
+    area_under_curve,
+    average_recall_activitynet,
+    average_recall_thumos14,
+    between,
+)
+from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
+from actionspan.evaluation.score import read_scored
 from actionspan.files.storage import write_json, write_tsv
 from actionspan.settings import add_settings, from_arguments
 
@@ -44,3 +64,100 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out_videos is not None:
         write_tsv(arguments.out_videos, VIDEO_COLUMNS, rows)
     write_json(arguments.out, record)
+
+
+VIDEO_NUMBERS = THUMOS14_NUMBERS[:4]
+VIDEO_COLUMNS = (
+    *("video_id", "instances", "proposals"),
+    *(f"AR@{number}" for number in AR_NUMBERS),
+    "AUC",
+    *(f"thumos14_AR@{number}" for number in VIDEO_NUMBERS),
+)
+
+VideoRow = list[str | int | float | None]
+
+
+def evaluate_files(
+    annotations: Path,
+    proposals: Path,
+    *,
+    subset: str,
+    method: str,
+    settings: EvaluationSettings,
+    videos: Path | None = None,
+) -> tuple[dict[str, Any], Iterator[VideoRow]]:
+    """Score one method's proposals by all protocols.
+
+    Args:
+        annotations: annotations.json.
+        proposals: An ActivityNet result file.
+        subset: Its videos are scored.
+        method: The name of the record.
+        settings: Of the interval of AUC.
+        videos: videos.tsv, for the frame rates that THUMOS14's protocol needs. Without it, or
+            where it lacks the rate of a video, the values of that protocol are None.
+
+    Returns:
+        What `evaluation/{method}.json` and `evaluation/videos/{method}.tsv` hold.
+
+    Raises:
+        InputError: A file is not readable, the two have no video in common, or two ids of
+            videos.tsv mean one video.
+    """
+    truth, given = read_scored(annotations, proposals, subset)
+    # what takes most memory first, and the proposals go before the last part
+    detection = detection_precision(truth, given).scores()
+    result = average_recall_activitynet(truth, given)
+    in_frames = None
+    if videos is not None:
+        try:
+            in_frames = average_recall_thumos14(truth, given, read_frame_rates(videos))
+        except FrameRateError as error:  # external features have no rate
+            print(f"{videos}: {error}: no values of THUMOS14's protocol", file=sys.stderr)
+        except ValueError as error:
+            raise InputError(f"{videos}: {error}") from None
+    del truth, given
+    unknown = {f"AR@{number}": None for number in THUMOS14_NUMBERS}
+    record = {
+        **evaluation_record(method, subset, result, settings),
+        "thumos14": in_frames.scores() if in_frames else unknown,
+        "detection": detection,
+    }
+    return record, video_rows(result, in_frames)
+
+
+def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> Iterator[VideoRow]:
+    """Yield a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
+
+    A video's value is the mean over its instances and the thresholds, at the budgets that the
+    full set gives it. So the mean over videos, weighted by their instances, is the value of the
+    record (in THUMOS14's protocol over the videos that take part).
+    """
+    curves = _video_means(result)  # (V, 100)
+    frames: list[Float64 | None] = [None] * len(VIDEO_NUMBERS)  # (V',) each
+    places: dict[str, int] = {}
+    if in_frames is not None and in_frames.video_ids:
+        means = _video_means(in_frames)
+        frames = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
+        places = {video: place for place, video in enumerate(in_frames.video_ids)}
+    by_id = np.array(sorted(range(len(curves)), key=result.video_ids.__getitem__), np.int64)
+    worst_first = by_id[np.argsort(curves[by_id, AR_NUMBERS[-1] - 1], kind="stable")]
+    for row in worst_first.tolist():
+        video, curve = result.video_ids[row], curves[row]
+        place = places.get(video)
+        yield [
+            *(video, int(result.instances[row]), int(result.given[row])),
+            *(float(curve[number - 1]) for number in AR_NUMBERS),
+            area_under_curve(curve),
+            *(
+                None if place is None or column is None else float(column[place])
+                for column in frames
+            ),
+        ]
+
+
+def _video_means(result: Recall) -> Float64:
+    """Return the (V, 100) mean hits of each video's instances."""
+    means = result.sums_by_video(result.hits)
+    means /= result.instances[:, None]
+    return means

@@ -1,16 +1,20 @@
-"""Ground truth and proposals as people keep them in files, read into arrays by video."""
+"""Ground truth and proposals read from files into arrays by video, and the flags that name them."""
 
+import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
 from actionspan.dataset.formats.registry import read_text, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info, read_video_info
 from actionspan.dataset.formats.times import times_problem, unknown_time
+from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.files.text import read_utf8
 from actionspan.files.video_tables import VideoTables
@@ -173,3 +177,51 @@ def _segments(record: Record) -> Float64:
             row = f"row {raw.row}: {video}" if raw.row.isdecimal() else raw.row
             raise InputError(f"{record.file}: {row}: {wrong}")
     return segments
+
+
+Judged = TypeVar("Judged")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `misses` and `reliability`."""
+    parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
+    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    parser.add_argument("--subset", default="validation", help="default: validation")
+    parser.add_argument("--method", required=True, help="the method's name, for titles")
+    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
+
+
+def judge_inputs(
+    arguments: argparse.Namespace,
+    judge: Callable[[Sequence[Annotation], Mapping[str, ArrayLike]], Judged],
+) -> Judged:
+    """Judge the proposals by the videos of the subset.
+
+    Raises:
+        InputError: A file is not readable or has a bad row, or the subset has no instance.
+    """
+    videos = read_subset(arguments.annotations, arguments.subset)
+    proposals = read_proposals(arguments.proposals)
+    try:
+        return judge(videos, proposals)
+    except ValueError as error:
+        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
+
+
+def read_subset(annotations: Path, subset: str) -> list[Annotation]:
+    """Return the videos of a subset.
+
+    Raises:
+        InputError: The file is not readable, or the subset has no instance.
+    """
+    videos = [video for video in read_annotations(annotations) if video.subset == subset]
+    if not any(video.instances for video in videos):
+        raise InputError(f"{annotations}: subset {subset!r} has no instance to find")
+    return videos
+
+
+def segments_of(video: Annotation) -> Float64:
+    """Return (G, 2) starts and ends of a video's instances in seconds."""
+    rows = [(instance.start, instance.end) for instance in video.instances]
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)

@@ -1,9 +1,34 @@
-"""Which instances one method misses: two tables, a page and a figure."""
+"""Which instances one method misses: two tables, a page and a figure.
+
+After the false-negative analysis of DETAD (Alwassel, Caba Heilbron, Escorcia and Ghanem,
+"Diagnosing Error in Temporal Action Detectors", ECCV 2018). Its edges for coverage, length and
+number of instances differ between ActivityNet and THUMOS14; ours are both together, so that its
+bins for either data set are sums of ours. The position in the video is added.
+"""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from actionspan.evaluation.analysis import add_inputs, judge_inputs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from actionspan.arrays import Float64, Int64
+from actionspan.dataset.tables import Annotation, Instance
+from actionspan.errors import counted
+from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
+from actionspan.evaluation.recall import (
+    TIOU_THRESHOLDS,
+    AverageRecall,
+    average_recall_activitynet,
+    contributed,
+    kept_proposals,
+    tiou,
+)
+from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
 
 
@@ -16,13 +41,315 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write which instances are missed."""
-    from actionspan.evaluation import misses_report as report
-    from actionspan.evaluation.outcomes import break_down, instance_outcomes
+    from actionspan.evaluation.figures import draw_misses
 
     method, subset = arguments.method, arguments.subset
     outcomes = judge_inputs(arguments, instance_outcomes)
     bins = break_down(outcomes)
-    write_tsv(arguments.out_table, report.TABLE_COLUMNS, map(report.table_row, bins))
-    write_tsv(arguments.out_instances, report.INSTANCE_COLUMNS, report.instance_rows(outcomes))
-    write_text(arguments.out_markdown, report.misses_markdown(outcomes, bins, method, subset))
-    report.draw_misses(arguments.out_figure, bins, method)
+    write_tsv(arguments.out_table, TABLE_COLUMNS, map(table_row, bins))
+    write_tsv(arguments.out_instances, INSTANCE_COLUMNS, instance_rows(outcomes))
+    write_text(arguments.out_markdown, misses_markdown(outcomes, bins, method, subset))
+    draw_misses(arguments.out_figure, bins, method)
+
+
+SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9, as the protocol rounds them
+SHOWN_NUMBERS = (1, 10, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
+
+    result: AverageRecall
+    """The protocol's result; its `best_tiou` has a row an instance."""
+    instances: tuple[Instance, ...]
+    """The I instances, video by video."""
+    durations: Float64
+    """(V,) durations of the videos in seconds."""
+    best_segments: Float64
+    """(I, 2) the proposal with the best tIoU at AN = 100, in seconds; NaN where none overlaps."""
+    best_ranks: Int64
+    """(I,) its place in the video's list, from 1; 0 where none overlaps."""
+
+    @cached_property
+    def videos(self) -> Int64:
+        """(I,) the row of each instance's video among `result.video_ids`."""
+        return np.repeat(np.arange(len(self.result.instances)), self.result.instances)
+
+    @cached_property
+    def found(self) -> NDArray[np.bool_]:
+        """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
+        return np.asarray(self.result.best_tiou[:, -1:] >= SHOWN_THRESHOLDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Characteristic:
+    """One way to sort instances into bins: up to the first edge, between edges, above the last."""
+
+    name: str
+    title: str
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+CHARACTERISTICS = (
+    Characteristic(
+        name="coverage",
+        title="Length as a share of the video",
+        edges=(0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
+        labels=("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
+    ),
+    Characteristic(
+        name="length",
+        title="Length in seconds",
+        edges=(3, 6, 12, 18, 30, 60, 120, 180),
+        labels=("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
+    ),
+    Characteristic(
+        name="position",
+        title="Centre, as a share of the video",
+        edges=(0.2, 0.4, 0.6, 0.8),
+        labels=("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
+    ),
+    Characteristic(
+        name="instances",
+        title="Instances in the video",
+        edges=(1, 4, 8, 40, 80),
+        labels=("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """The instances of one bin, and how many of them are found."""
+
+    characteristic: str
+    label: str
+    above: float | None
+    """The lower edge, which lies outside the bin, if it has one."""
+    up_to: float | None
+    """The upper edge, which lies inside, if it has one."""
+    instances: int
+    found: tuple[int, ...]
+    """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
+    misses_share: tuple[float | None, ...]
+    """At the same tIoU, its misses as a share of all misses; None where nothing is missed."""
+    average_recall: float | None
+    """AR@100 of these instances; None where there is none."""
+
+    @property
+    def missed(self) -> tuple[int, ...]:
+        """How many are not found at tIoU 0.5, 0.7 and 0.9."""
+        return tuple(self.instances - found for found in self.found)
+
+
+def instance_outcomes(
+    annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
+) -> Outcomes:
+    """Score proposals by ActivityNet's protocol and keep what each instance got.
+
+    Args:
+        annotations: The videos of one subset.
+        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+
+    Raises:
+        ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
+            proposals mean one video, or the duration of a video with instances is not positive.
+    """
+    videos = {video.video_id: video for video in annotations if video.instances}
+    for video in videos.values():
+        if not 0 < video.duration_seconds < np.inf:
+            raise ValueError(
+                f"video {video.video_id!r}: duration {video.duration_seconds:g} s; "
+                "a positive one is needed"
+            )
+    truth = {name: segments_of(video) for name, video in videos.items()}
+    result = average_recall_activitynet(truth, proposals)
+    matched, _ = match_proposals(proposals, truth)
+    kept, shares = kept_proposals(result.given)
+    best = [
+        _best_proposals(segments, matched.get(video, NO_PROPOSALS)[:budget, :2])
+        for (video, segments), budget in zip(
+            truth.items(), contributed(kept, shares[-1]).tolist(), strict=True
+        )
+    ]
+    table = np.concatenate(best)
+    return Outcomes(
+        result=result,
+        instances=tuple(item for video in videos.values() for item in video.instances),
+        durations=np.array([video.duration_seconds for video in videos.values()]),
+        best_segments=table[:, :2],
+        best_ranks=table[:, 2].astype(np.int64),
+    )
+
+
+def _best_proposals(segments: Float64, ranked: Float64) -> Float64:
+    """Return (G, 3) start, end and rank of the best of (P, 2) proposals for each instance."""
+    overlaps = np.pad(tiou(segments, ranked), ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
+    ranks = overlaps.argmax(axis=1)
+    return np.column_stack([np.vstack([[np.nan, np.nan], ranked])[ranks], ranks])
+
+
+def characteristic_values(outcomes: Outcomes) -> dict[str, Float64]:
+    """Return (I,) values of each characteristic: shares, seconds and counts."""
+    segments = np.array([(item.start, item.end) for item in outcomes.instances], dtype=np.float64)
+    durations = outcomes.durations[outcomes.videos]
+    lengths = segments[:, 1] - segments[:, 0]
+    return {
+        "coverage": lengths / durations,
+        "length": lengths,
+        "position": segments.mean(axis=1) / durations,
+        "instances": outcomes.result.instances[outcomes.videos].astype(np.float64),
+    }
+
+
+def break_down(outcomes: Outcomes) -> list[Bin]:
+    """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
+    bins = [_bin(outcomes, np.full(len(outcomes.instances), True), "all", "all", None, None)]
+    values = characteristic_values(outcomes)
+    for kind in CHARACTERISTICS:
+        place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
+        edges = (None, *kind.edges, None)
+        for number, label in enumerate(kind.labels):
+            above, up_to = edges[number : number + 2]
+            bins.append(_bin(outcomes, place == number, kind.name, label, above, up_to))
+    return bins
+
+
+def _bin(
+    outcomes: Outcomes,
+    chosen: NDArray[np.bool_],
+    characteristic: str,
+    label: str,
+    above: float | None,
+    up_to: float | None,
+) -> Bin:
+    instances = int(chosen.sum())
+    hits = outcomes.found[chosen].sum(axis=0).tolist()
+    missed = (~outcomes.found).sum(axis=0).tolist()
+    best = outcomes.result.best_tiou[chosen, -1:]
+    return Bin(
+        characteristic=characteristic,
+        label=label,
+        above=above,
+        up_to=up_to,
+        instances=instances,
+        found=tuple(hits),
+        misses_share=tuple(
+            (instances - hit) / total if total else None
+            for hit, total in zip(hits, missed, strict=True)
+        ),
+        average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
+    )
+
+
+NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
+TABLE_COLUMNS = (
+    *("characteristic", "bin", "above", "up_to", "instances"),
+    *(f"{what}@{name}" for name in NAMES for what in ("found", "missed", "misses_share")),
+    "AR@100",
+)
+INSTANCE_COLUMNS = (
+    *("video_id", "start", "end", "label"),
+    *(f"best_tiou@{number}" for number in SHOWN_NUMBERS),
+    *("best_start", "best_end", "best_rank"),
+)
+
+Cell = str | int | float
+
+
+def table_row(row: Bin) -> list[Cell]:
+    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is an empty cell."""
+    cells = [row.characteristic, row.label, row.above, row.up_to, row.instances]
+    for found, missed, share in zip(row.found, row.missed, row.misses_share, strict=True):
+        cells += [found, missed, share]
+    return ["" if cell is None else cell for cell in [*cells, row.average_recall]]
+
+
+def instance_rows(outcomes: Outcomes) -> list[list[Cell]]:
+    """Return all instances as the cells of `INSTANCE_COLUMNS`, the least found first."""
+    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]]
+    rows: list[list[Cell]] = []
+    for index, instance in enumerate(outcomes.instances):
+        video_id = outcomes.result.video_ids[outcomes.videos[index]]
+        rank = int(outcomes.best_ranks[index])
+        proposal = [*outcomes.best_segments[index].tolist(), rank] if rank else ["", "", ""]
+        own = [video_id, instance.start, instance.end, instance.label]
+        rows.append([*own, *best[index].tolist(), *proposal])
+    return sorted(rows, key=lambda row: (*row[6:3:-1], row[0], row[1], row[2]))
+
+
+def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
+    """Return the page: what is counted, what stands out, and a table for each characteristic."""
+    result, everything = outcomes.result, bins[0]
+    lines = [
+        f"# What {method} misses",
+        "",
+        f"The {counted(everything.instances, 'instance')} of the "
+        f"{counted(len(result.video_ids), 'video')} of subset "
+        f"{subset}, and the first 100 proposals a video by ActivityNet's budgets. An instance is "
+        "found at tIoU t if one of its video's proposals overlaps it by at least t, and missed "
+        "otherwise. AR@100 is the mean share found at tIoU 0.5, 0.55, …, 0.95. Missed instances "
+        "are given in percent of the bin's instances; the last column says which share of all "
+        "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
+        "",
+        f"{_missed(everything)}. {result.missing_videos:,} of the videos have no proposal at all.",
+        "",
+    ]
+    for kind in CHARACTERISTICS:
+        rows = [row for row in bins if row.characteristic == kind.name and row.instances]
+        lines += [f"## {kind.title}", "", *_sentence(rows, everything), *_table(rows, everything)]
+    lines += [
+        f"Each instance with its best proposal, the least found first: `{method}.instances.tsv`.",
+        "",
+        "Bins after the false-negative analysis of Alwassel et al., Diagnosing Error in Temporal "
+        "Action Detectors (ECCV 2018); those without an instance are left out here. "
+        "A bin holds its upper edge, not its lower one.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
+def _missed(everything: Bin) -> str:
+    parts = [
+        f"{missed:,} ({_percent(missed, everything.instances)}) at tIoU {name}"
+        for missed, name in zip(everything.missed, NAMES, strict=True)
+    ]
+    return f"Missed: {', '.join(parts)}; AR@100 is {100 * (everything.average_recall or 0):.2f} %"
+
+
+def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
+    """Say which bin has the most misses beyond its share of the instances, if any has."""
+    if not everything.missed[0] or len(rows) < 2:
+        return []
+    excess = [(row.misses_share[0] or 0.0) - row.instances / everything.instances for row in rows]
+    if max(excess) <= 0:
+        return []
+    most = rows[excess.index(max(excess))]
+    return [
+        f"Most over-represented among the misses at tIoU 0.5: **{most.label}**, with "
+        f"{_percent(most.misses_share[0] or 0.0, 1)} of the misses and "
+        f"{_percent(most.instances, everything.instances)} of the instances.",
+        "",
+    ]
+
+
+def _table(rows: Sequence[Bin], everything: Bin) -> list[str]:
+    names = [f"missed at {name}" for name in NAMES]
+    titles = ["", "instances", "of all", *names, "AR@100", "of the misses at 0.5"]
+    cells = [
+        [
+            row.label,
+            f"{row.instances:,}",
+            _percent(row.instances, everything.instances),
+            *(_percent(missed, row.instances) for missed in row.missed),
+            f"{100 * (row.average_recall or 0):.2f}",
+            "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1),
+        ]
+        for row in rows
+    ]
+    return [*markdown_table("lrrrrrrr", titles, cells), ""]

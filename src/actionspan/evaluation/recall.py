@@ -1,13 +1,53 @@
-"""What both protocols of average recall share: instances found within 100 growing budgets."""
+"""Average recall against the average number of proposals (AN), by ActivityNet and THUMOS14.
 
-from collections.abc import Iterator
+In both, the budget is a percentage of each video's list, not its first k proposals, and is cut to
+complete proposals. Proposals of equal score keep the order in which they are given.
+
+**ActivityNet**, the official protocol: with V ground-truth videos, a set of proposals is first cut
+to about 100 V (each video keeps the same share of its list, at its best scores), and at average
+number j = 1 … 100 each video contributes the same percentage of what it kept. What it leaves open
+is settled here:
+
+- The videos are those of the ground truth that have an instance. A video without proposals misses
+  all its instances; proposals of any other video are left out before budgets are counted.
+- Instances of zero length cannot be found and stay in the denominator.
+
+**THUMOS14**: tIoU is counted in whole frames at each video's own rate; a segment from frame a to
+frame b has b - a + 1 frames. The budgets are 1 … 100 percent of each video's full list. At p
+percent AN is p percent of the mean list, and AR at a given AN is interpolated linearly between the
+percentages. Only videos with instances and proposals take part. Instances and lists of a video do
+not depend on the other videos, so that videos can be resampled: only AN moves. What it leaves open
+is settled here:
+
+- A time in seconds becomes the nearest whole frame, a tie the even one, for instances and
+  proposals alike. The published ground truth has the same frames (all 3,457 rows), and a
+  proposal at an instance's own times reaches tIoU 1. An instance of no length is one frame.
+- At p percent a video contributes int(length · (p / 100)) of its proposals, in this order of
+  operations, as in the published evaluator. So 29 % of 100 are 28, and 1 % of a list shorter than
+  100 is none, while AN counts the fraction.
+- AR at a number outside the AN measured (1 to 100 percent of the mean list) is None; it is not
+  extrapolated. With no proposals at all every AR@ is None.
+- Videos without an instance, or outside the ground truth, are left out before lists are averaged.
+  In the published evaluator they would change AN without a chance to be found; the 213 videos of
+  its ground truth all have instances.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64, Int64
+from actionspan.evaluation.rows import (
+    NO_PROPOSALS,
+    check_truth,
+    match_ids,
+    match_proposals,
+    with_instances,
+)
 from actionspan.files.scratch import scratch
 
 _BLOCK = 1024  # instances
@@ -102,3 +142,190 @@ def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     lengths = (instances[:, 1] - instances[:, 0] + unit)[:, None]
     union = lengths + (segments[:, 1] - segments[:, 0] + unit) - overlap
     return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
+
+
+TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
+AVERAGE_NUMBERS: Int64 = np.arange(1, 101)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageRecall(Recall):
+    """Recall at average numbers of proposals (AN) 1 … 100, over tIoU 0.5:0.05:0.95."""
+
+    thresholds = TIOU_THRESHOLDS
+    average_numbers = AVERAGE_NUMBERS
+
+    @property
+    def missing_videos(self) -> int:
+        """How many ground-truth videos have no proposal."""
+        return int((self.given == 0).sum())
+
+    @property
+    def auc(self) -> float:
+        """Area under average recall against average number from 1 to 100, in percent."""
+        return area_under_curve(self.average_recall)
+
+    def at(self, number: int) -> float:
+        """Return AR@`number`."""
+        return float(self.average_recall[number - 1])
+
+
+def area_under_curve(average_recall: Float64) -> float:
+    """Return the area under AR (fractions) at AN = 1 … 100 over 100, in percent.
+
+    It starts at AN = 1, so that a perfect set scores 99.
+    """
+    return 100 * float(np.trapezoid(average_recall, AVERAGE_NUMBERS)) / float(AVERAGE_NUMBERS[-1])
+
+
+def average_recall_activitynet(
+    ground_truth: Mapping[str, ArrayLike], proposals: Mapping[str, ArrayLike]
+) -> AverageRecall:
+    """Score proposals by ActivityNet's protocol: AR@AN over tIoU 0.5:0.05:0.95, and AUC.
+
+    Args:
+        ground_truth: For each video id of one subset, (G, 2) starts and ends, start <= end.
+        proposals: For each video id, (P, 3) start, end and score, in any order, start <= end.
+
+    Raises:
+        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+            the proposals mean one video.
+    """
+    truth = with_instances(check_truth(ground_truth))
+    matched, ignored = match_proposals(proposals, truth)
+    given = np.array([len(matched.get(video, NO_PROPOSALS)) for video in truth], dtype=np.int64)
+    instances = np.array([len(rows) for rows in truth.values()], dtype=np.int64)
+    kept, shares = kept_proposals(given)
+    best = scratch((int(instances.sum()), len(AVERAGE_NUMBERS)), np.float64)
+    end = 0
+    for (video, rows), most in zip(truth.items(), kept.tolist(), strict=True):
+        begin, end = end, end + len(rows)
+        ranked = matched.get(video, NO_PROPOSALS)[:most, :2]
+        best[begin:end] = best_within(tiou(rows, ranked), contributed(most, shares))
+    return AverageRecall(
+        video_ids=tuple(truth),
+        instances=instances,
+        best_tiou=best,
+        given=given,
+        ignored_proposals=ignored,
+    )
+
+
+def kept_proposals(given: Int64) -> tuple[Int64, Float64]:
+    """Return how many proposals each video keeps, and which share of them counts at AN = 1 … 100.
+
+    Args:
+        given: (V,) how many proposals each ground-truth video has.
+
+    Returns:
+        (V,) kept and (100,) shares. The order of the floating-point operations is the protocol's:
+        29 % of 100 proposals are 28.
+    """
+    most = AVERAGE_NUMBERS[-1] * float(len(given))
+    kept = np.minimum((given * (most / max(given.sum(), 1))).astype(np.int64), given)
+    return kept, AVERAGE_NUMBERS / 100.0 * (most / max(kept.sum(), 1))
+
+
+def contributed(kept: int | Int64, shares: Float64) -> Int64:
+    """Return how many of the proposals that videos keep count at each of the shares."""
+    return np.asarray(np.minimum((kept * shares).astype(np.int64), kept))
+
+
+THUMOS14_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
+SHARES: Float64 = np.arange(1, 101) / 100.0
+THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
+
+
+class FrameRateError(ValueError):
+    """A video that is to be scored has no frame rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thumos14Recall(Recall):
+    """Recall at 1 … 100 percent of each list, of the videos that have instances and proposals."""
+
+    thresholds = THUMOS14_THRESHOLDS
+
+    missing_videos: int
+    """How many videos with instances are left out because they have no proposal."""
+
+    @cached_property
+    def average_numbers(self) -> Float64:
+        """(100,) AN at 1 … 100 percent; (0,) without videos."""
+        if not self.video_ids:
+            return np.empty(0)
+        return SHARES * (float(self.proposals) / len(self.video_ids))
+
+    def at(self, number: float) -> float | None:
+        """Return AR@`number`, or None where AN does not reach from below to above it."""
+        value = between(self.average_recall, self.average_numbers, number)
+        return None if value is None else float(value)
+
+    def scores(self) -> dict[str, float | None]:
+        """Return `{"AR@50": …, …, "AR@1000": …}`, the numbers that papers give."""
+        return {f"AR@{number}": self.at(number) for number in THUMOS14_NUMBERS}
+
+
+def between(curves: Float64, average_numbers: Float64, number: float) -> Float64 | None:
+    """Interpolate (..., 100) curves linearly at one average number.
+
+    Args:
+        curves: Values at `average_numbers`.
+        average_numbers: (100,) rising, or (0,) where nothing was measured.
+        number: Where to read the curves; None is returned outside the range measured.
+    """
+    if not len(average_numbers) or not average_numbers[0] <= number <= average_numbers[-1]:
+        return None
+    after = max(int(np.searchsorted(average_numbers, number)), 1)
+    low, high = average_numbers[after - 1 : after + 1]
+    weight = (number - low) / (high - low)
+    return np.asarray((1 - weight) * curves[..., after - 1] + weight * curves[..., after])
+
+
+def average_recall_thumos14(
+    ground_truth: Mapping[str, ArrayLike],
+    proposals: Mapping[str, ArrayLike],
+    fps: Mapping[str, float],
+) -> Thumos14Recall:
+    """Score proposals by THUMOS14's protocol: AR@AN over tIoU 0.5:0.05:1.0 of whole frames.
+
+    Args:
+        ground_truth: For each video id, (G, 2) starts and ends in seconds, start <= end.
+        proposals: For each video id, (P, 3) start, end (seconds) and score, in any order.
+        fps: For each video id of the ground truth that has proposals, its frames a second.
+
+    Raises:
+        FrameRateError: A video that is scored has no frame rate above 0.
+        ValueError: A row is reversed or not finite, there is no instance at all, or two ids mean
+            one video.
+    """
+    truth = with_instances(check_truth(ground_truth))
+    matched, ignored = match_proposals(proposals, truth)
+    rates = {video: fps[name] for name, video in match_ids(fps, truth).items()}
+    videos = [video for video in truth if len(matched.get(video, ()))]
+    instances = np.array([len(truth[video]) for video in videos], dtype=np.int64)
+    best = scratch((int(instances.sum()), len(SHARES)), np.float64)
+    end = 0
+    for video, count in zip(videos, instances.tolist(), strict=True):
+        rate = rates.get(video)
+        if rate is None or not 0 < rate < np.inf:
+            problem = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
+            raise FrameRateError(f"video {video!r}: its frame rate {problem}")
+        rows = matched[video]
+        frames = to_frames(truth[video], rate), to_frames(rows[:, :2], rate)
+        budgets = (len(rows) * SHARES).astype(np.int64)  # (100,) cut to complete proposals
+        begin, end = end, end + count
+        best[begin:end] = best_within(tiou(*frames, unit=1.0), budgets)
+    return Thumos14Recall(
+        video_ids=tuple(videos),
+        instances=instances,
+        given=np.array([len(matched[video]) for video in videos], dtype=np.int64),
+        best_tiou=best,
+        ignored_proposals=ignored,
+        missing_videos=len(truth) - len(videos),
+    )
+
+
+def to_frames(seconds: Float64, rate: float) -> Float64:
+    """Return the nearest whole frames of times in seconds; a tie becomes the even frame."""
+    return np.rint(seconds * rate)

@@ -1,26 +1,17 @@
-"""One method's scores as a JSON record, and the table that compares methods."""
+"""Scores as JSON records, with bootstrap intervals over the videos."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from actionspan.dataset.formats.times import to_number
-from actionspan.errors import InputError, counted
-from actionspan.evaluation.activitynet import AverageRecall
-from actionspan.evaluation.bootstrap import recall_intervals
-from actionspan.evaluation.detection import DetectionPrecision
-from actionspan.evaluation.detection_by_class import PrecisionByClass
-from actionspan.evaluation.thumos14 import Thumos14Recall
-from actionspan.files.markdown import markdown_table
-from actionspan.files.storage import read_json
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.evaluation.detection import DetectionPrecision, PrecisionByClass
+from actionspan.evaluation.recall import AVERAGE_NUMBERS, AverageRecall, Thumos14Recall, blocks
 from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
-SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
-DETECTION_KEYS = ("mAP@0.50", "average_mAP")
-
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,134 +101,42 @@ def detection_by_class_record(method: str, subset: str, result: PrecisionByClass
     }
 
 
-def read_records(paths: Sequence[Path]) -> list[Record]:
-    """Read evaluation records, in the order given.
+class Intervals(NamedTuple):
+    """Lower and upper ends of percentile intervals."""
 
-    Raises:
-        InputError: A file is no record, two name one method, or they score different videos.
+    auc: tuple[float, float]  # in percent
+    average_recall: Float64  # (2, 100) at AN = 1 … 100
+    recall: Float64  # (2, K) at AN = 100 and each tIoU
+
+
+def recall_intervals(
+    result: AverageRecall, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 1
+) -> Intervals:
+    """Return the percentile bootstrap intervals of AUC and of both recall curves.
+
+    Videos are resampled; a curve's interval is that of each of its points alone. Each video keeps
+    the budgets it has in the full set. Where all videos have equally many proposals (the common
+    case) that is exact; where they do not, a resample would shift all budgets a little, and this
+    part of the variation is left out.
     """
-    records: list[Record] = []
-    for path in paths:
-        record = read_json(path)
-        if wrong := _wrong_key(record):
-            raise InputError(f"{path}: not an evaluation: {wrong}; make it again")
-        for earlier, other in zip(paths, records, strict=False):
-            if other["method"] == record["method"]:
-                raise InputError(f"{path}: method {record['method']!r} is in {earlier} already")
-            for key in ("subset", "folds", "videos", "instances"):
-                here, there = record.get(key), other.get(key)
-                if here != there:
-                    raise InputError(
-                        f"{path}: {key} is {here!r}, but {there!r} in {earlier}; "
-                        "only evaluations of the same ground truth can share a table"
-                    )
-            if (len(other["AN"]), *other["recall"]) != (len(record["AN"]), *record["recall"]):
-                raise InputError(f"{path}: other AN or tIoUs than in {earlier}; make both again")
-        records.append(record)
-    return records
-
-
-def _wrong_key(record: Any) -> str:
-    """Return which key of a record is missing or holds something else; empty if none does."""
-    if not isinstance(record, dict):
-        return "no 'method'"
-
-    def number(value: Any) -> bool:
-        return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
-
-    def numbers(value: Any, count: int) -> bool:
-        return isinstance(value, list) and len(value) == count and all(map(number, value))
-
-    def curves(value: Any, count: int) -> bool:
-        right = isinstance(value, dict) and len(value) > 0 and list(value) == tious
-        return right and all(numbers(row, count) for row in value.values())
-
-    points = len(record["AN"]) if isinstance(record.get("AN"), list) else 0
-    recall = record.get("recall")
-    tious = [key for key in recall if to_number(key)] if isinstance(recall, dict) else []
-    detection = record.get("detection")
-    scores = {key: record.get(key) for key in SUMMARY_KEYS if key != "AUC_interval"}
-    if isinstance(detection, dict):
-        scores |= {f"detection: {key}": detection.get(key) for key in DETECTION_KEYS}
-    low_and_high = record.get("AR_interval")
-    right = {
-        "method": isinstance(record.get("method"), str),
-        "subset": isinstance(record.get("subset"), str),
-        "videos": type(record.get("videos")) is int,
-        "instances": type(record.get("instances")) is int,
-        "AN": points > 0 and numbers(record["AN"], points),
-        "AR": numbers(record.get("AR"), points),
-        "AR_interval": isinstance(low_and_high, list)
-        and len(low_and_high) == 2
-        and all(numbers(end, points) for end in low_and_high),
-        "recall": curves(recall, points),
-        "recall@100_interval": curves(record.get("recall@100_interval"), 2),
-        "detection": isinstance(detection, dict),
-        **{key: number(value) for key, value in scores.items()},
-        "AUC_interval": numbers(record.get("AUC_interval"), 2),
-    }
-    wrong = next((key for key, is_right in right.items() if not is_right), "")
-    if not wrong:
-        return ""
-    return f"{wrong!r} holds something else" if wrong in record else f"no {wrong!r}"
-
-
-def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Return `{method: {"AR@1": …, "AUC": …, "AUC_interval": [low, high], "mAP@0.50": …, …}}`."""
-    return {
-        record["method"]: {
-            **{key: record[key] for key in SUMMARY_KEYS},
-            **{key: record["detection"][key] for key in DETECTION_KEYS},
-        }
-        for record in records
-    }
-
-
-def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of the table, all in percent with two decimals."""
-    columns = ["method", *SUMMARY_KEYS[:-1], "AUC_low", "AUC_high", *DETECTION_KEYS]
-    rows = []
-    for method, scores in summarize(records).items():
-        scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
-        rows.append([method, *(_percent(key, scores[key]) for key in columns[1:])])
-    return columns, rows
-
-
-def mtn_not_above_bsn(records: Sequence[Record]) -> str:
-    """Return a sentence where BSN's network has the AUC of MTN or more, else an empty text."""
-    auc = {record["method"]: record["AUC"] for record in records}
-    if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
-        return ""
-    both = " against ".join(_percent("AUC", auc[name]) for name in ("mtn", "origin"))
-    return f" MTN is not above BSN (origin) here: AUC {both}."
-
-
-def summary_markdown(records: Sequence[Record]) -> str:
-    """Return the table in Markdown, the best of each column in bold."""
-    first, summary = records[0], summarize(records)
-    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
-    best = {key: max(scores[key] for scores in summary.values()) for key in keys}
-    rows = []
-    for method, scores in summary.items():
-        cells = {key: _percent(key, scores[key]) for key in keys if key != "AUC_interval"}
-        bold = {key: f"**{text}**" for key, text in cells.items() if scores[key] == best[key]}
-        interval = "–".join(_percent("AUC", value) for value in scores["AUC_interval"])
-        texts = {**cells, **bold, "AUC_interval": interval}
-        rows.append([method, *(texts[key] for key in keys)])
-    titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
-    folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
-    lines = [
-        f"ActivityNet protocol, subset {first['subset']}: "
-        f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
-        "All in percent; interval: bootstrap over videos. "
-        "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
-        f"{mtn_not_above_bsn(records)}",
-        "",
-        *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _percent(key: str, value: float) -> str:
-    """Return a score in percent with two decimals; AUC and its interval are in percent already."""
-    return f"{value if key.startswith('AUC') else 100 * value:.2f}"
+    # All are ratios of two sums over videos: of what is found, or the area under it, and instances.
+    areas = np.empty(len(result.hits))  # (I,)
+    for rows in blocks(len(areas)):
+        under = np.trapezoid(result.hits[rows], AVERAGE_NUMBERS, axis=1)
+        areas[rows] = 100 * under / AVERAGE_NUMBERS[-1]
+    video_areas = result.sums_by_video(areas)  # (V,)
+    found = (result.best_tiou[:, -1:] >= result.thresholds).astype(np.float64)  # (I, K)
+    numbers = result.hits.shape[1]
+    sums = np.hstack([result.sums_by_video(result.hits), result.sums_by_video(found)])  # (V, 100+K)
+    generator = np.random.default_rng(seed)
+    values = np.empty(resamples)
+    curves = np.empty((resamples, sums.shape[1]))
+    for resample in range(resamples):
+        drawn = generator.integers(len(video_areas), size=len(video_areas))
+        instances = result.instances[drawn].sum()
+        values[resample] = video_areas[drawn].sum() / instances
+        curves[resample] = np.bincount(drawn, minlength=len(sums)) @ sums / instances
+    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(values, ends)
+    bands = np.quantile(curves, ends, axis=0)
+    return Intervals((float(low), float(high)), bands[:, :numbers], bands[:, numbers:])

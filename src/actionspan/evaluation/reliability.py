@@ -1,9 +1,30 @@
-"""What the scores of one method mean: a table, a page and a figure."""
+"""What the scores of one method mean: a table, a page and a figure.
+
+A score can be read as the tIoU to expect of a proposal, or as the chance that it overlaps an
+instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between what
+the score says and what is true, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
+Calibration of Modern Neural Networks", ICML 2017, there with bins of equal width; ours hold equally
+many proposals, because most scores lie close together). A rank correlation says how well the scores
+sort the proposals by quality, whatever their scale.
+"""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from actionspan.evaluation.analysis import add_inputs, judge_inputs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from actionspan.arrays import Float64
+from actionspan.dataset.tables import Annotation
+from actionspan.errors import counted
+from actionspan.evaluation.detection import match_greedily
+from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
+from actionspan.evaluation.recall import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
+from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
 
 
@@ -15,12 +36,256 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write how good the proposals of each score are."""
-    from actionspan.evaluation import reliability_report as report
-    from actionspan.evaluation.score_quality import score_bins, scored_proposals
+    from actionspan.evaluation.figures import draw_reliability
 
     method, subset = arguments.method, arguments.subset
     scored = judge_inputs(arguments, scored_proposals)
     bins = score_bins(scored)
-    write_tsv(arguments.out_table, report.COLUMNS, report.table_rows(scored, bins))
-    write_text(arguments.out_markdown, report.reliability_markdown(scored, bins, method, subset))
-    report.draw_reliability(arguments.out_figure, scored, bins, method)
+    write_tsv(arguments.out_table, COLUMNS, table_rows(scored, bins))
+    write_text(arguments.out_markdown, reliability_markdown(scored, bins, method, subset))
+    draw_reliability(arguments.out_figure, scored, bins, method)
+
+
+SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
+BINS = 10
+_DRAWS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredProposals:
+    """All P proposals that are given for a subset, and what they are worth."""
+
+    scores: Float64
+    """(P,) as given, on any scale."""
+    best_tiou: Float64
+    """(P,) best tIoU with any instance of the video; 0 where it has none."""
+    first: NDArray[np.bool_]
+    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
+    matched for average precision."""
+    videos: int
+    """How many videos the subset has, also without an instance or a proposal."""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie in 0…1, so that they can be read as a tIoU or a chance."""
+        return bool(((self.scores >= 0) & (self.scores <= 1)).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreBin:
+    """Proposals of neighbouring scores, and what they are worth."""
+
+    proposals: int
+    lowest: float
+    highest: float
+    mean_score: float
+    mean_tiou: float
+    """Mean of each proposal's best tIoU."""
+    share: tuple[float, float]
+    """Share that overlaps an instance by 0.5 and 0.7, also one that is found already."""
+    first: tuple[float, float]
+    """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
+
+
+def scored_proposals(
+    annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
+) -> ScoredProposals:
+    """Find what each proposal of a subset overlaps.
+
+    Args:
+        annotations: The videos of one subset; proposals of other videos are left out.
+        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+
+    Raises:
+        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+            the proposals mean one video.
+    """
+    truth = check_truth({video.video_id: segments_of(video) for video in annotations})
+    matched, _ = match_proposals(proposals, truth)
+    scores, best, first = [np.empty(0)], [np.empty(0)], [np.empty((0, 2), dtype=bool)]
+    for video_id, segments in truth.items():
+        rows = matched.get(video_id, NO_PROPOSALS)
+        overlaps = tiou(segments, rows[:, :2])  # (G, P)
+        scores.append(rows[:, 2])
+        best.append(overlaps.max(axis=0, initial=0.0))
+        first.append(match_greedily(overlaps.T, SHOWN_THRESHOLDS))
+    return ScoredProposals(
+        scores=np.concatenate(scores),
+        best_tiou=np.concatenate(best),
+        first=np.concatenate(first),
+        videos=len(truth),
+    )
+
+
+def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
+    """Return bins of equally many proposals (one more or less), lowest scores first.
+
+    Proposals of equal score may lie in two bins, in the order in which they are given. There are
+    no more bins than proposals.
+    """
+    order = np.argsort(scored.scores, kind="stable")
+    if not len(order):
+        return []
+    return [summarize(scored, rows) for rows in np.array_split(order, min(count, len(order)))]
+
+
+def summarize(scored: ScoredProposals, rows: ArrayLike) -> ScoreBin:
+    """Return the bin of the proposals of these rows, at least one."""
+    chosen = np.asarray(rows)
+    scores, best = scored.scores[chosen], scored.best_tiou[chosen]
+    shares = (best[:, None] >= SHOWN_THRESHOLDS).mean(axis=0).tolist()
+    first = scored.first[chosen].mean(axis=0).tolist()
+    return ScoreBin(
+        proposals=len(chosen),
+        lowest=float(scores.min()),
+        highest=float(scores.max()),
+        mean_score=float(scores.mean()),
+        mean_tiou=float(best.mean()),
+        share=(shares[0], shares[1]),
+        first=(first[0], first[1]),
+    )
+
+
+def calibration_errors(
+    scored: ScoredProposals, bins: Sequence[ScoreBin]
+) -> tuple[float, float] | None:
+    """Return the ECE of the scores read as expected tIoU, and as the chance of tIoU >= 0.5.
+
+    It is not defined, None, where there is no proposal or a score lies outside 0…1.
+    """
+    if not bins or not scored.is_share:
+        return None
+    weights = [row.proposals for row in bins]
+    tious = [abs(row.mean_score - row.mean_tiou) for row in bins]
+    chances = [abs(row.mean_score - row.share[0]) for row in bins]
+    return float(np.average(tious, weights=weights)), float(np.average(chances, weights=weights))
+
+
+def first_error(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
+    """Return the ECE of the scores read as the chance to be the first at tIoU >= 0.5.
+
+    It is not defined, None, where there is no proposal or a score lies outside 0…1.
+    """
+    if not bins or not scored.is_share:
+        return None
+    errors = [abs(row.mean_score - row.first[0]) for row in bins]
+    return float(np.average(errors, weights=[row.proposals for row in bins]))
+
+
+def error_by_luck(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
+    """Return the mean ECE of `first_error` if each score were exactly the chance to be right.
+
+    By luck alone, so few proposals are right more or less often than they should be. From draws;
+    None as there.
+    """
+    if not bins or not scored.is_share:
+        return None
+    generator = np.random.default_rng(0)
+    scores = np.sort(scored.scores)
+    firsts = np.cumsum([0, *(row.proposals for row in bins)])[:-1]
+    total = 0.0
+    for _ in range(_DRAWS):
+        right = generator.random(len(scores)) < scores
+        total += np.abs(np.add.reduceat(right - scores, firsts)).sum()
+    return float(total / _DRAWS / len(scores))
+
+
+def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
+    """Return Spearman's rank correlation of two lists, equal values sharing their mean rank.
+
+    It is not defined, None, where all values of a list are equal.
+    """
+    first, second = rankdata(one), rankdata(other)
+    first, second = first - first.mean(), second - second.mean()
+    scale = np.sqrt((first @ first) * (second @ second))
+    return float(first @ second / scale) if scale > 0 else None
+
+
+COLUMNS = (
+    *("bin", "proposals", "lowest_score", "highest_score", "mean_score", "mean_tiou"),
+    *("share@0.5", "share@0.7", "first@0.5", "first@0.7"),
+    *("error_tiou", "error_0.5", "rank_correlation"),
+)
+
+Cell = str | int | float
+
+
+def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Cell]]:
+    """Return a row for all proposals and a row for each bin, as the cells of `COLUMNS`.
+
+    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
+    of all are their means over the proposals, the expected calibration errors. An undefined value
+    is an empty cell.
+    """
+    if not bins:
+        return [["all", 0, *[""] * (len(COLUMNS) - 2)]]
+    errors = calibration_errors(scored, bins)
+    everything = summarize(scored, np.arange(len(scored.scores)))
+    correlation = rank_correlation(scored.scores, scored.best_tiou)
+    rows = [
+        [
+            "all",
+            *_cells(everything),
+            *(errors or ("", "")),
+            "" if correlation is None else correlation,
+        ]
+    ]
+    for number, row in enumerate(bins, start=1):
+        own = (abs(row.mean_score - row.mean_tiou), abs(row.mean_score - row.share[0]))
+        rows.append([str(number), *_cells(row), *(own if errors else ("", "")), ""])
+    return rows
+
+
+def _cells(row: ScoreBin) -> list[Cell]:
+    means = row.mean_score, row.mean_tiou
+    return [row.proposals, row.lowest, row.highest, *means, *row.share, *row.first]
+
+
+def reliability_markdown(
+    scored: ScoredProposals, bins: Sequence[ScoreBin], method: str, subset: str
+) -> str:
+    """Return the page: what is counted, how far the scores can be trusted, and the bins."""
+    lines = [
+        f"# What the scores of {method} mean",
+        "",
+        f"All {counted(len(scored.scores), 'proposal')} of the {counted(scored.videos, 'video')} "
+        f"of subset {subset}, also of those without an instance, sorted by score into "
+        f"{len(bins)} bins of equally many. tIoU is that with the best instance of the video. "
+        "First: the share that is the first to find its instance at tIoU 0.5, which leaves out "
+        "those that find it again.",
+        "",
+    ]
+    if not bins:
+        return "\n".join([*lines, "There are no proposals."]) + "\n"
+    correlation = rank_correlation(scored.scores, scored.best_tiou)
+    order = "not defined, because all scores or all tIoU are equal."
+    if correlation is not None:
+        order = f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
+    errors = calibration_errors(scored, bins)
+    if errors:
+        scale = (
+            f"the mean score is {np.mean(scored.scores):.3f}, the mean tIoU "
+            f"{np.mean(scored.best_tiou):.3f}. Read as the tIoU to expect, scores are off by "
+            f"**{errors[0]:.3f}** on average over the bins; as the chance of tIoU ≥ 0.5, by "
+            f"**{errors[1]:.3f}** (expected calibration error)."
+        )
+    else:
+        scale = (
+            f"scores lie between {scored.scores.min():.4g} and {scored.scores.max():.4g}; outside "
+            "0…1 they cannot be read as a tIoU or a chance, and there is no calibration error."
+        )
+    lines += [f"Order: Spearman's rank correlation of score and tIoU is {order}", ""]
+    lines += [f"Scale: {scale}", ""]
+    titles = ["scores", "proposals", "mean score", "mean tIoU"]
+    titles += ["tIoU ≥ 0.5", "tIoU ≥ 0.7", "first at 0.5"]
+    rows = [
+        [
+            f"{row.lowest:.4g} – {row.highest:.4g}",
+            f"{row.proposals:,}",
+            f"{row.mean_score:.4g}",
+            f"{row.mean_tiou:.3f}",
+            *(f"{100 * share:.1f} %" for share in (*row.share, row.first[0])),
+        ]
+        for row in reversed(bins)
+    ]
+    return "\n".join([*lines, *markdown_table("lrrrrrr", titles, rows)]) + "\n"

@@ -9,13 +9,7 @@ from typing import Any
 
 from actionspan.arrays import Int64
 from actionspan.errors import InputError, counted
-from actionspan.evaluation.activitynet import (
-    average_recall_activitynet,
-    contributed,
-    kept_proposals,
-)
-from actionspan.evaluation.detection import detection_precision
-from actionspan.evaluation.detection_by_class import detection_precision_by_class
+from actionspan.evaluation.detection import detection_precision, detection_precision_by_class
 from actionspan.evaluation.files import (
     ALL_SUBSETS,
     TABLES,
@@ -25,6 +19,12 @@ from actionspan.evaluation.files import (
     read_labelled_truth,
     read_proposals,
 )
+from actionspan.evaluation.recall import (
+    average_recall_activitynet,
+    average_recall_thumos14,
+    contributed,
+    kept_proposals,
+)
 from actionspan.evaluation.records import (
     EvaluationSettings,
     detection_by_class_record,
@@ -33,7 +33,6 @@ from actionspan.evaluation.records import (
     thumos14_record,
 )
 from actionspan.evaluation.rows import match_ids
-from actionspan.evaluation.thumos14 import average_recall_thumos14
 from actionspan.files.video_tables import VideoTables
 from actionspan.settings import add_settings, from_arguments
 

@@ -1,15 +1,19 @@
 """One table of all methods, as JSON, TSV and Markdown."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from actionspan.evaluation.records import (
-    read_records,
-    summarize,
-    summary_markdown,
-    summary_rows,
-)
-from actionspan.files.storage import write_json, write_text, write_tsv
+from actionspan.dataset.formats.times import to_number
+from actionspan.errors import InputError, counted
+from actionspan.evaluation.records import AR_NUMBERS
+from actionspan.files.markdown import markdown_table
+from actionspan.files.storage import read_json, write_json, write_text, write_tsv
+
+SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
+DETECTION_KEYS = ("mAP@0.50", "average_mAP")
+Record = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,3 +32,136 @@ def run(arguments: argparse.Namespace) -> None:
     write_json(arguments.out_json, summarize(records))
     write_tsv(arguments.out_tsv, *summary_rows(records))
     write_text(arguments.out_markdown, summary_markdown(records))
+
+
+def read_records(paths: Sequence[Path]) -> list[Record]:
+    """Read evaluation records, in the order given.
+
+    Raises:
+        InputError: A file is no record, two name one method, or they score different videos.
+    """
+    records: list[Record] = []
+    for path in paths:
+        record = read_json(path)
+        if wrong := _wrong_key(record):
+            raise InputError(f"{path}: not an evaluation: {wrong}; make it again")
+        for earlier, other in zip(paths, records, strict=False):
+            if other["method"] == record["method"]:
+                raise InputError(f"{path}: method {record['method']!r} is in {earlier} already")
+            for key in ("subset", "folds", "videos", "instances"):
+                here, there = record.get(key), other.get(key)
+                if here != there:
+                    raise InputError(
+                        f"{path}: {key} is {here!r}, but {there!r} in {earlier}; "
+                        "only evaluations of the same ground truth can share a table"
+                    )
+            if (len(other["AN"]), *other["recall"]) != (len(record["AN"]), *record["recall"]):
+                raise InputError(f"{path}: other AN or tIoUs than in {earlier}; make both again")
+        records.append(record)
+    return records
+
+
+def _wrong_key(record: Any) -> str:
+    """Return which key of a record is missing or holds something else; empty if none does."""
+    if not isinstance(record, dict):
+        return "no 'method'"
+
+    def number(value: Any) -> bool:
+        return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
+
+    def numbers(value: Any, count: int) -> bool:
+        return isinstance(value, list) and len(value) == count and all(map(number, value))
+
+    def curves(value: Any, count: int) -> bool:
+        right = isinstance(value, dict) and len(value) > 0 and list(value) == tious
+        return right and all(numbers(row, count) for row in value.values())
+
+    points = len(record["AN"]) if isinstance(record.get("AN"), list) else 0
+    recall = record.get("recall")
+    tious = [key for key in recall if to_number(key)] if isinstance(recall, dict) else []
+    detection = record.get("detection")
+    scores = {key: record.get(key) for key in SUMMARY_KEYS if key != "AUC_interval"}
+    if isinstance(detection, dict):
+        scores |= {f"detection: {key}": detection.get(key) for key in DETECTION_KEYS}
+    low_and_high = record.get("AR_interval")
+    right = {
+        "method": isinstance(record.get("method"), str),
+        "subset": isinstance(record.get("subset"), str),
+        "videos": type(record.get("videos")) is int,
+        "instances": type(record.get("instances")) is int,
+        "AN": points > 0 and numbers(record["AN"], points),
+        "AR": numbers(record.get("AR"), points),
+        "AR_interval": isinstance(low_and_high, list)
+        and len(low_and_high) == 2
+        and all(numbers(end, points) for end in low_and_high),
+        "recall": curves(recall, points),
+        "recall@100_interval": curves(record.get("recall@100_interval"), 2),
+        "detection": isinstance(detection, dict),
+        **{key: number(value) for key, value in scores.items()},
+        "AUC_interval": numbers(record.get("AUC_interval"), 2),
+    }
+    wrong = next((key for key, is_right in right.items() if not is_right), "")
+    if not wrong:
+        return ""
+    return f"{wrong!r} holds something else" if wrong in record else f"no {wrong!r}"
+
+
+def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Return `{method: {"AR@1": …, "AUC": …, "AUC_interval": [low, high], "mAP@0.50": …, …}}`."""
+    return {
+        record["method"]: {
+            **{key: record[key] for key in SUMMARY_KEYS},
+            **{key: record["detection"][key] for key in DETECTION_KEYS},
+        }
+        for record in records
+    }
+
+
+def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and rows of the table, all in percent with two decimals."""
+    columns = ["method", *SUMMARY_KEYS[:-1], "AUC_low", "AUC_high", *DETECTION_KEYS]
+    rows = []
+    for method, scores in summarize(records).items():
+        scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
+        rows.append([method, *(_percent(key, scores[key]) for key in columns[1:])])
+    return columns, rows
+
+
+def mtn_not_above_bsn(records: Sequence[Record]) -> str:
+    """Return a sentence where BSN's network has the AUC of MTN or more, else an empty text."""
+    auc = {record["method"]: record["AUC"] for record in records}
+    if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
+        return ""
+    both = " against ".join(_percent("AUC", auc[name]) for name in ("mtn", "origin"))
+    return f" MTN is not above BSN (origin) here: AUC {both}."
+
+
+def summary_markdown(records: Sequence[Record]) -> str:
+    """Return the table in Markdown, the best of each column in bold."""
+    first, summary = records[0], summarize(records)
+    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
+    best = {key: max(scores[key] for scores in summary.values()) for key in keys}
+    rows = []
+    for method, scores in summary.items():
+        cells = {key: _percent(key, scores[key]) for key in keys if key != "AUC_interval"}
+        bold = {key: f"**{text}**" for key, text in cells.items() if scores[key] == best[key]}
+        interval = "–".join(_percent("AUC", value) for value in scores["AUC_interval"])
+        texts = {**cells, **bold, "AUC_interval": interval}
+        rows.append([method, *(texts[key] for key in keys)])
+    titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
+    folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
+    lines = [
+        f"ActivityNet protocol, subset {first['subset']}: "
+        f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
+        "All in percent; interval: bootstrap over videos. "
+        "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
+        f"{mtn_not_above_bsn(records)}",
+        "",
+        *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _percent(key: str, value: float) -> str:
+    """Return a score in percent with two decimals; AUC and its interval are in percent already."""
+    return f"{value if key.startswith('AUC') else 100 * value:.2f}"

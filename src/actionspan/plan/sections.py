@@ -6,7 +6,7 @@ from typing import Any
 
 from actionspan.dataset.matching import IndexSettings
 from actionspan.demo.scenario import DemoSettings
-from actionspan.evaluation.baselines import BaselineSettings
+from actionspan.evaluation.baseline import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.settings import (
     CausalSettings,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.dataset.formats.records import Subset
-from actionspan.evaluation.baselines import METHODS
+from actionspan.evaluation.baseline import METHODS
 from actionspan.networks.names import ImageNetwork
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.plan.jobs import SHORTEST

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from actionspan import __version__
 from actionspan.dataset.tables import Instance
-from actionspan.evaluation.activitynet import TIOU_THRESHOLDS
+from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
 from actionspan.propose.results import Result, Shown, copy_path

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.evaluation.outcomes import SHOWN_THRESHOLDS
-from actionspan.evaluation.records import Record, mtn_not_above_bsn, summary_rows
+from actionspan.evaluation.misses import SHOWN_THRESHOLDS
+from actionspan.evaluation.summary import Record, mtn_not_above_bsn, summary_rows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Gather what the page shows, and write it."""
     settings = from_arguments(PageSettings, arguments)
     from actionspan.dataset.tables import iterate_annotations, read_name, read_videos
-    from actionspan.evaluation.worst_videos import read_videos as read_scores
+    from actionspan.evaluation.worst import read_videos as read_scores
     from actionspan.report.choosing import choose_videos
     from actionspan.report.content import Page
     from actionspan.report.page import write_page
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _summary(arguments: argparse.Namespace) -> "tuple[list[Chart], list[Table]]":
     """Return the charts and tables of the files that are given."""
-    from actionspan.evaluation.records import read_records
+    from actionspan.evaluation.summary import read_records
     from actionspan.report import charts as made
 
     records = read_records(arguments.evaluations)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.evaluation.scoring import VIDEO_COLUMNS, evaluate_files
 from actionspan.files.storage import write_tsv
 from actionspan.papers.mtn.published import ACTIVITYNET, THUMOS14
 from actionspan.papers.mtn.scores import METRICS, read_video_scores

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float64, Int64
-from actionspan.evaluation.activitynet import average_recall_activitynet
 from actionspan.evaluation.detection import THRESHOLDS, match_greedily
-from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
+from actionspan.evaluation.recall import average_recall_activitynet, tiou
 from actionspan.evaluation.rows import check_truth, match_proposals
 from actionspan.evaluation.score import read_scored
-from actionspan.evaluation.scoring import VIDEO_COLUMNS, video_rows
 from actionspan.papers.sbp.settings import TuningSettings
 from actionspan.papers.sbp.trainings import encoder_settings, rescale_settings, temporal_settings
 
