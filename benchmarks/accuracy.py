@@ -25,9 +25,9 @@ import numpy as np
 import yaml
 
 from actionspan.cli import main as actionspan
-from actionspan.papers.runs import with_seed
 from actionspan.plan.flags import flags as config_flags
 from actionspan.plan.flags import seeded_flags
+from actionspan.plan.runs import with_seed
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import importlib
 
 def run_step(paper, step, *words):
     """Run `actionspan papers PAPER STEP WORDS…` in this process."""
-    module = importlib.import_module(f"actionspan.papers.{paper}.{step.replace('-', '_')}")
+    module = importlib.import_module(f"actionspan_papers.{paper}.{step.replace('-', '_')}")
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     module.run(parser.parse_args(list(map(str, words))))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.files.storage import read_tsv
-from actionspan.files.tables import table_cells
-from actionspan.papers.claims import VERDICTS, Claim, Finding, judge, write_claims
-from actionspan.papers.estimates import Estimate
+from actionspan_papers.claims import VERDICTS, Claim, Finding, judge, write_claims
+from actionspan_papers.estimates import Estimate
+from actionspan_papers.tables import table_cells
 
 REPRODUCED, NOT, UNKNOWN = VERDICTS
 NAN = float("nan")

@@ -5,16 +5,9 @@ import re
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.papers.runs import (
-    POOLED,
-    by_seed,
-    named_files,
-    seeded,
-    split_fold,
-    split_seed,
-    with_seed,
-)
 from actionspan.plan.names import run_pattern
+from actionspan.plan.runs import POOLED, seeded, split_fold, split_seed, with_seed
+from actionspan_papers.runs import by_seed, named_files
 
 
 @pytest.mark.parametrize(

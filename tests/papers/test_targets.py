@@ -2,8 +2,8 @@
 
 import pytest
 
-from actionspan.papers.aavg import targets as aavg
-from actionspan.papers.mtn import targets as mtn
+from actionspan_papers.aavg import targets as aavg
+from actionspan_papers.mtn import targets as mtn
 
 CONFIG = {
     "features": {"source": "pooled"},

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.papers.runs import seeded
 from actionspan.plan.folds import method_of, of_fold
+from actionspan.plan.runs import seeded
 from plan.conftest import Wildcards
 
 ANNOTATIONS = "results/dataset/annotations.json"

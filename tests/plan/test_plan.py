@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.papers.runs import seeded
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.names import one_of, run_pattern
+from actionspan.plan.runs import seeded
 from plan.conftest import Wildcards
 
 

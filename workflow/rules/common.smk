@@ -16,10 +16,10 @@ elif find_spec("actionspan") is None:
 
 from actionspan.errors import InputError
 from actionspan.finetune.names import HEADS
-from actionspan.papers.aavg import targets as aavg
-from actionspan.papers.aavg.comparisons import curve_figures
-from actionspan.papers.mtn import targets as mtn
-from actionspan.papers.runs import seeded, split_seed
+from actionspan_papers.aavg import targets as aavg
+from actionspan_papers.aavg.comparisons import curve_figures
+from actionspan_papers.mtn import targets as mtn
+from actionspan.plan.runs import seeded, split_seed
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
 from actionspan.plan.dataset import Storage

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from actionspan.papers.runs import split_seed
+from actionspan.plan.runs import split_seed
 
 
 def flags(section: Mapping[str, Any], *keys: str) -> str:

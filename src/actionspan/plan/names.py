@@ -1,4 +1,4 @@
-"""Names as wildcards of the workflow; for the names of seeds see `papers.runs`."""
+"""Names as wildcards of the workflow; for the names of seeds see `plan.runs`."""
 
 import re
 from collections.abc import Iterable

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.papers.runs import POOLED, split_fold, split_seed
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import method_of, of_fold
+from actionspan.plan.runs import POOLED, split_fold, split_seed
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, SEQUENCES
 
 BROWSED = 1000  # videos: chapters are made for sets that a person can browse

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.sharding import assign_shards
-from actionspan.papers.runs import Learning
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import start_of, training_of, weights_files
 from actionspan.plan.flags import flags
+from actionspan.plan.runs import Learning
 from actionspan.plan.training import launch
 from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.settings import RecognitionSettings

@@ -15,12 +15,8 @@ from actionspan.features.settings import (
     RescaleSettings,
     SequenceSettings,
 )
-from actionspan.finetune.measure_settings import MeasureSettings
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.store_settings import StoreSettings
-from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.papers.partime.settings import SECTIONS as PARTIME
-from actionspan.papers.sbp.settings import SECTIONS as SBP
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.proposals.settings import (
@@ -44,6 +40,10 @@ from actionspan.running.faults import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings, LimitSettings
+from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.partime.settings import SECTIONS as PARTIME
+from actionspan_papers.sbp.measure_settings import MeasureSettings
+from actionspan_papers.sbp.settings import SECTIONS as SBP
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips are
 # kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.papers.aavg.averaging_bound import (
+from actionspan_papers.aavg.averaging_bound import (
     Training,
     descent_part,
     estimate_constants,

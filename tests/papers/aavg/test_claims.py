@@ -7,8 +7,8 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.aavg.accuracies import TWO_STREAM, accuracies, estimate
-from actionspan.papers.aavg.claims import (
+from actionspan_papers.aavg.accuracies import TWO_STREAM, accuracies, estimate
+from actionspan_papers.aavg.claims import (
     FINAL,
     FIRST_HALF,
     FIRST_QUARTER,
@@ -16,11 +16,11 @@ from actionspan.papers.aavg.claims import (
     judge_claims,
     not_lower,
 )
-from actionspan.papers.aavg.comparisons import STREAM_NAMES
-from actionspan.papers.aavg.published import published_difference
-from actionspan.papers.aavg.readers import read_run_logs, read_run_scores
-from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.papers.claims import VERDICTS
+from actionspan_papers.aavg.comparisons import STREAM_NAMES
+from actionspan_papers.aavg.published import published_difference
+from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
+from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.claims import VERDICTS
 from papers.aavg.runs import named, write_log, write_scores
 from papers.steps import outputs, run_step
 

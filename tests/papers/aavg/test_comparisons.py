@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.papers.aavg.comparisons import (
+from actionspan.plan.runs import METHODS, Learning
+from actionspan_papers.aavg.comparisons import (
     COMPARISONS,
     compared_runs,
     curve_figures,
@@ -12,8 +13,7 @@ from actionspan.papers.aavg.comparisons import (
     run_of,
     run_paths,
 )
-from actionspan.papers.aavg.settings import ExperimentSettings
-from actionspan.papers.runs import METHODS, Learning
+from actionspan_papers.aavg.settings import ExperimentSettings
 
 SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 

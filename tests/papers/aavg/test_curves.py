@@ -7,7 +7,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.aavg.readers import by_way, read_run_logs
+from actionspan_papers.aavg.readers import by_way, read_run_logs
 from papers.aavg.runs import named, write_log, write_scores
 from papers.steps import cells, outputs, run_step
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import read_tsv
-from actionspan.papers.aavg.claims import SAMPLES, SPEEDUP, printed_findings
-from actionspan.papers.aavg.readers import read_run_logs
-from actionspan.papers.aavg.times import gain
-from actionspan.papers.claims import VERDICTS
+from actionspan_papers.aavg.claims import SAMPLES, SPEEDUP, printed_findings
+from actionspan_papers.aavg.readers import read_run_logs
+from actionspan_papers.aavg.times import gain
+from actionspan_papers.claims import VERDICTS
 from papers.aavg.runs import named, write_log, write_scores
 from papers.aavg.test_claims import T95, findings
 from papers.steps import cells, outputs, run_step

@@ -7,10 +7,10 @@ import pytest
 
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import read_tsv, write_tsv
-from actionspan.papers.claims import VERDICTS
-from actionspan.papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
-from actionspan.papers.mtn.published import TABLES
-from actionspan.papers.mtn.scores import read_video_scores
+from actionspan_papers.claims import VERDICTS
+from actionspan_papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
+from actionspan_papers.mtn.published import TABLES
+from actionspan_papers.mtn.scores import read_video_scores
 from evaluation.scores import write_scores
 from papers.mtn.features import write_features
 from papers.steps import outputs, run_step

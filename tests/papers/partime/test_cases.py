@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from actionspan.papers.partime.balance_rows import even_cuts
-from actionspan.papers.partime.cases import (
+from actionspan.streaming.balance import layers_of
+from actionspan_papers.partime.balance_rows import even_cuts
+from actionspan_papers.partime.cases import (
     Case,
     bound_of,
     counted_cuts,
@@ -13,11 +14,10 @@ from actionspan.papers.partime.cases import (
     operations,
     stages_by_counting,
 )
-from actionspan.papers.partime.messages_rows import cut_bytes
-from actionspan.papers.partime.names import PLAIN, POOLED
-from actionspan.papers.partime.settings import SpeedSettings
-from actionspan.papers.partime.timing import emulate, measure, samples_for
-from actionspan.streaming.balance import layers_of
+from actionspan_papers.partime.messages_rows import cut_bytes
+from actionspan_papers.partime.names import PLAIN, POOLED
+from actionspan_papers.partime.settings import SpeedSettings
+from actionspan_papers.partime.timing import emulate, measure, samples_for
 
 SETTINGS = SpeedSettings(layers=8, maps=4, sides=(16, 32), outputs=(3,), encoder_side=64)
 

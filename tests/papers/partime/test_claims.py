@@ -4,16 +4,16 @@ import math
 
 import pytest
 
-from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan.papers.partime.baseline_claims import baseline_findings
-from actionspan.papers.partime.baselines import baseline_rows
-from actionspan.papers.partime.learning_claims import (
+from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
+from actionspan_papers.partime.baseline_claims import baseline_findings
+from actionspan_papers.partime.baselines import baseline_rows
+from actionspan_papers.partime.learning_claims import (
     classification_findings,
     flow_findings,
     gradient_findings,
 )
-from actionspan.papers.partime.settings import PartimeSettings, SpeedSettings
-from actionspan.papers.partime.speed_claims import (
+from actionspan_papers.partime.settings import PartimeSettings, SpeedSettings
+from actionspan_papers.partime.speed_claims import (
     balance_findings,
     delay_finding,
     memory_findings,

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from actionspan.papers.partime.footprints import footprints, kept_bytes
-from actionspan.papers.partime.networks import in_stages, perceptron
-from actionspan.papers.partime.probe import Probe
-from actionspan.papers.partime.variants import MODES
 from actionspan.streaming import Pipeline
+from actionspan_papers.partime.footprints import footprints, kept_bytes
+from actionspan_papers.partime.networks import in_stages, perceptron
+from actionspan_papers.partime.probe import Probe
+from actionspan_papers.partime.variants import MODES
 
 STEPS = 24
 

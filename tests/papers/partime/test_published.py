@@ -2,7 +2,7 @@
 
 import pytest
 
-from actionspan.papers.partime.published import SPEEDUPS, Cell, printed_range
+from actionspan_papers.partime.published import SPEEDUPS, Cell, printed_range
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.rows import read_rows, values
+from actionspan_papers.rows import read_rows, values
 from dataset.conftest import encode_video
 from papers.steps import cells, outputs, run_step
 

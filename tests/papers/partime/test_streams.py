@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.papers.partime.footage import Footage
-from actionspan.papers.partime.streams import frame_stream, random_stream, speed
+from actionspan_papers.partime.footage import Footage
+from actionspan_papers.partime.streams import frame_stream, random_stream, speed
 
 
 @pytest.fixture

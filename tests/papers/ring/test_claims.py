@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import read_tsv
-from actionspan.papers.claims import VERDICTS
-from actionspan.papers.ring.claims import judge_claims
 from actionspan.scaling.table import Run
+from actionspan_papers.claims import VERDICTS
+from actionspan_papers.ring.claims import judge_claims
 from papers.steps import cells, outputs, run_step
 from parallel.test_rounds import printed_gather_rounds, run_ring
 from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import read_tsv, write_tsv
-from actionspan.papers.ring.fits import fit_rows
-from actionspan.papers.ring.published import PRINTED, RING_BY_EQUATION_1
 from actionspan.scaling.timing_model import model_columns
+from actionspan_papers.ring.fits import fit_rows
+from actionspan_papers.ring.published import PRINTED, RING_BY_EQUATION_1
 from papers.steps import cells, outputs, run_step
 from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds, runs_of
 

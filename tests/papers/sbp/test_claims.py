@@ -5,20 +5,20 @@ import csv
 import pytest
 
 from actionspan.cli import main
-from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan.papers.estimates import Estimate, alike
-from actionspan.papers.sbp.detection_claims import (
+from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
+from actionspan_papers.estimates import Estimate, alike
+from actionspan_papers.sbp.detection_claims import (
     localisation_findings,
     online_findings,
     rate_findings,
 )
-from actionspan.papers.sbp.memory_claims import memory_findings, time_findings
-from actionspan.papers.sbp.transformer_claims import (
+from actionspan_papers.sbp.memory_claims import memory_findings, time_findings
+from actionspan_papers.sbp.transformer_claims import (
     accuracy_findings,
     depth_findings,
     likeness_findings,
 )
-from actionspan.papers.sbp.verdicts import at_most, cell, turned
+from actionspan_papers.sbp.verdicts import at_most, cell, turned
 from papers.sbp import claimed
 from papers.sbp.test_gradients import rows_of
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.papers.sbp.draws import SAMPLERS, draw_weights
-from actionspan.papers.sbp.gram import sampled
+from actionspan_papers.sbp.draws import SAMPLERS, draw_weights
+from actionspan_papers.sbp.gram import sampled
 
 COUNT = 12
 

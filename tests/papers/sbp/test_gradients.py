@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
-from actionspan.papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan.papers.sbp.gradient_claims import gradient_findings
-from actionspan.papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
+from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
+from actionspan_papers.sbp.gradient_claims import gradient_findings
+from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
 from papers.sbp.stores import make_store
 
 TINY = ["--videos", "2", "--input-size", "32", "--draws", "20", "--components", "4"]

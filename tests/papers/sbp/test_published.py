@@ -1,6 +1,6 @@
 """The printed numbers of tables 1 to 3, spot by spot."""
 
-from actionspan.papers.sbp.published import COSTS, RECOGNITION, SAMPLING
+from actionspan_papers.sbp.published import COSTS, RECOGNITION, SAMPLING
 
 
 def test_tables_are_as_printed():

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from actionspan.memory.counting import saved_bytes
-from actionspan.memory.transformer import TransformerEncoder
-from actionspan.papers.sbp.swin import SwinShape
-from actionspan.papers.sbp.table1 import table1_rows
-from actionspan.papers.sbp.table2_rows import (
+from actionspan_papers.sbp.swin import SwinShape
+from actionspan_papers.sbp.table1 import table1_rows
+from actionspan_papers.sbp.table2_rows import (
     SHAPES,
     Shape,
     cost_rows,
     counted_ratio,
     printed_ratio,
 )
+from actionspan_papers.sbp.transformer import TransformerEncoder
 
 GRID = (16, 14, 14)  # patches; the second stage has one window in a picture
 

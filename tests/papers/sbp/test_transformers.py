@@ -7,13 +7,13 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.papers.sbp import table2_rows
-from actionspan.papers.sbp.clips import CLASSES, training_and_validation
-from actionspan.papers.sbp.layers import by_frame, layers_of
-from actionspan.papers.sbp.similarity import linear_cka
-from actionspan.papers.sbp.trained import read_trained
-from actionspan.papers.sbp.transformer_settings import TransformerSettings
-from actionspan.papers.sbp.transformer_training import (
+from actionspan_papers.sbp import table2_rows
+from actionspan_papers.sbp.clips import CLASSES, training_and_validation
+from actionspan_papers.sbp.layers import by_frame, layers_of
+from actionspan_papers.sbp.similarity import linear_cka
+from actionspan_papers.sbp.trained import read_trained
+from actionspan_papers.sbp.transformer_settings import TransformerSettings
+from actionspan_papers.sbp.transformer_training import (
     CHECKERBOARD,
     DROPOUT,
     END_TO_END,

@@ -1,0 +1,130 @@
+"""The grammar of the names of runs.
+
+`mtn-seed2` is the second seed of the model mtn, `mtn-fold3` the model trained without the third
+fold of the training videos, `mtn-folds` all folds of it together; a seed stands before a fold.
+`aavg3-k4-2` is a run of recognition: AAVG3 with an average every 4 steps of 2 learners;
+`aavg4-epoch-2-seed2` one average an epoch, of a further seed; `none-k1-1` one learner alone;
+`ring-k1-2-lr0.0003` gradients summed by the ring, with another learning rate.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast
+
+from actionspan.parallel.settings import ON_CPUS, ExchangeName
+from actionspan.recognition.settings import PARTS, Part
+
+_SEED = "(?:-seed([2-9]|[1-9][0-9]+))?"
+_FOLD = "(?:-fold(s|[1-9][0-9]*))?"
+POOLED = "folds"
+
+Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
+# The parts of AAVG that each variant has on: one more than the variant before.
+VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
+    "aavg1": PARTS[:0],
+    "aavg2": PARTS[:1],
+    "aavg3": PARTS[:2],
+    "aavg4": PARTS[:3],
+}
+# What the name of a run of recognition begins with: a variant of AAVG, or another exchange.
+METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
+
+
+def split_seed(name: str) -> tuple[str, int]:
+    """Return a name and seed: mtn and 2 of mtn-seed2 and of its folds; a ValueError if empty."""
+    match = re.fullmatch(f"(.+?){_SEED}{_FOLD}", name, re.DOTALL)
+    if match is None:
+        raise ValueError("an empty name")
+    return match[1], int(match[2] or 1)
+
+
+def split_fold(name: str) -> tuple[str, str]:
+    """Return a name and fold: mtn-seed2 and "3" of mtn-seed2-fold3.
+
+    The fold of mtn is "", and of mtn-folds it is `POOLED`.
+    """
+    match = re.fullmatch(f"(.+?){_FOLD}", name, re.DOTALL)
+    assert match is not None, "an empty name"
+    return match[1], POOLED if match[2] == "s" else match[2] or ""
+
+
+def with_seed(name: str, seed: int) -> str:
+    """Return the name of a seed: mtn of mtn and 1, mtn-seed2 of mtn and 2."""
+    return f"{name}-seed{seed}" if seed > 1 else name
+
+
+def seeded(names: Iterable[str]) -> str:
+    """Return a pattern of these names and all their seeds; no name matches nothing."""
+    return f"({'|'.join(map(re.escape, names)) or '(?!)'}){_SEED}"
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How learners are joined in a run of recognition; what is None is as configured."""
+
+    exchange: ExchangeName
+    interval: int
+    """K, the steps between two averages; -1: one average an epoch."""
+    learners: int
+    variant: Variant | None = None
+    learning_rate: str | None = None
+    seed: int = 1
+    """1 is the configured seed, 2 the next, and so on."""
+
+    PATTERN: ClassVar[str] = (
+        f"({'|'.join(METHODS)})-(k[1-9][0-9]*|epoch)-([1-9][0-9]*)"
+        f"(?:-lr([0-9.]+(?:e-[0-9]+)?))?{_SEED}"
+    )
+
+    @classmethod
+    def of_name(cls, name: str) -> "Learning":
+        """Return the run of a name; a ValueError where it is none."""
+        match = re.fullmatch(cls.PATTERN, name)
+        if match is None:
+            raise ValueError(f"{name!r}: not the name of a run like aavg3-k4-2-seed2")
+        method, interval, learners, rate, seed = match.groups()
+        averaging = method in VARIANTS
+        return cls(
+            exchange=cast(ExchangeName, "aavg" if averaging else method),
+            interval=-1 if interval == "epoch" else int(interval[1:]),
+            learners=int(learners),
+            # AAVG's parts belong to AAVG alone
+            variant=cast(Variant, method) if averaging else "aavg1",
+            learning_rate=rate,
+            seed=int(seed or 1),
+        )
+
+    @property
+    def method(self) -> str:
+        """Return what the name begins with: the variant of AAVG, or the exchange."""
+        return str(self.variant if self.exchange == "aavg" else self.exchange)
+
+    @property
+    def way(self) -> str:
+        """Return the method and how often it averages, e.g. aavg1-k4."""
+        return f"{self.method}-{'epoch' if self.interval == -1 else f'k{self.interval}'}"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run."""
+        rate = f"-lr{self.learning_rate}" if self.learning_rate else ""
+        return with_seed(f"{self.way}-{self.learners}{rate}", self.seed)
+
+    def trained_as(self, stream: str) -> "Learning":
+        """Return the run whose network of a stream this run uses.
+
+        AAVG4 is AAVG3 but for where flow starts, so their RGB networks are the same to the bit.
+        """
+        shared = stream == "rgb" and self.method == "aavg4"
+        return replace(self, variant="aavg3") if shared else self
+
+    def applied(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings of recognition, changed to those of this run."""
+        changed = {**settings, "averaging_steps": self.interval}
+        changed["seed"] += self.seed - 1
+        if self.variant is not None:
+            changed["aavg"] = list(VARIANTS[self.variant])
+        if self.learning_rate is not None:
+            changed["learning_rate"] = float(self.learning_rate)
+        return changed

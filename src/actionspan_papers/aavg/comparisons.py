@@ -1,0 +1,111 @@
+"""What paper 003 compares: which runs are in which of its figures, by which names."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from actionspan.parallel.settings import ExchangeName
+from actionspan.plan.runs import VARIANTS, Learning, Variant
+from actionspan_papers.aavg.settings import ExperimentSettings
+
+STREAMS = ("rgb", "flow")
+STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
+RATE_METHODS = ("aavg1", "aavg3", "none")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ways of joining learners whose accuracy is drawn over epochs."""
+
+    title: str
+    labels: Mapping[str, str]
+    """How each method is called in the figure."""
+    numbers: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(STREAMS, ""))
+    """The paper's figure of each stream; a stream that is not in it is not drawn."""
+    every_interval: bool = False
+    """Whether the method is drawn for all K; else each as it is by default."""
+
+    def runs(self, settings: ExperimentSettings, learners: int) -> list[Learning]:
+        """Return the runs of the first seed."""
+        intervals = (*settings.intervals, -1) if self.every_interval else (None,)
+        return [run_of(method, learners, k) for method in self.labels for k in intervals]
+
+    def label(self, run: Learning) -> str | None:
+        """Return how a run is called; None where it is not compared here."""
+        if self.every_interval and run.method in self.labels:
+            return f"K = {run.interval}"
+        return self.labels.get(run.method)
+
+
+def _figures(rgb: int, flow: int) -> dict[str, str]:
+    return {"rgb": f"figure {rgb}", "flow": f"figure {flow}"}
+
+
+_STEPS, _STATE = "Steps between two averages", "The optimiser's state averaged or not"
+_BATCHES = {"aavg1": "constant", "aavg2": "adaptive"}
+_STATES = {"aavg2": "parameters alone", "aavg3": "and state"}
+_TRANSFER = {"aavg3": "without", "aavg4": "with transfer"}
+_ALONE = {"aavg3": "AAVG3", "none": "one learner"}
+_PEERS = {"ring": "gradients, ring", "periodic": "torch's averages", "ps_async": "async. server"}
+
+COMPARISONS: Mapping[str, Comparison] = {
+    "interval": Comparison(_STEPS, {"aavg1": "AAVG1"}, _figures(2, 3), every_interval=True),
+    "batch": Comparison("Constant and adaptive batch", _BATCHES, _figures(4, 5)),
+    "optimiser": Comparison(_STATE, _STATES, _figures(6, 7)),
+    "transfer": Comparison("Transfer from the RGB network", _TRANSFER, {"flow": "figure 8"}),
+    "adam": Comparison("Averaged learners and one alone", _ALONE, _figures(9, 9)),
+    "peers": Comparison("AAVG and its peers", {"aavg3": "AAVG3", **_PEERS}),
+}
+
+
+def curve_figures() -> list[str]:
+    """Return the names of the figures: interval_rgb, interval_flow and so on."""
+    return [f"{name}_{stream}" for name, each in COMPARISONS.items() for stream in each.numbers]
+
+
+def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
+    """Return the first seed's run of a variant of AAVG or an exchange; `none` has one learner.
+
+    Without an `interval` it is the paper's: an average an epoch, or every step for gradients.
+    """
+    averages = method in VARIANTS
+    if interval is None:
+        interval = -1 if averages or method == "periodic" else 1
+    return Learning(
+        exchange=cast(ExchangeName, "aavg" if averages else method),
+        interval=interval,
+        learners=1 if method == "none" else learners,
+        variant=cast(Variant, method) if averages else "aavg1",
+    )
+
+
+def compared_runs(settings: ExperimentSettings, learners: int) -> list[Learning]:
+    """Return the runs of all comparisons, each once, of the first seed."""
+    every = (run for each in COMPARISONS.values() for run in each.runs(settings, learners))
+    return list(dict.fromkeys(every))
+
+
+def rate_runs(settings: ExperimentSettings, learners: int, configured: float) -> list[Learning]:
+    """Return the first seed's runs that sweep the learning rate.
+
+    The runs of the other comparisons are those of the `configured` rate.
+    """
+    return [
+        replace(run_of(method, learners), learning_rate=None if float(rate) == configured else rate)
+        for method in RATE_METHODS
+        for rate in settings.rates()
+    ]
+
+
+def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file: str) -> list[str]:
+    """Return the paths of a file of runs: of each stream and seed, each once.
+
+    RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
+    """
+    folders = (
+        f"{replace(run, seed=seed).trained_as(stream).name}/{stream}"
+        for run in runs
+        for stream in streams
+        for seed in range(1, seeds + 1)
+    )
+    return [f"results/recognition/runs/{folder}/{file}" for folder in dict.fromkeys(folders)]

@@ -1,0 +1,196 @@
+"""The logs and the scores of runs of recognition, read for all seeds of each run."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from actionspan.arrays import Float64, Int64
+from actionspan.errors import InputError
+from actionspan.plan.runs import Learning
+from actionspan.recognition.scores import read_classifier_scores
+from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.aavg.comparisons import STREAMS
+from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.runs import by_seed, read_logs
+from actionspan_papers.tables import add_files, add_outputs
+
+_COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
+LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
+# The settings that say which runs there are: the rules' business, not that of a step.
+_PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
+
+RunKey = tuple[str, str]
+"""The name of a run of the first seed (or its way of joining learners), and a stream."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLogs:
+    """What was logged of all seeds of a run."""
+
+    learning: Learning
+    """The run of the first seed."""
+    seeds: tuple[int, ...]
+    """The numbers of the S seeds."""
+    columns: Mapping[str, Float64]
+    """(S, E) by the names `LOG_NUMBERS`."""
+
+    @property
+    def accuracy(self) -> Float64:
+        """Return (S, E) validation accuracies in percent; NaN where nothing was validated."""
+        return 100 * self.columns["validation_accuracy"]
+
+    @property
+    def shares(self) -> Float64:
+        """Return (S,) the share of exchanges in the time of training, in percent."""
+        seconds, exchanged = self.columns["seconds"], self.columns["communication_seconds"]
+        shares: Float64 = 100 * exchanged.sum(axis=1) / seconds.sum(axis=1)
+        return shares
+
+    @property
+    def counted(self) -> bool:
+        """Return whether the bytes sent were counted; a library or one process does not."""
+        return bool(self.columns["sent_bytes"].any()) or self.learning.learners == 1
+
+    @property
+    def timed(self) -> bool:
+        """Return whether exchanges took time; learners in one process have none."""
+        return bool(self.columns["communication_seconds"].any()) or self.counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunScores:
+    """The probabilities of the validation clips, of all seeds of a run."""
+
+    seeds: tuple[int, ...]
+    """The numbers of the S seeds."""
+    samples: int
+    """Positions of a clip."""
+    classes: tuple[str, ...]
+    """C names."""
+    clips: tuple[str, ...]
+    """V ids."""
+    labels: Int64
+    """(V,) places in `classes`."""
+    probabilities: Float64
+    """(S, V, C)."""
+
+
+Logs = Mapping[RunKey, RunLogs]
+Scores = Mapping[RunKey, RunScores]
+Read = TypeVar("Read", RunLogs, RunScores)
+
+
+def add_runs(parser: argparse.ArgumentParser, *, logs: bool = True, figure: bool = False) -> None:
+    """Add the flags of a step: the runs it reads, the files it writes, how intervals are made."""
+    if logs:
+        add_files(parser, "--logs", "runs/{run}/{stream}/log.tsv of any runs")
+    form = "runs/{run}/{stream}/scores.json of any runs, which say how they were trained"
+    add_files(parser, "--scores", form)
+    add_outputs(parser, figure=figure)
+    add_settings(parser, ExperimentSettings, without=_PLANNED)
+
+
+def training_of(scores: Iterable[Path]) -> str:
+    """Return how runs were trained, by the scores of the run with the most learners."""
+    files = _by_run(scores, "scores.json")
+    most = max(files, key=lambda key: Learning.of_name(key[0]).learners)
+    content = read_classifier_scores(next(iter(files[most].values())))
+    return str(content.get("trained", "classifiers of an earlier version"))
+
+
+def settings_of(arguments: argparse.Namespace) -> ExperimentSettings:
+    """Return how intervals are made."""
+    planned = {name: getattr(ExperimentSettings(), name) for name in _PLANNED}
+    return from_arguments(ExperimentSettings, arguments, **planned)
+
+
+def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
+    """Read `…/{run}/{stream}/log.tsv` of any runs, in the order given, seeds in theirs.
+
+    Raises:
+        InputError: A path names no run, two are of one run, a file is no log, or has another
+            number of epochs than the first.
+    """
+    files = _by_run(paths, "log.tsv")
+    return {
+        key: RunLogs(
+            learning=Learning.of_name(key[0]),
+            seeds=tuple(files[key]),
+            columns=dict(zip(LOG_NUMBERS, columns, strict=True)),
+        )
+        for key, columns in read_logs(files, LOG_NUMBERS, all_alike=True).items()
+    }
+
+
+def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
+    """Read `…/{run}/{stream}/scores.json` of any runs, in the order given, seeds in theirs.
+
+    Raises:
+        InputError: A path names no run, two are of one run, a file is no such scores, or is of
+            other clips, labels or classes than the first.
+    """
+    scores = {}
+    first: tuple[Path, Mapping[str, Any]] | None = None
+    for key, files in _by_run(paths, "scores.json").items():
+        probabilities = []
+        for path in files.values():
+            content = read_classifier_scores(path)
+            first = first or (path, content)
+            for name in ("classes", "clips", "labels", "samples"):
+                if content[name] != first[1][name]:
+                    raise InputError(
+                        f"{path}: {name} are not those of {first[0]}; only scores of the same "
+                        "clips can be compared"
+                    )
+            probabilities.append(content["probabilities"])
+        scores[key] = RunScores(
+            seeds=tuple(files),
+            samples=content["samples"],
+            classes=tuple(content["classes"]),
+            clips=tuple(content["clips"]),
+            labels=np.array(content["labels"], np.int64),
+            probabilities=np.array(probabilities),
+        )
+    return scores
+
+
+def _by_run(paths: Iterable[Path], file: str) -> dict[RunKey, dict[int, Path]]:
+    """Return the file of each seed of each run and stream."""
+    runs = []
+    for path in paths:
+        folder = path.resolve().parent
+        name, stream = folder.parent.name, folder.name
+        try:
+            learning = Learning.of_name(name if stream in STREAMS else "")
+        except ValueError:
+            raise InputError(
+                f"{path}: its path names no run; the form is results/recognition/runs/"
+                f"aavg3-k4-2-seed2/rgb/{file}"
+            ) from None
+        runs.append(((replace(learning, seed=1).name, stream), learning.seed, path))
+    return by_seed(runs)
+
+
+def by_way(runs: Mapping[RunKey, Read]) -> dict[RunKey, Read]:
+    """Return runs by their way of joining learners and their stream, without how many there are.
+
+    Raises:
+        InputError: Two runs are of one way.
+    """
+    names: dict[RunKey, str] = {}
+    for run, stream in runs:
+        key = (Learning.of_name(run).way, stream)
+        if key in names:
+            raise InputError(f"{run} and {names[key]} are of one way, {key[0]}; give one of them")
+        names[key] = run
+    return {key: runs[run, key[1]] for key, run in names.items()}
+
+
+def shared_seeds(runs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for the seeds of each run the places of those that all runs have."""
+    common = set(runs[0]).intersection(*runs)
+    return [[place for place, seed in enumerate(seeds) if seed in common] for seeds in runs]

@@ -1,0 +1,155 @@
+"""Claims of a paper: what each compares, the rule of its verdict, and the report."""
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from actionspan_papers.estimates import Estimate
+from actionspan_papers.tables import Row, write_table
+
+Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+REPRODUCED, NOT_REPRODUCED, NOT_TESTABLE = VERDICTS
+
+Rule = Callable[[float, float, float | None, str], tuple[Verdict, str]]
+
+
+def judge(
+    low: float, high: float, published: float | None, form: str = "+.2f"
+) -> tuple[Verdict, str]:
+    """Return the verdict on a claim, by the interval of the difference, and one sentence why.
+
+    A claim says which of two is better, not by how much: the verdict is on the sign alone. The
+    paper's difference is only mentioned, in `form`.
+    """
+    if low > 0:
+        return REPRODUCED, "The interval lies above 0."
+    if high < 0:
+        return NOT_REPRODUCED, "The interval lies below 0: here the order is the other way round."
+    if low == high:  # both 0: few videos, all missed or all found by both
+        why = "Both are equal in every resample: these data cannot distinguish them."
+    elif published is None:
+        why = "The interval holds 0."
+    elif low <= published <= high:
+        why = f"The interval holds both 0 and the published {published:{form}}."
+    else:
+        why = f"The interval holds 0; the published {published:{form}} lies outside it."
+    return NOT_TESTABLE, why
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one method is better than another by one measure."""
+
+    text: str
+    source: str
+    better: str
+    worse: str
+    measure: str
+    """Its name in the report."""
+    key: str = ""
+    """Its name in the data where that is looked up by claim: a metric, a stream."""
+    published: float | None = None
+    """The difference that the paper prints; None where it prints none."""
+    rule: Rule = judge
+    form: str = "+.2f"
+    """How differences are written."""
+
+    def judged(self, difference: Estimate | str) -> "Finding":
+        """Return the verdict on our difference (above 0 for the claim), or on why there is none."""
+        if isinstance(difference, str):
+            return Finding(claim=self, verdict=NOT_TESTABLE, why=difference)
+        # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
+        low, high = round(difference.low, 9), round(difference.high, 9)
+        verdict, why = self.rule(low, high, self.published, self.form)
+        return Finding(
+            claim=self, difference=difference.value, low=low, high=high, verdict=verdict, why=why
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What became of a claim on our data; numbers are NaN where there is none."""
+
+    claim: Claim
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    verdict: Verdict
+    why: str
+
+    def row(self) -> Row:
+        """Return the cells of claims.tsv."""
+        claim, form = self.claim, self.claim.form
+        return {
+            "claim": claim.text,
+            "source": claim.source,
+            "measure": claim.measure,
+            "better": claim.better,
+            "worse": claim.worse,
+            "difference": Estimate(value=self.difference, low=self.low, high=self.high, form=form),
+            "published_difference": "" if claim.published is None else f"{claim.published:{form}}",
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+def found(
+    text: str,
+    source: str,
+    better: str,
+    worse: str,
+    measure: str,
+    difference: Estimate | float | str,
+    published: float | None = None,
+    rule: Rule = judge,
+    form: str = "+.2f",
+) -> Finding:
+    """Return the verdict on a claim by our difference, or by why there is none.
+
+    A number is counted, not drawn, so that its interval is itself; NaN was not counted.
+    """
+    claim = Claim(
+        text=text,
+        source=source,
+        better=better,
+        worse=worse,
+        measure=measure,
+        published=published,
+        rule=rule,
+        form=form,
+    )
+    if isinstance(difference, (int, float)):
+        exact = Estimate(value=difference, low=difference, high=difference, form=form)
+        difference = "It was not counted." if math.isnan(difference) else exact
+    return claim.judged(difference)
+
+
+def one_seed(names: Sequence[str]) -> str:
+    """Return why methods with one training each leave a claim open; empty where there is none."""
+    return f"One seed of {' and '.join(names)} says nothing about the next." if names else ""
+
+
+def no_runs(names: Sequence[str]) -> str:
+    """Return why methods without any training leave a claim open; empty where there is none."""
+    return f"There are no runs of {' and '.join(names)}." if names else ""
+
+
+def write_claims(
+    arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
+) -> None:
+    """Write the findings on a paper, given by its number, to the files of `tables.add_outputs`."""
+    counts = Counter(finding.verdict for finding in findings)
+    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    caption = [f"Claims of paper {paper} on our data: {numbers}.", *caption]
+    rows = [finding.row() for finding in findings]
+    shown = [
+        {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
+        for row in rows
+    ]
+    named = {"better": "better, worse", "published_difference": "published"}
+    titles = {column: named.get(column, column) for column in rows[0] if column != "worse"}
+    write_table(arguments, rows, caption, "llllrrll", titles, shown)

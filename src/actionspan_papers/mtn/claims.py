@@ -1,0 +1,168 @@
+"""Write a verdict on each claim of paper 001: the difference it is about, and its interval."""
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.settings import from_arguments
+from actionspan_papers.claims import VERDICTS, Claim, Finding, no_runs, one_seed, write_claims
+from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
+from actionspan_papers.mtn.loss_curves import add_logs, read_losses
+from actionspan_papers.mtn.published import THUMOS14, TableName, published_value
+from actionspan_papers.mtn.scores import METRICS, VideoScores, read_video_scores
+from actionspan_papers.mtn.table import (
+    add_scores,
+    heading,
+    measured_on,
+    measured_words,
+    resample,
+    why_not,
+)
+
+LOSS = "lowest validation loss"
+_FIGURE = "figure 10"
+# tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
+_SAME_TRAININGS = {"tag", "origin"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    add_scores(parser)
+    add_logs(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the verdicts as TSV and Markdown."""
+    settings = from_arguments(EvaluationSettings, arguments)
+    scores = read_video_scores(arguments.videos)
+    findings = judge_claims(scores, read_losses(arguments.logs), settings)
+    measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
+    caption = [
+        f"Measured with {measured_words(scores, measured, settings)}",
+        "A difference above 0 speaks for the claim. It is the better method's percentage less the "
+        "worse one's on the same videos; of losses, which have an interval over seeds alone, it is "
+        "the worse model's less the better one's. A verdict is on the sign of the difference, not "
+        "on its size. Published differences are of other features and other data.",
+        mtn_above_bsn(findings),
+    ]
+    write_claims(arguments, findings, "001", caption)
+
+
+def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
+    """Return a claim for each measure of a table, or on the losses that figure 10 draws."""
+    claims = []
+    for key in keys:
+        published = None
+        if key != LOSS:
+            table = cast(TableName, place.replace(" ", ""))
+            high, low = (published_value(table, method, key) for method in (better, worse))
+            published = None if high is None or low is None else high - low
+        claims.append(
+            Claim(
+                text=text,
+                source=f"001, {place}",
+                better=better,
+                worse=worse,
+                measure=key.replace("thumos14_", "THUMOS14 "),
+                key=key,
+                published=published,
+                form="+.4f" if key == LOSS else "+.2f",
+            )
+        )
+    return claims
+
+
+def mtn_above_bsn(findings: Sequence[Finding]) -> str:
+    """Say how many comparisons of tables 1 and 2 show MTN above BSN."""
+    text = "MTN finds more than BSN"
+    verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
+    shown, opposite, _ = map(verdicts.count, VERDICTS)
+    said = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
+    return f"{said}, {opposite} show the opposite." if opposite else f"{said}."
+
+
+_ABLATION = ("AR@1", "AR@100", "AUC")
+
+CLAIMS = (
+    *_claims("table 1", "mtn", "origin", "MTN finds more than BSN", "AR@100", "AUC"),
+    *_claims("table 2", "mtn", "origin", "MTN finds more than BSN", *THUMOS14),
+    *_claims("table 1", "origin", "tag", "BSN finds more than TAG", "AR@100", "AUC"),
+    *_claims("table 3", "se", "origin", "squeeze-excitation helps", *_ABLATION),
+    *_claims("table 3", "dense", "origin", "the Multipath DenseNet helps", *_ABLATION),
+    *_claims("table 3", "mtn", "se", "both together help more than SE alone", *_ABLATION),
+    *_claims("table 3", "mtn", "dense", "both together help more than DenseNet alone", *_ABLATION),
+    *_claims("table 3", "dense", "se", "the DenseNet helps more than SE", *_ABLATION),
+    *_claims(_FIGURE, "origin", "cnn2", "2 convolutions have a worse validation loss than 3", LOSS),
+    *_claims(_FIGURE, "origin", "cnn4", "4 convolutions have a worse validation loss than 3", LOSS),
+    *_claims(_FIGURE, "mtn", "origin", "MTN's validation loss is lower than BSN's", LOSS),
+)
+
+
+def judge_claims(
+    scores: Mapping[str, VideoScores], losses: Mapping[str, Float64], settings: EvaluationSettings
+) -> list[Finding]:
+    """Return a finding for each claim, in percent (points) or of the loss.
+
+    The scores are of at least one method; losses are (S, E), NaN where there are none.
+    """
+    means = resample(scores, METRICS, settings)
+    findings = []
+    for claim in CLAIMS:
+        measured: Mapping[str, VideoScores | Float64] = losses if claim.key == LOSS else scores
+        difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - measured.keys()))
+        if not difference and claim.key == LOSS:
+            difference = _of_losses(claim, losses, settings)
+        elif not difference:
+            difference = _of_scores(claim, scores, means, settings)
+        findings.append(claim.judged(difference))
+    return findings
+
+
+def _of_scores(
+    claim: Claim,
+    scores: Mapping[str, VideoScores],
+    means: Mapping[str, tuple[Float64, Float64]],
+    settings: EvaluationSettings,
+) -> Estimate | str:
+    """Return the difference of two methods by what `resample` returned, or why there is none."""
+    both = [scores[method] for method in (claim.better, claim.worse)]
+    videos = len(both[0].video_ids)
+    if videos < 2:
+        return "One video has no interval over videos."
+    if alone := one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
+        return alone
+    # (S,) means and (B,) resampled ones of each
+    column = METRICS.index(claim.key)
+    better, worse = (means[scored.method][0][:, column] for scored in both)
+    drawn_better, drawn_worse = (means[scored.method][1][:, column] for scored in both)
+    difference = float(better.mean() - worse.mean())
+    if math.isnan(difference):
+        reasons = [
+            f"{scored.method} has no {heading(claim.key)}: {why_not(scored, claim.key)}"
+            for scored, values in zip(both, (better, worse), strict=True)
+            if np.isnan(values).any()
+        ]
+        return "; ".join(reasons) + "."
+    paired = {claim.better, claim.worse} == _SAME_TRAININGS and both[0].seeds == both[1].seeds
+    groups = [better - worse] if paired else [better, worse]
+    drawn = drawn_better - drawn_worse
+    return over_samples_and_seeds(difference, groups, drawn, videos, settings.confidence)
+
+
+def _of_losses(
+    claim: Claim, losses: Mapping[str, Float64], settings: EvaluationSettings
+) -> Estimate | str:
+    """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
+    compared = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
+    without = [name for name, curves in compared.items() if not np.isfinite(curves).all()]
+    if without:
+        return f"The logs of {' and '.join(without)} have epochs without a validation loss."
+    if alone := one_seed([name for name, curves in compared.items() if len(curves) < 2]):
+        return alone
+    better, worse = (curves.min(axis=1) for curves in compared.values())  # (S,)
+    return over_seeds([better, worse], settings.confidence, float(worse.mean() - better.mean()))

@@ -1,0 +1,188 @@
+"""Write a table of paper 001: means and intervals of our runs, and the published numbers."""
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.errors import counted
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.estimates import Estimate, over_samples_and_seeds
+from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
+from actionspan_papers.mtn.scores import VideoScores, read_video_scores
+from actionspan_papers.resampling import draw_videos, resampled_scores, seed_scores
+from actionspan_papers.tables import Row, add_files, add_outputs, write_table
+
+_WHY_NOT = {
+    "too few proposals": "the lists are shorter than that AN (proposals.suppression.keep and "
+    "evaluation.baseline.proposals set their length)",
+    "too many proposals": "one percent of the lists is more than that AN",
+    "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--table", required=True, choices=list(TABLES), help="which")
+    add_scores(parser)
+
+
+def add_scores(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of what is made of scores by video."""
+    form = "{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed"
+    add_files(parser, "--videos", form)
+    add_features(parser)
+    parser.add_argument("--subset", default="validation", help="default: validation")
+    add_outputs(parser)
+    add_settings(parser, EvaluationSettings)
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of the file that says what was measured."""
+    text = "features.h5, whose attributes describe it"
+    parser.add_argument("--features", type=Path, required=True, help=text)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write one table as TSV and Markdown."""
+    settings = from_arguments(EvaluationSettings, arguments)
+    scores = read_video_scores(arguments.videos)
+    rows = table_rows(arguments.table, scores, settings)
+    measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
+    caption = table_caption(arguments.table, rows, scores, measured, settings)
+    metrics = list(map(heading, TABLES[arguments.table].metrics))
+    titles = {"method": "method", "published_as": "published as"}
+    titles |= {metric: f"{metric}, ours" for metric in metrics}
+    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
+    titles |= {"published_source": "source of the published numbers"}
+    write_table(arguments, rows, caption, f"ll{'r' * 2 * len(metrics)}l", titles)
+
+
+def measured_on(features: Path) -> str:
+    """Return on what the scores were measured, from the attributes of features.h5."""
+    from actionspan.features.store import read_description
+
+    return ", on ".join(read_description(features))
+
+
+def table_rows(
+    name: TableName, scores: Mapping[str, VideoScores], settings: EvaluationSettings
+) -> list[Row]:
+    """Return the rows: the paper's in its order; ours without a published number above or below.
+
+    The scores are of at least one method.
+    """
+    table = TABLES[name]
+    means = resample(scores, table.metrics, settings)
+    published = {row.method: row for row in table.rows}
+    others = [name for name in scores if name not in published]
+    rows: list[Row] = []
+    for method in [*published, *others] if table.others_below else [*others, *published]:
+        printed, scored = published.get(method, PublishedRow(method)), scores.get(method)
+        row: dict[str, str | Estimate] = {"method": method, "published_as": printed.name}
+        row["seeds"] = "" if scored is None else str(len(scored.values))
+        for column, metric in enumerate(table.metrics):
+            cell = Estimate()
+            if scored is not None:
+                seeds, drawn = (values[:, column] for values in means[method])
+                videos, value = len(scored.video_ids), float(seeds.mean())
+                cell = over_samples_and_seeds(value, [seeds], drawn, videos, settings.confidence)
+                if math.isnan(value):  # some seed has none
+                    cell = replace(cell, why_not=why_not(scored, metric))
+            # two seeds can have an interval wider than what a percentage can be
+            row[heading(metric)] = cell.percentage()
+            row[f"{heading(metric)}_published"] = printed.values.get(metric, "")
+        rows.append({**row, "published_source": printed.source})
+    return rows
+
+
+def resample(
+    scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
+) -> dict[str, tuple[Float64, Float64]]:
+    """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
+    videos = len(next(iter(scores.values())).video_ids)
+    drawn = draw_videos(videos, settings.resamples, settings.seed)
+    means = {}
+    for method, scored in scores.items():
+        values, instances = scored.of(metrics), scored.instances
+        means[method] = seed_scores(values, instances), resampled_scores(values, instances, drawn)
+    return means
+
+
+def why_not(scores: VideoScores, metric: str) -> str:
+    """Return why a method has no value of one of THUMOS14's measures, in a few words."""
+    number = int(metric.rpartition("@")[2])
+    with_any = np.maximum((scores.proposals > 0).sum(axis=1), 1)  # (S,) videos that take part
+    lengths = scores.proposals.sum(axis=1) / with_any  # (S,) AN at 100 percent of the lists
+    too_few, too_many, no_rates = _WHY_NOT
+    if (lengths < number).any():
+        return too_few
+    return too_many if (lengths / 100 > number).any() else no_rates
+
+
+def heading(metric: str) -> str:
+    """Return a measure's name in a table of one protocol: AR@50 of thumos14_AR@50."""
+    return metric.removeprefix("thumos14_")
+
+
+def table_caption(
+    name: TableName,
+    rows: Sequence[Row],
+    scores: Mapping[str, VideoScores],
+    measured: str,
+    settings: EvaluationSettings,
+) -> list[str]:
+    """Return what a reader must know before comparing: on what ours was measured, and how."""
+    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
+    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
+    return [
+        f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.",
+        f"Ours: {measured_words(scores, measured, settings)}",
+        "The published numbers are of other features and other data: the order of the methods "
+        "can be compared, the numbers cannot.",
+        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
+        *_not_above(rows, TABLES[name].metrics),
+    ]
+
+
+def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
+    """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
+    found = {row["method"]: row for row in rows}
+    both = [(name, found["mtn"][name], found["origin"][name]) for name in map(heading, metrics)]
+    below = [
+        name
+        for name, mtn, bsn in both
+        if isinstance(mtn, Estimate) and isinstance(bsn, Estimate) and mtn.value <= bsn.value
+    ]
+    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
+    return [text] if below else []
+
+
+def measured_words(
+    scores: Mapping[str, VideoScores], measured: str, settings: EvaluationSettings
+) -> str:
+    """Return on what our scores were measured, and what their interval is, as two sentences."""
+    first = next(iter(scores.values()))
+    by_count = defaultdict(list)
+    for method, scored in scores.items():
+        by_count[len(scored.values)].append(method)
+    *fewer, most = sorted(by_count)
+    exceptions = "; ".join(f"{', '.join(by_count[count])}: {count}" for count in fewer)
+    bootstrap = f"bootstrap, {settings.resamples:,} resamples"
+    if most == 1:
+        over = f"over videos only ({bootstrap}), which says nothing about another training"
+    else:
+        over = f"over videos ({bootstrap}) and seeds (Student's t)"
+        over += ", of one seed over videos only" if 1 in fewer else ""
+    return (
+        f"{measured} ({counted(len(first.video_ids), 'video')} with instances, "
+        f"{counted(int(first.instances.sum()), 'instance')}). Mean over {counted(most, 'seed')}"
+        f"{f' ({exceptions})' if exceptions else ''} and, in brackets, the "
+        f"{100 * settings.confidence:.4g} % interval {over}."
+    )

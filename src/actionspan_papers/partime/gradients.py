@@ -1,0 +1,267 @@
+"""Compare the gradients of pipelines with the true ones over the speed of streams."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.estimates import Estimate
+from actionspan_papers.partime.runs import settings_of
+from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
+from actionspan_papers.partime.variants import MODES
+from actionspan_papers.rows import Row as Read
+from actionspan_papers.rows import distinct, estimate, values
+from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LINES = {"paper": "-", "inputs": "--", "stash": ":"}
+_SLOWEST = 1e-4  # a stream that stands still has no place on a logarithmic axis
+_TICKS = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1]
+_TITLES = {"random": "random streams", "frames": "frames of videos"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    parser.add_argument("--frames", type=Path, required=True, help="file of `partime frames`")
+    add_outputs(parser, figure=True)
+    add_settings(parser, PartimeSettings)
+    add_settings(parser, GradientSettings)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write a row a stream, number of stages, mode, stage and seed, and the figure."""
+    own, settings = settings_of(arguments), from_arguments(GradientSettings, arguments)
+    from actionspan_papers.partime.footage import Footage
+    from actionspan_papers.partime.gradients_rows import gradient_rows
+
+    rows = gradient_rows(Footage(arguments.frames), own, settings)
+    caption, titles, align = _summary(rows, own, settings)
+    shown = _shown_rows(rows, own)
+    write_table(arguments, rows, caption, align, titles, shown)
+    write_figures(arguments, lambda figure: _draw(figure, rows, own, settings), (8.4, 6.6))
+
+
+def _summary(
+    rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
+) -> tuple[list[str], dict[str, str], str]:
+    """Return the caption, the titles and the alignment of the table to read."""
+    caption = [
+        "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
+        "it carries, with the weights of now. Speed is 1 less the correlation of successive "
+        f"samples. {own.seeds} seeds; means and {100 * own.confidence:g} % intervals over seeds.",
+        *verdict_lines(rows, own, settings),
+        *cost_lines(rows, own),
+        f"SGD, step size {settings.learning_rate:g} on random streams and "
+        f"{settings.frames_learning_rate:g} on frames, {settings.samples} samples a stream. Random "
+        "streams: AR(1) inputs, a fixed network gives the targets, four linear layers learn them. "
+        "Frames: four convolutions learn to give a frame back. Late loss: mean of the last "
+        "quarter.",
+    ]
+    deepest = own.stages[-1]
+    titles = {"stream": "stream", "setting": "setting", "speed": "speed", "stages": "D"}
+    titles |= {"gradients": "gradients", "late_loss": "late loss"}
+    titles |= {f"stage{n}": f"stage {n}" for n in range(1, deepest + 1)}
+    return caption, titles, "llrrlr" + "r" * deepest
+
+
+def verdict_lines(
+    rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
+) -> list[str]:
+    """Return for each kind of stream where the paper's gradients stop being good enough."""
+    lines = []
+    for kind in distinct(rows, "stream"):
+        parts = []
+        for stages in own.stages:
+            last, first = limits(rows, kind, stages, settings.good_cosine)
+            if not first:
+                parts.append(f"at {stages} stages on every one")
+            elif not last:
+                parts.append(f"at {stages} stages on none")
+            else:
+                parts.append(f"at {stages} stages up to {last}, no longer at {first}")
+        lines.append(
+            f"On {_TITLES[kind]} the first stage's gradients of the paper are good enough "
+            f"(cosine {settings.good_cosine:g}) {'; '.join(parts)}."
+        )
+    return lines
+
+
+def limits(rows: Sequence[Read], kind: str, stages: int, good: float) -> tuple[str, str]:
+    """Return the fastest setting with good gradients of the first stage, and the next; or empty."""
+    last, first = "", ""
+    for setting, _ in by_speed(rows, kind):
+        found = values(
+            rows, "cosine", stream=kind, setting=setting, stages=stages, gradients="paper", stage=1
+        ).mean()
+        if found >= good:
+            last = setting
+        else:
+            first = setting
+            break
+    return last, first
+
+
+def by_speed(rows: Sequence[Read], kind: str) -> list[tuple[str, float]]:
+    """Return the settings of a kind of stream with their mean speeds, slowest first."""
+    of_kind = [row for row in rows if row["stream"] == kind]
+    speeds = {
+        setting: float(values(of_kind, "speed", setting=setting).mean())
+        for setting in distinct(of_kind, "setting")
+    }
+    return sorted(speeds.items(), key=lambda pair: pair[1])
+
+
+def costs(rows: Sequence[Read], kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
+    """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
+    found: dict[str, tuple[float, float]] = {}
+    for mode in MODES:
+        chosen = {"stream": kind, "stages": stages, "gradients": mode}
+        memory = sum(
+            (
+                float(np.median(values(rows, "bytes", stage=stage, **chosen)))
+                for stage in range(1, stages + 1)
+            ),
+            0.0,
+        )
+        time = float(np.median(values(rows, "cpu_ms_a_step", stage=1, **chosen)))
+        found[mode] = (memory, time)
+    return found
+
+
+def cost_lines(rows: Sequence[Read], own: PartimeSettings) -> list[str]:
+    """Return what `inputs` costs beside the paper's mode."""
+    lines = []
+    for kind in distinct(rows, "stream"):
+        parts = []
+        for stages in own.stages:
+            cost = costs(rows, kind, stages)
+            (memory, time), (more, longer) = cost["paper"], cost["inputs"]
+            parts.append(
+                f"at {stages} stages {(more - memory) / 1024:.1f} KiB "
+                f"({100 * (more / memory - 1):+.0f} %) and {longer - time:.2f} ms of CPU time a "
+                f"step ({100 * (longer / time - 1):+.0f} %)"
+            )
+        lines.append(f"`inputs` costs on {_TITLES[kind]} {'; '.join(parts)} more than `paper`.")
+    return lines
+
+
+def _shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
+    """Return a row a stream, number of stages and mode, a column a stage."""
+    shown: list[Row] = []
+    for kind in distinct(rows, "stream"):
+        for setting, speed in by_speed(rows, kind):
+            for stages in (1, *own.stages):
+                for mode in MODES[: 1 if stages == 1 else None]:
+                    chosen: dict[str, object] = {"stream": kind, "setting": setting}
+                    chosen |= {"stages": stages, "gradients": mode}
+                    row: dict[str, str | Estimate] = {"stream": kind, "setting": setting}
+                    row |= {"speed": f"{speed:.2g}", "stages": str(stages), "gradients": mode}
+                    row["late_loss"] = estimate(
+                        rows, "late_loss", own.confidence, {**chosen, "stage": 1}, ".4f"
+                    )
+                    for stage in range(1, own.stages[-1] + 1):
+                        cell = estimate(rows, "cosine", own.confidence, {**chosen, "stage": stage})
+                        row[f"stage{stage}"] = cell if stage <= stages else ""
+                    shown.append(row)
+    return shown
+
+
+def _draw(
+    figure: "Figure", rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
+) -> None:
+    """Draw cosines and late losses over speed, a column a kind of stream, and costs below."""
+    kinds = distinct(rows, "stream")
+    panels = figure.subplots(3, len(kinds), squeeze=False, height_ratios=[1.6, 1, 0.9])
+    for column, kind in enumerate(kinds):
+        top, middle, bottom = panels[:, column]
+        _draw_lines(top, rows, kind, own, "cosine")
+        good = settings.good_cosine
+        top.axhline(good, color="#6b7078", linewidth=0.8, linestyle=(0, (1, 2)))
+        top.set_title(_TITLES[kind], pad=30)
+        top.set(ylim=(min(-0.05, top.get_ylim()[0]), 1.04))
+        top.set_xlabel(_reach(rows, kind, own, good), fontsize=8)
+        for setting, speed in by_speed(rows, kind):
+            name = setting.removeprefix("correlation ").removesuffix(" frames")
+            place = (max(speed, _SLOWEST), 1.02)
+            look: dict[str, Any] = {"fontsize": 6.5, "ha": "left", "rotation": 35}
+            top.annotate(name, place, xycoords=("data", "axes fraction"), **look)
+        _draw_lines(middle, rows, kind, own, "late_loss")
+        middle.set_xlabel("speed: 1 − correlation of successive samples")
+        _draw_costs(bottom, rows, kind, own, named=column == 0)
+    panels[0, 0].set_ylabel("cosine of stage 1's gradient\nwith the true one")
+    panels[1, 0].set_ylabel("late loss ÷\nthat of D = 1")
+    panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
+
+
+def _reach(rows: Sequence[Read], kind: str, own: PartimeSettings, good: float) -> str:
+    """Return the last stream on which the paper's gradients are good enough, for each D."""
+    reached = [
+        f"D = {stages}: {limits(rows, kind, stages, good)[0] or 'on none'}" for stages in own.stages
+    ]
+    return f"`paper` is ≥ {good:g} up to\n{'; '.join(reached)}"
+
+
+def _draw_lines(
+    axes: "Axes", rows: Sequence[Read], kind: str, own: PartimeSettings, column: str
+) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+    from actionspan.files.figures import COLOURS
+
+    settings = by_speed(rows, kind)
+    places = [max(speed, _SLOWEST) for _, speed in settings]
+    for colour, stages in zip(COLOURS, own.stages, strict=False):
+        for mode in MODES:
+            found = []
+            for setting, _ in settings:
+                chosen = {"stream": kind, "setting": setting, "stage": 1}
+                each = values(rows, column, stages=stages, gradients=mode, **chosen)
+                if column == "late_loss":
+                    each = each / values(rows, column, stages=1, **chosen)
+                found.append(each)
+            seeds = np.array(found)  # (settings, S)
+            axes.plot(
+                places,
+                seeds.mean(axis=1),
+                label=f"D = {stages}, {mode}",
+                color=colour,
+                linestyle=_LINES[mode],
+                linewidth=1.4,
+                marker="o",
+                markersize=3,
+            )
+            ends = seeds.min(axis=1), seeds.max(axis=1)
+            axes.fill_between(places, *ends, color=colour, alpha=0.08, linewidth=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(_TICKS))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _draw_costs(
+    axes: "Axes", rows: Sequence[Read], kind: str, own: PartimeSettings, *, named: bool
+) -> None:
+    """Draw what `inputs` and `stash` cost beside `paper`, in percent."""
+    from actionspan.files.figures import COLOURS
+
+    names, heights, colours = [], [], []
+    for colour, stages in zip(COLOURS, own.stages, strict=False):
+        found = costs(rows, kind, stages)
+        for mode in MODES[1:]:
+            for what, place in (("memory", 0), ("CPU time", 1)):
+                names.append(f"D = {stages}, {mode}: {what}")
+                heights.append(100 * (found[mode][place] / found["paper"][place] - 1))
+                colours.append(colour)
+    axes.barh(names, heights, color=colours, height=0.7)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.tick_params(axis="y", labelsize=7, labelleft=named)
+    axes.set_xlabel("more than `paper` (%)")
+    for place, height in enumerate(heights):
+        axes.annotate(f" {height:+.0f}", (max(height, 0), place), va="center", fontsize=7)

@@ -1,0 +1,150 @@
+"""Write a verdict on each claim of paper 000: by its fits, by counting, and by our timed runs."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from actionspan.scaling.crossover import faster_ranges
+from actionspan.scaling.least_squares import least_squares
+from actionspan.scaling.table import Run, read_times
+from actionspan.scaling.timing_model import model_columns
+from actionspan_papers.claims import NOT_REPRODUCED, REPRODUCED, Claim, Finding, write_claims
+from actionspan_papers.ring.fits import add_times
+from actionspan_papers.ring.measured import measured_evidence
+from actionspan_papers.ring.published import GPUS, PRINTED, RING_BY_EQUATION_1, ratios, times
+from actionspan_papers.tables import add_outputs
+
+# key | claim | place | better | worse | measure | form, and below it why
+_CLAIMS = """
+faster | the ring is faster | figure 9 | ring | ps | seconds | +.1f
+  {ring:.1f} s against {ps:.1f} s.
+own | the ring has the higher speed ratio | figure 9 | ring | ps | t0 = own T + P | +.3f
+  {ring_ratio:.3f} against {ps_ratio:.3f}.
+common | the ring has the higher speed ratio | figure 9 | ring | ps | t0 = T + P of ps | +.3f
+  There is only one time of one GPU; of the server's fit it is {alone:.1f} s.
+growing | with more GPUs it gets better and better | section IV | ring | ps | least gain | +.3f
+  Lead in speed ratio on 2 to {gpus} GPUs: {leads}.
+beyond | on many GPUs the ring is faster | section IV | ring | ps | seconds | +.1f
+  On {beyond} GPUs. Up to {last} the server is faster; {gpus} were run.
+larger | better above all for millions of videos | abstract | ring | ps | seconds | +.1f
+  No times of two sizes are printed. {open}, but not of longer training.
+less | t2 becomes less than the server's | section III-E | ring | ps | t2 in seconds | +.1f
+  From {less_from} GPUs on by the printed C. {open}.
+slower | a larger C shows a slower transfer | section IV | ps | ring | C | +.1f
+  {open}. The server's C is multiplied by n, the ring's by (n - 1)/n.
+negative | equation 1 gives the ring C < 0 | section IV | 0 | C | fit to its curve | +.2f
+  Equation 2 is equation 1 with C = 0, so the sign is noise: errors of {noise:.1f} s a run
+  (standard deviation) move C by the printed {printed}.
+same | T is the time of one GPU, within 1 % the same | equation 1 | 1 % | apart | percent | +.1f
+  {apart:.1f} % apart; to be equal the ring's C would have to be {equal:.1f}.
+others | faster than other proposal methods | section V | ring | others | seconds | +.1f
+  The paper has no time of another method.
+gather | the gather gives all GPUs all sums | section III-D | right | wrong | GPU numbers | +.0f
+  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1 and is told to send
+  block n - 1. Blocks n - i + 1 and n - i are right for all.
+total | the total transmission is less | abstract | ring | ps | K in all | +.1f
+  {every:.0f} K against {central} K.
+worker | the total transmission is less | abstract | ring | ps_worker | K in all | +.1f
+  {every:.0f} K each, where the server is on one of the GPUs.
+busiest | less traffic at the busiest machine | section III-D | ring | ps | K | +.2f
+  {each:.2f} K against {central} K. Sharded servers send no more than the ring; the paper's is a
+  single one.
+our_seconds | the ring is faster | figure 9 | ring | ps | our runs, % | +.1f
+our_lead | with more ranks it gets better | section IV | ring | ps | our runs, lead in % | +.1f
+our_t2 | t2 is less than the server's | section III-E | ring | ps | our runs, t2, % | +.1f
+our_t1 | t1 is inversely proportional to n | section III-E | 10 % | apart | our runs, % | +.1f
+our_negative | equation 1 gives the ring C < 0 | section IV | 0 | C | our runs, seconds | +.4f
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the step's flags."""
+    add_times(parser)
+    add_outputs(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the verdicts as TSV and Markdown."""
+    runs = read_times(arguments.times) if arguments.times else []
+    caption = [
+        "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
+        f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
+        "where none are named, or from counting. No table of the paper has its times, so its fits "
+        "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
+        "is the size of the gradient.",
+    ]
+    write_claims(arguments, judge_claims(runs), "000", caption)
+
+
+def judge_claims(runs: Sequence[Run]) -> list[Finding]:
+    """Return a finding for each claim, on our runs where it is about them."""
+    exact, words = _by_the_paper()
+    measured = measured_evidence(runs)
+    findings = []
+    for block in re.split(r"\n(?! )", _CLAIMS.strip()):
+        line, *more = block.split("\n")
+        key, text, place, better, worse, measure, form = map(str.strip, line.split("|"))
+        named: dict[str, Any] = {
+            "text": text,
+            "source": f"000, {place}",
+            "better": better,
+            "worse": worse,
+        }
+        claim = Claim(**named, measure=measure, key=key, form=form)
+        why = " ".join(map(str.strip, more)).format(**words)
+        if key not in exact:  # measured, or what no number decides
+            findings.append(claim.judged(measured.get(key, why)))
+            continue
+        value = round(float(exact[key]), 9) + 0.0  # no -0
+        verdict = REPRODUCED if value > 0 else NOT_REPRODUCED
+        number = {"difference": value, "low": value, "high": value}
+        findings.append(Finding(claim=claim, verdict=verdict, why=why, **number))
+    return findings
+
+
+def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
+    """Return the exact differences by claim, above 0 for it, and what the reasons name."""
+    gpus = np.arange(2.0, GPUS + 1)
+    (t_ps, c_ps, p_ps), (t_ring, c_ring, p_ring) = PRINTED["ps"], PRINTED["ring"]
+    ps, ring = times("ps", gpus), times("ring", gpus)
+    lead = ratios("ring", gpus) - ratios("ps", gpus)
+    alone = t_ps + p_ps
+    # equation 2 is the curve a/n + b·n + c with b = 0
+    slope, level = t_ring - c_ring, c_ring + p_ring
+    ((_, last),) = faster_ranges(PRINTED["ps"], (slope, 0.0, level))
+    beyond = np.array([float(last or 0) + 1])
+    by_equation_1 = least_squares(model_columns("ps", gpus), ring)
+    saved = c_ps * gpus - c_ring * (gpus - 1) / gpus
+    apart = 100 * abs(t_ring / t_ps - 1)
+    # after the scatter GPU n has the sum of block n + 1; the printed gather begins with n - 1
+    right = [size for size in range(2, GPUS + 1) if (1 + 1) % size == 0]
+    central, each = 2 * GPUS, 2 * (GPUS - 1) / GPUS  # K through a server, and from a GPU
+    exact = {
+        "faster": ps[-1] - ring[-1],
+        "own": lead[-1],
+        "common": alone / ring[-1] - alone / ps[-1],
+        "growing": np.diff(lead).min(),
+        "beyond": (times("ps", beyond) - times("ring", beyond))[0],
+        "less": saved[-1],
+        "negative": -by_equation_1.coefficients[1],
+        "same": 1 - apart,
+        "gather": 2 * len(right) - len(gpus),
+        "total": central - each * GPUS,
+        "worker": 2 * (GPUS - 1) - each * GPUS,
+        "busiest": central - each,
+    }
+    words = {
+        **{"gpus": GPUS, "ring": ring[-1], "ps": ps[-1], "alone": alone, "apart": apart},
+        **{f"{name}_ratio": ratios(name, gpus)[-1] for name in PRINTED},
+        **{"last": last, "beyond": int(beyond[0]), "less_from": int(gpus[saved > 0][0])},
+        **{"right": right, "central": central, "each": each, "every": each * GPUS},
+        **{"equal": t_ps - slope, "printed": RING_BY_EQUATION_1},
+        "leads": ", ".join(f"{value:+.3f}" for value in lead),
+        "noise": abs(RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
+        "open": f"Run times leave the ring's C open: any C with T = {slope:.1f} + C and "
+        f"P = {level:.1f} - C gives the same times",
+    }
+    return exact, words

@@ -1,0 +1,73 @@
+"""The knobs of paper 004's experiments; each section is given to the steps that use it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from actionspan.settings import Checked, option
+from actionspan_papers.sbp.transformer_settings import TransformerSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class SbpSettings(Checked):
+    """What holds for all experiments of detection."""
+
+    seeds: int = option(3, "trainings of each kind", least=1, most=1_000)
+    confidence: float = option(0.95, "level of the confidence intervals", above=0, below=1)
+    resamples: int = option(1000, "bootstrap resamples of the videos", least=1, most=1_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientSettings(Checked):
+    """How near sampled gradients are to the full one."""
+
+    videos: int = option(5, "training videos, the first by name", least=1)
+    input_size: int = option(64, "side of the pictures", least=32, unit="pixels")
+    ratios: tuple[float, ...] = option((0.5, 0.25, 0.125), "keep ratios", above=0, most=1, fewest=1)
+    draws: int = option(1000, "draws of each sampler", least=2)
+    components: int = option(64, "principal components that the network learns from", least=1)
+    epochs: int = option(20, "of the temporal network on untuned features", least=0)
+    seed: int = option(1, "of the temporal network and the draws", least=0, most=2**32 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningSettings(Checked):
+    """How encoders are tuned for tables 4 and 5 and figure 6."""
+
+    input_size: int = option(48, "side of the pictures", least=32, unit="pixels")
+    snippet_stride: int = option(3, "every so many snippets are tuned on", least=1)
+    components: int = option(64, "principal components that the networks learn from", least=1)
+    epochs: int = option(4, "of each tuning", least=1)
+    temporal_rate: float = option(0.001, "Adam's step size for the network above", above=0)
+    encoder_share: float = option(
+        0.1, "Adam's step size for the encoder ÷ that of the network above (paper: 0.1)", above=0
+    )
+    batch_size: int = option(4, "videos in a step", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionSettings(Checked):
+    """What is compared in tables 4 and 5 and figure 6."""
+
+    online_ratios: tuple[float, ...] = option(
+        (0.25, 0.125), "keep ratios of SBP in table 4", above=0, most=1, fewest=1
+    )
+    ratios: tuple[float, ...] = option(
+        (0.5, 0.25, 0.125), "keep ratios of SBP in table 5", above=0, most=1, fewest=1
+    )
+    importance_ratio: float = option(
+        0.25, "keep ratio of importance sampling in table 5", above=0, most=1
+    )
+    shares: tuple[float, ...] = option(
+        (1.0, 0.1, 0.01), "encoder's step size ÷ the other's, in figure 6", above=0, fewest=1
+    )
+    figure_ratio: float = option(0.25, "keep ratio in figure 6", above=0, most=1)
+
+
+SECTIONS: dict[str, tuple[type[Any], str]] = {
+    "": (SbpSettings, "paper 004's experiments: snakemake sbp_figures"),
+    ".gradients": (GradientSettings, "error of sampled gradients, by sampler and keep ratio"),
+    ".tuning": (TuningSettings, "how encoders are tuned for tables 4 and 5 and figure 6"),
+    ".detection": (DetectionSettings, "what these compare"),
+    ".transformer": (TransformerSettings, "tables 1 and 3, figures 1 and 4: a small transformer"),
+}
+"""The settings by the section of config.yaml under papers.sbp, and their comments."""

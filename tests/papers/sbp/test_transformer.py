@@ -1,0 +1,307 @@
+"""Layers of a transformer that drop backward paths, against plain layers and their gradients."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from actionspan.memory.counting import saved_bytes
+from actionspan_papers.sbp.transformer import TransformerEncoder, TransformerLayer
+
+NODES, WIDTH, HEADS = 12, 16, 2
+FORMS = ("masked", "shortcut")
+
+
+def make(seed=0, layers=6, **options):
+    torch.manual_seed(seed)
+    return TransformerEncoder(WIDTH, HEADS, layers, **{"top": 2, **options}).double()
+
+
+def nodes(seed=0, examples=2, count=NODES):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(examples, count, WIDTH, generator=generator, dtype=torch.float64)
+
+
+def gradients(encoder, x, kept, weights):
+    """The gradients of all parameters and of the input, for a loss that is linear in the output."""
+    x = x.clone().requires_grad_()
+    wanted = [x, *encoder.parameters()]
+    return torch.autograd.grad((encoder(x, kept) * weights).sum(), wanted)
+
+
+def oracle(encoder, x, kept):
+    """The masked form from plain layers: hooks zero what dropped nodes get, branches are cut."""
+    inside = torch.zeros(x.shape[1], dtype=torch.bool)
+    inside[kept] = True
+    inside = inside[:, None]
+
+    def cut(branch):
+        return torch.where(inside, branch, branch.detach())
+
+    def only_kept(gradient):
+        return torch.where(inside, gradient, 0)
+
+    for index, layer in enumerate(encoder.layers):
+        below = index < encoder.sampled
+        if below:
+            x = x * 1
+            x.register_hook(only_kept)
+        seen = layer.norm1(x)
+        q, k, v = (
+            part.unflatten(2, (HEADS, -1)).transpose(1, 2)
+            for part in (layer.query(seen), layer.key(seen), layer.value(seen))
+        )
+        scores = (q @ k.transpose(2, 3) / (WIDTH // HEADS) ** 0.5).softmax(dim=3)
+        branch = layer.merge((scores @ v).transpose(1, 2).flatten(2))
+        x = x + (cut(branch) if below else branch)
+        branch = layer.dense2(nn.functional.gelu(layer.dense1(layer.norm2(x))))
+        x = x + (cut(branch) if below else branch)
+    return x
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
+    encoder, x = make(form=form, fused=fused).to(dtype), nodes().to(dtype)
+    near = {torch.float32: 2e-5, torch.float64: 1e-12}[dtype]
+    plain = encoder(x)
+    for kept in ([0, 5, 9], [3], list(range(11))):
+        torch.testing.assert_close(encoder(x, torch.tensor(kept)), plain, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
+    encoder, x, weights = make(fused=fused), nodes(), nodes(1)
+    kept = torch.tensor([1, 4, 10])
+    found = gradients(encoder, x, kept, weights)
+    x.requires_grad_()
+    wanted = torch.autograd.grad(
+        (oracle(encoder, x, kept) * weights).sum(), [x, *encoder.parameters()]
+    )
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_dropped_inputs_have_a_gradient_in_the_shortcut_form_alone():
+    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
+    dropped = [row for row in range(NODES) if row not in kept]
+    masked, *_ = gradients(make(form="masked"), x, kept, weights)
+    assert torch.equal(masked[:, dropped], torch.zeros(2, 9, WIDTH, dtype=torch.float64))
+    assert (masked[:, kept].abs().sum(dim=2) > 0).all()
+    shortcut, *_ = gradients(make(form="shortcut"), x, kept, weights)
+    assert (shortcut[:, dropped].abs().sum(dim=2) > 0).all()
+
+
+def test_one_shortcut_layer_passes_the_gradient_and_what_keys_and_values_get():
+    torch.manual_seed(0)
+    layer = TransformerLayer(WIDTH, HEADS, form="shortcut").double()
+    encoder = TransformerEncoder(WIDTH, HEADS, 1, top=0, form="shortcut").double()
+    encoder.layers[0] = layer
+    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
+    x.requires_grad_()
+    seen, inside = layer.norm1(x), torch.zeros(NODES, 1, dtype=torch.bool)
+    inside[kept] = True
+    q, k, v = (
+        part.unflatten(2, (HEADS, -1)).transpose(1, 2)
+        for part in (layer.query(seen), layer.key(seen), layer.value(seen))
+    )
+    mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    middle = x + layer.merge(mixed)
+    out = middle + layer.dense2(nn.functional.gelu(layer.dense1(layer.norm2(middle))))
+    out = torch.where(inside, out, x + (out - x).detach())
+    (wanted,) = torch.autograd.grad((out * weights).sum(), x)
+    found, *_ = gradients(encoder, x.detach(), kept, weights)
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_both_forms_give_the_layers_the_same_gradients():
+    # a node that is dropped has no branch with a graph in any layer below, so that what its
+    # shortcut carries reaches the input alone
+    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
+    masked, shortcut = (gradients(make(form=form), x, kept, weights)[1:] for form in FORMS)
+    for one, other in zip(masked, shortcut, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_nodes_kept_is_the_plain_transformer_to_the_bit(form):
+    encoder, x, weights = make(form=form), nodes(), nodes(1)
+    plain = gradients(encoder, x, None, weights)
+    whole = gradients(encoder, x, torch.arange(NODES), weights)
+    for one, other in zip(plain, whole, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_top_layers_have_all_paths():
+    encoder, x, weights = make(), nodes(), nodes(1)
+    full = gradients(encoder, x, None, weights)
+    found = gradients(encoder, x, torch.tensor([2, 7]), weights)
+    top = len(list(encoder.layers[4:].parameters()))
+    for one, other in zip(full[-top:], found[-top:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    lower = zip(full[1:-top], found[1:-top], strict=True)
+    assert all((one - other).norm() > 0.1 * one.norm() for one, other in lower if one.norm() > 1e-9)
+
+
+def test_layers_may_keep_nodes_of_their_own():
+    encoder, x, weights = make(layers=3, top=1), nodes(), nodes(1)
+    rows = [torch.tensor([4]), torch.tensor([1, 4, 10])]
+    found = dict(zip(names(encoder), gradients(encoder, x, rows, weights), strict=True))
+    # the upper layer's gradients do not know what the lower one drops
+    same = dict(zip(names(encoder), gradients(encoder, x, rows[1], weights), strict=True))
+    for name, value in found.items():
+        if name.startswith(("layers.1", "layers.2")):
+            torch.testing.assert_close(value, same[name], rtol=1e-10, atol=1e-12)
+    assert not torch.allclose(found["layers.0.query.weight"], same["layers.0.query.weight"])
+    dropped = [row for row in range(NODES) if row != 4]
+    assert found["x"][:, dropped].abs().max() == 0
+
+
+def names(encoder):
+    return ["x", *(name for name, _ in encoder.named_parameters())]
+
+
+def test_examples_may_keep_nodes_of_their_own():
+    encoder, x, weights = make(), nodes(), nodes(1)
+    rows = torch.tensor([[0, 3, 8], [2, 5, 11]])
+    both = gradients(encoder, x, rows, weights)
+    each = [gradients(encoder, x[i : i + 1], rows[i], weights[i : i + 1]) for i in range(len(rows))]
+    torch.testing.assert_close(both[0], torch.cat([each[0][0], each[1][0]]))
+    for ours, first, second in zip(both[1:], each[0][1:], each[1][1:], strict=True):
+        torch.testing.assert_close(ours, first + second, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_checkpointed_encoder_has_the_same_gradients(form):
+    x, weights, kept = nodes(), nodes(1), torch.tensor([2, 7, 8])
+    plain = gradients(make(form=form), x, kept, weights)
+    again = gradients(make(form=form, checkpointed=True), x, kept, weights)
+    for one, other in zip(plain, again, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("kept", "length"), [(3, 0.25), (6, 0.5)])
+def test_in_the_mean_masked_is_nearly_r_times_the_full_gradient(kept, length):
+    """The mean over all draws of a node in each chunk, with the embedding below the layers."""
+    found = {form: mean_gradient(form, kept) for form in FORMS}
+    cosine, part, one = found["masked"]
+    assert cosine > 0.9
+    assert part == pytest.approx(length, rel=0.15)
+    biased, longer, less_noisy = found["shortcut"]
+    assert biased < cosine - 0.02
+    assert longer > part + 0.05
+    assert less_noisy > one + 0.02
+
+
+def mean_gradient(form, kept):
+    """Cosine and length of the mean gradient against the full one, and one draw's mean cosine."""
+    encoder, x, weights = make(3, form=form), nodes(3, 1), nodes(4, 1)
+    embedding = nn.Linear(WIDTH, WIDTH).double()
+    learned = [*embedding.parameters(), *encoder.layers[:4].parameters()]
+
+    def gradient(rows):
+        loss = (encoder(embedding(x), rows) * weights).sum()
+        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, learned)])
+
+    full, chunk = gradient(None), NODES // kept
+    drawn = [
+        gradient(torch.arange(kept) * chunk + torch.tensor(offsets))
+        for offsets in itertools.product(range(chunk), repeat=kept)
+    ]
+    mean = torch.stack(drawn).mean(dim=0)
+
+    def cosine(one):
+        return float(one @ full / one.norm() / full.norm())
+
+    each = sum(map(cosine, drawn)) / len(drawn)
+    return cosine(mean), float(mean.norm() / full.norm()), each
+
+
+def saved_units(kept, *, fused, form="masked", nodes=392, width=32):
+    """Bytes that a layer of one head saves, in those of all its nodes."""
+    layer = TransformerEncoder(width, 1, 1, top=0, form=form, fused=fused)
+    x = torch.randn(1, nodes, width, requires_grad=True)
+    rows = None if kept == nodes else torch.arange(kept) * (nodes // kept)
+    with saved_bytes(layer) as counted:
+        output = layer(x, rows)
+    del output
+    return counted.total / (4 * nodes * width)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_layer_saves_only_what_the_form_needs(form, fused):
+    # of all nodes: the input, its norm, keys and values; of kept ones: the query, what it sees,
+    # the sum, its norm, twice four times the width inside the dense layers; explicit attention one
+    # row of an n × n matrix, after the softmax
+    n, d = 392, 32
+    each = 12 + (0 if fused else 1 * n / d)
+    small = 0.32  # the rows, means and deviations of the norms, sums of exponentials
+    for kept in (n, n // 2, n // 4, n // 8):
+        ratio = kept / n
+        found = saved_units(kept, fused=fused, form=form)
+        assert 4 + each * ratio <= found < 4 + each * ratio + small
+
+
+@pytest.mark.parametrize(
+    ("fused", "expected"), [(False, (0.576, 0.362, 0.255)), (True, (0.633, 0.446, 0.353))]
+)
+def test_counted_ratios_at_the_papers_window(fused, expected):
+    whole = saved_units(392, fused=fused)
+    found = [saved_units(392 // part, fused=fused) / whole for part in (2, 4, 8)]
+    assert found == pytest.approx(expected, abs=0.002)
+
+
+def test_equation_four_counts_another_matrix():
+    # (4d/n + r(11d/n + 2)) / (15d/n + 2) at n = 392, d = 32: below what is counted at every r
+    share = 32 / 392
+    printed = [(4 * share + r * (11 * share + 2)) / (15 * share + 2) for r in (0.5, 0.25, 0.125)]
+    assert printed == pytest.approx([0.551, 0.326, 0.214], abs=0.0006)
+
+
+def test_a_checkpointed_layer_saves_its_input_alone_until_it_runs_again():
+    encoder = TransformerEncoder(32, 1, 6, top=2, checkpointed=True)
+    x = torch.randn(1, 392, 32, requires_grad=True)
+    with saved_bytes(encoder) as counted:
+        output = encoder(x, torch.arange(98) * 4)
+        forward = counted.live
+        output.sum().backward()
+    unit = 4 * 392 * 32
+    assert 6 * unit <= forward < 6.1 * unit
+    assert counted.total > forward + 10 * unit  # a top layer, which is run again whole
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"top": 7}, "top 7: from 0 to the 6 layers"),
+        ({"form": "both"}, "form 'both': one of masked, shortcut"),
+    ],
+)
+def test_wrong_arguments_are_named(options, line):
+    with pytest.raises(ValueError, match=line):
+        make(**options)
+
+
+def test_a_width_that_heads_do_not_divide_is_named():
+    with pytest.raises(ValueError, match="width 16: must be a multiple of the 3 heads"):
+        TransformerLayer(16, 3)
+
+
+def test_rows_of_too_few_layers_are_named():
+    with pytest.raises(ValueError, match="rows of 1 layers: one for each of 4"):
+        make()(nodes(), [torch.arange(3)])
+
+
+def test_rows_of_each_example_its_own_save_no_more():
+    layer = TransformerEncoder(32, 1, 1, top=0)
+    x, shared = torch.randn(2, 392, 32, requires_grad=True), torch.arange(98) * 4
+    totals = []
+    for rows in (shared, torch.stack([shared, shared + 1])):
+        with saved_bytes(layer) as counted:
+            output = layer(x, rows)
+            del output
+        totals.append(counted.total)
+    assert totals[1] < 1.02 * totals[0]
