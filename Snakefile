@@ -67,10 +67,14 @@ include: "workflow/rules/proposals.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/scaling.smk"
-include: "workflow/rules/papers.smk"
-include: "workflow/rules/papers_ring.smk"
-include: "workflow/rules/papers_partime.smk"
-include: "workflow/rules/papers_sbp.smk"
+
+
+if "papers" in plugins("steps"):
+
+    include: "workflow/rules/papers.smk"
+    include: "workflow/rules/papers_ring.smk"
+    include: "workflow/rules/papers_partime.smk"
+    include: "workflow/rules/papers_sbp.smk"
 
 
 ##### Targets #####

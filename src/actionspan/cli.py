@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
-from actionspan.plan.steps import GROUPS, SHORT, STAGES, file_of, steps_of, summary_of
+from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 from actionspan.running.launcher import let_root_speak
 
 
@@ -46,16 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     completed = os.environ.get("COMP_LINE") if "_ARGCOMPLETE" in os.environ else None
     if completed is not None:
         words = shlex.split(completed[: completed.rfind(" ") + 1])[1:]  # without the unfinished one
-    parser = Parser(
-        prog="actionspan",
-        description="Temporal action proposals: when does something happen in a video?",
-        epilog=_listing(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
-    # the stages, and the steps of the stage that is called
-    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
     try:
+        ours = bool(words) and words[0] in OURS  # looking for plug-ins costs time
+        modules = OURS if ours else commands()
+        parser = Parser(
+            prog="actionspan",
+            description="Temporal action proposals: when does something happen in a video?",
+            epilog=_listing(modules),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
         _add_level(parser, modules, words, "COMMAND", listed=False)
         if completed is not None:
             _complete(parser)
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parsed.parser.refuse(unknown)
         return int(parsed.run(parsed) or 0)
     except InputError as error:
-        return _complain(words[0], str(error))
+        return _complain(" ".join(words[:1]), str(error))
     except Exception as error:
         status = _status(words, error)
         if status is None:
@@ -123,11 +123,11 @@ def _add_level(
             command.set_defaults(run=step.run, parser=command)
 
 
-def _listing() -> str:
+def _listing(modules: Mapping[str, str]) -> str:
     """Return the commands in groups, for the help."""
-    modules = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
+    added = [name for name in modules if name not in OURS]
     lines = []
-    for title, names in GROUPS.items():
+    for title, names in {**GROUPS, **({"Plug-ins": added} if added else {})}.items():
         lines.append(f"{title}:")
         lines += [f"  {name:<14}{summary_of(file_of(modules[name]))}" for name in names]
         lines.append("")

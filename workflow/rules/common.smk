@@ -16,10 +16,6 @@ elif find_spec("actionspan") is None:
 
 from actionspan.errors import InputError
 from actionspan.finetune.names import HEADS
-from actionspan_papers.aavg import targets as aavg
-from actionspan_papers.aavg.comparisons import curve_figures
-from actionspan_papers.mtn import targets as mtn
-from actionspan.plan.runs import seeded, split_seed
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
 from actionspan.plan.dataset import Storage
@@ -31,7 +27,9 @@ from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_p
 from actionspan.plan.messages import failures_text, print_briefly
 from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
+from actionspan.plan.runs import seeded, split_seed
 from actionspan.plan.workflow import Plan
+from actionspan.plugins import plugins
 from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES

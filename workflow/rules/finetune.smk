@@ -100,26 +100,3 @@ rule finetune_online:
         "OMP_NUM_THREADS={threads} python -m actionspan finetune online"
         " --snippets {input.snippets} --annotations {input.annotations} --head {wildcards.head}"
         " {params.settings} --threads {threads} --out {params.folder} > {log} 2>&1"
-
-
-rule finetune_measure:
-    input:
-        code=step("finetune measure"),
-    output:
-        tsv="results/finetune/measurements.tsv",
-        markdown="results/finetune/measurements.md",
-        figures=figure_files(
-            "results/finetune/measurements", "finetune_measurements", "Training"
-        ),
-    log:
-        "results/logs/finetune_measure.log",
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        mem_mb=8000,
-        runtime=minutes(60),
-    params:
-        settings=flags(config["finetune"]["measure"]),
-    shell:
-        "python -m actionspan finetune measure {params.settings} --out-tsv {output.tsv}"
-        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"

@@ -1,5 +1,9 @@
 # Runs of several seeds → the papers' tables, figures and verdicts on their claims.
 
+from actionspan_papers.aavg import targets as aavg
+from actionspan_papers.aavg.comparisons import curve_figures
+from actionspan_papers.mtn import targets as mtn
+
 INTERVAL = ("resamples", "confidence", "seed")
 EXPERIMENT_INTERVAL = flags(
     config["recognition"]["experiments"], "confidence", "resamples"

@@ -272,3 +272,26 @@ rule papers_sbp_claims:
         " --figure4 {input.figure4} --figure6 {input.figure6} --gradients {input.gradients}"
         " --measurements {input.measurements} {params.seeds} {params.margin}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"
+
+
+rule finetune_measure:
+    input:
+        code=step("finetune measure"),
+    output:
+        tsv="results/finetune/measurements.tsv",
+        markdown="results/finetune/measurements.md",
+        figures=figure_files(
+            "results/finetune/measurements", "finetune_measurements", "Training"
+        ),
+    log:
+        "results/logs/finetune_measure.log",
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=minutes(60),
+    params:
+        settings=flags(config["finetune"]["measure"]),
+    shell:
+        "python -m actionspan finetune measure {params.settings} --out-tsv {output.tsv}"
+        " --out-markdown {output.markdown} --out-figures {output.figures} > {log} 2>&1"

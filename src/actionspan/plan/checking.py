@@ -22,7 +22,8 @@ from actionspan.plan.features import (
     training_of,
     trains_classifiers,
 )
-from actionspan.plan.sections import SECTIONS
+from actionspan.plan.schema import add_sections
+from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.running.names import filled_in
 from actionspan.settings import from_mapping
@@ -62,6 +63,7 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
             raise InputError(f"{name}: {printable(key)}: a number of more than 300 digits")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time, where it is built
     schema = yaml.load(schema_path.read_text(encoding="utf-8"), Loader=loader)
+    add_sections(schema, PLUGGED)
     errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
         raise InputError(printable(f"{name}: {_describe(errors[0])}"))

@@ -1,4 +1,4 @@
-"""The files of the package that a step depends on, found without importing anything.
+"""The files of ours and of plug-ins that a step depends on, found without importing anything.
 
 Snakemake does not see changes inside imported modules. As inputs of a rule these files make a
 change re-run exactly the rules whose code it touches.
@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from actionspan.plan.steps import file_of, step_module
+from actionspan.plugins import plugins
 
-_QUOTED_MODULE = re.compile(r"""["'](actionspan(?:\.\w+)+)["']""")
+_QUOTED_MODULE = re.compile(r"""["'](actionspan\w*(?:\.\w+)+)["']""")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 
 
@@ -35,7 +36,7 @@ def shard_step(words: str) -> str:
 
 
 def source_files(module: str) -> list[str]:
-    """Return the files of a module and of all it imports inside the package.
+    """Return the files of a module and of all it imports from the package and from plug-ins.
 
     They are sorted, and relative to the working directory.
     """
@@ -68,4 +69,11 @@ def _imported(path: Path) -> tuple[str, ...]:
             names += [name if file_of(name).is_file() else node.module for name in inner]
         for block in _BLOCKS:
             waiting += getattr(node, block, [])
-    return tuple(name for name in names if name.split(".")[0] == "actionspan")
+    ours = _packages()
+    return tuple(name for name in names if name.split(".")[0] in ours)
+
+
+@cache
+def _packages() -> set[str]:
+    """Return the package and those of plug-ins of steps."""
+    return {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}

@@ -3,12 +3,13 @@
 import argparse
 import re
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from actionspan.plan.sections import SECTIONS
+from actionspan.plan.sections import OURS, Section
 from actionspan.settings import Knob
 
 _HEAD = """\
@@ -23,10 +24,20 @@ _WIDTH = 110
 
 def config_text() -> str:
     """Return config.yaml: the defaults of all settings, with their help as comments."""
-    parts = [_HEAD]
-    for name, section in SECTIONS.items():
-        depth = name.count(".")
-        line = "  " * depth + name.rpartition(".")[2] + ":"
+    return _HEAD + sections_text(OURS)
+
+
+def sections_text(sections: Mapping[str, Section]) -> str:
+    """Return sections as YAML; what those that are left out hold is not written."""
+    parts: list[str] = []
+    open_: list[str] = []
+    for name, section in sections.items():
+        *above, last = name.split(".")
+        for depth, word in enumerate(above):
+            if open_[: depth + 1] != above[: depth + 1]:
+                parts.append("\n" * (depth == 0) + f"{'  ' * depth}{word}:\n")
+        open_, depth = [*above, last], len(above)
+        line = "  " * depth + last + ":"
         parts.append(("\n" if depth == 0 else "") + _commented(line, section.comment))
         for knob in section.knobs:
             key = f"{'  ' * (depth + 1)}{knob.name}: {_scalar(knob.default)}"

@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from actionspan.plan.sections import SECTIONS
+from actionspan.plan.sections import OURS, Section
 from actionspan.settings import Knob
 
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}
@@ -16,13 +17,18 @@ _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", Path:
 def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of config.yaml: every key is required and no other is allowed."""
     root: dict[str, Any] = {"properties": {}}
-    for name, section in SECTIONS.items():
+    add_sections(root, OURS)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
+
+
+def add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None:
+    """Add sections to a schema, in place."""
+    for name, section in sections.items():
         inner = root
         for key in name.split("."):
             inner = inner["properties"].setdefault(key, {"type": "object", "properties": {}})
         inner["properties"] |= {knob.name: _schema_of(knob) for knob in section.knobs}
     _close(root)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
 
 
 def _schema_of(knob: Knob) -> dict[str, Any]:

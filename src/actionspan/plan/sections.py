@@ -19,6 +19,7 @@ from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.store_settings import StoreSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
+from actionspan.plugins import settings_of_steps
 from actionspan.proposals.settings import (
     CandidateSettings,
     ChapterSettings,
@@ -40,10 +41,6 @@ from actionspan.running.faults import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings, LimitSettings
-from actionspan_papers.aavg.settings import ExperimentSettings
-from actionspan_papers.partime.settings import SECTIONS as PARTIME
-from actionspan_papers.sbp.measure_settings import MeasureSettings
-from actionspan_papers.sbp.settings import SECTIONS as SBP
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips are
 # kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps
@@ -72,7 +69,7 @@ class Section:
         ]
 
 
-SECTIONS: Mapping[str, Section] = {
+OURS: Mapping[str, Section] = {
     "dataset": Section((own.DatasetKnobs, IndexSettings)),
     "demo": Section((DemoSettings,), "the embedded data set"),
     "video": Section((own.VideoKnobs, FaultSettings, LimitSettings)),
@@ -87,18 +84,11 @@ SECTIONS: Mapping[str, Section] = {
     "recognition.flow": Section(
         (own.FlowKnobs,), "what flow has of its own; null: the values of RGB, above"
     ),
-    "recognition.experiments": Section(
-        (ExperimentSettings,),
-        "paper 003's figures, tables and verdicts: snakemake recognition_figures",
-    ),
     "finetune": Section(
         (own.FinetuneKnobs, FinetuneSettings),
         "encoders tuned on the training videos (docs/finetune.md): for features.source finetuned",
     ),
     "finetune.store": Section((StoreSettings,), "the pictures that they are tuned on"),
-    "finetune.measure": Section(
-        (MeasureSettings,), "snakemake results/finetune/measurements.md: bytes and seconds of ways"
-    ),
     "features": Section((own.FeaturesKnobs,)),
     "features.encoders": Section((EncoderSettings,)),
     "features.external": Section(
@@ -136,15 +126,11 @@ SECTIONS: Mapping[str, Section] = {
     "scaling": Section(
         (own.ScalingKnobs,), "training times over ranks: snakemake results/scaling/speedup.svg"
     ),
-    "papers": Section(()),
-    **{
-        f"papers.partime{name}": Section((settings,), comment)
-        for name, (settings, comment) in PARTIME.items()
-    },
-    **{
-        f"papers.sbp{name}": Section((settings,), comment)
-        for name, (settings, comment) in SBP.items()
-    },
     "mpi": Section((own.MpiKnobs,)),
     "cluster": Section((own.ClusterKnobs,), "docs/cluster.md"),
 }
+PLUGGED: Mapping[str, Section] = {
+    name: Section((settings,), comment) for name, (settings, comment) in settings_of_steps().items()
+}
+"""The sections that plug-ins of steps bring."""
+SECTIONS = {**OURS, **PLUGGED}

@@ -1,0 +1,87 @@
+"""Plug-ins: what installed packages add to actionspan by entry points (docs/plugins.md)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from actionspan.errors import InputError
+
+if TYPE_CHECKING:  # a tenth of a second, for commands that need no plug-in
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
+
+Group = Literal["steps", "networks", "forms", "encoders"]
+_CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+@cache
+def plugins(group: Group) -> Mapping[str, EntryPoint]:
+    """Return the entry points of `actionspan.{group}` by name.
+
+    Raises:
+        InputError: Two packages give the same name.
+    """
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in _of_checkout(group)}
+    for point in entry_points(group=f"actionspan.{group}"):
+        taken = points.setdefault(point.name, point)
+        if taken.value != point.value:
+            raise InputError(
+                f"plug-ins: actionspan.{group}: {point.name} is {taken.value} and {point.value}; "
+                "uninstall one of the packages"
+            )
+    return points
+
+
+def load(group: Group, name: str) -> Any:
+    """Return the object that a plug-in names.
+
+    Raises:
+        InputError: It cannot be imported.
+    """
+    point = plugins(group)[name]
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        package = point.dist.name if point.dist else point.module
+        raise InputError(
+            f"plug-ins: actionspan.{group}: {name}: {point.value} of {package}: {error}"
+        ) from error
+
+
+@cache
+def settings_of_steps() -> Mapping[str, tuple[type[Any], str]]:
+    """Return the sections of the configuration that plug-ins of steps bring, with comments.
+
+    They are `SECTIONS` of the module `settings` in the package of a plug-in:
+    {section: (settings, comment)}.
+    """
+    sections: dict[str, tuple[type[Any], str]] = {}
+    for package in sorted({point.module.split(".")[0] for point in plugins("steps").values()}):
+        name = f"{package}.settings"
+        found = importlib.util.find_spec(package)
+        if (
+            found is not None
+            and found.submodule_search_locations
+            and importlib.util.find_spec(name)
+        ):
+            sections |= getattr(importlib.import_module(name), "SECTIONS", {})
+    return sections
+
+
+def _of_checkout(group: Group) -> list[EntryPoint]:
+    """Return our own entry points where the code is a checkout, which need not be installed."""
+    if not _CHECKOUT.is_file():
+        return []
+    import tomllib
+    from importlib.metadata import EntryPoint
+
+    project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8"))["project"]
+    named = f"actionspan.{group}"
+    points: Mapping[str, str] = project.get("entry-points", {}).get(named, {})
+    return [EntryPoint(name, value, named) for name, value in points.items()]
