@@ -20,15 +20,17 @@ _CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
 
 @cache
 def plugins(group: Group) -> Mapping[str, EntryPoint]:
-    """Return the entry points of `actionspan.{group}` by name.
+    """Return the entry points of `actionspan.{group}` by name; those of no package are left out.
 
     Raises:
         InputError: Two packages give the same name.
     """
     from importlib.metadata import entry_points
 
-    points = {point.name: point for point in _of_checkout(group)}
-    for point in entry_points(group=f"actionspan.{group}"):
+    points: dict[str, EntryPoint] = {}
+    for point in [*_of_checkout(group), *entry_points(group=f"actionspan.{group}")]:
+        if importlib.util.find_spec(point.module.split(".")[0]) is None:
+            continue
         taken = points.setdefault(point.name, point)
         if taken.value != point.value:
             raise InputError(

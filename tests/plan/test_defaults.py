@@ -4,7 +4,10 @@ from pathlib import Path
 
 import yaml
 
+from actionspan.plan.config import sections_text
 from actionspan.plan.defaults import fill_in
+from actionspan.plan.sections import PLUGGED
+from plan.conftest import merged
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
 
@@ -12,7 +15,8 @@ CONFIG = Path(__file__).parents[2] / "config.yaml"
 def test_an_empty_configuration_becomes_config_yaml():
     config: dict = {}
     fill_in(config)
-    assert config == yaml.safe_load(CONFIG.read_text())
+    plugged = yaml.safe_load(sections_text(PLUGGED))
+    assert config == merged(yaml.safe_load(CONFIG.read_text()), plugged)
 
 
 def test_what_is_given_stays():

@@ -119,7 +119,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
         InputError: A value is out of range; the line names its section.
     """
     for key, section in SECTIONS.items():
-        values = reduce(lambda part, word: part[word], key.split("."), config)
+        values = reduce(lambda part, word: part.get(word, {}), key.split("."), config)
         if key == "features.encoders" and config["features"]["source"] != "external":
             values = {**encoders_of(config), "source": kind_of(config)}
         try:

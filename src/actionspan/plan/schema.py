@@ -18,17 +18,18 @@ def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of config.yaml: every key is required and no other is allowed."""
     root: dict[str, Any] = {"properties": {}}
     add_sections(root, OURS)
+    _require_all(root)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
 
 
 def add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None:
-    """Add sections to a schema, in place."""
+    """Add sections to a schema, in place; none of their keys is required."""
     for name, section in sections.items():
         inner = root
         for key in name.split("."):
-            inner = inner["properties"].setdefault(key, {"type": "object", "properties": {}})
+            closed = {"type": "object", "properties": {}, "additionalProperties": False}
+            inner = inner["properties"].setdefault(key, closed)
         inner["properties"] |= {knob.name: _schema_of(knob) for knob in section.knobs}
-    _close(root)
 
 
 def _schema_of(knob: Knob) -> dict[str, Any]:
@@ -56,13 +57,13 @@ def _schema_of(knob: Knob) -> dict[str, Any]:
     return {**kind, "description": knob.text}
 
 
-def _close(schema: dict[str, Any]) -> None:
+def _require_all(schema: dict[str, Any]) -> None:
     """Require every property of every object and forbid all others."""
     if "properties" in schema:
-        schema["required"] = list(schema["properties"])
-        schema["additionalProperties"] = False
+        schema.pop("additionalProperties", None)
+        schema |= {"required": list(schema["properties"]), "additionalProperties": False}
         for inner in schema["properties"].values():
-            _close(inner)
+            _require_all(inner)
 
 
 def add_arguments(_: argparse.ArgumentParser) -> None:

@@ -49,7 +49,7 @@ def step_module(words: str) -> str:
     Raises:
         ValueError: There is no such step.
     """
-    first, *rest = words.split()
+    first, *rest = words.split() or [""]
     module = OURS.get(first) or commands().get(first, f"actionspan.{first}")
     module = ".".join([module, *rest]).replace("-", "_")
     if not _is_step(file_of(module)):

@@ -8,7 +8,7 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.finetune import measure, measured_runs
+from actionspan_papers.sbp import measure, measured_runs
 from actionspan_papers.sbp.measure_settings import MeasureSettings
 from actionspan_papers.sbp.measured_cases import FULL, Case, cases
 from actionspan_papers.sbp.measured_counts import Counts, operations_by_form

@@ -1,0 +1,62 @@
+"""The sections that the papers' experiments add to the configuration."""
+
+import dataclasses
+
+import pytest
+import yaml
+
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.plan.checking import check_config, check_settings
+from actionspan.plan.config import config_text
+from actionspan.plan.defaults import fill_in
+from actionspan.plan.sections import OURS, PLUGGED
+from actionspan_papers.settings import SECTIONS
+from plan.test_config import SCHEMA, section, with_value
+
+
+def test_the_product_alone_has_none_of_these_keys():
+    assert PLUGGED.keys() == SECTIONS.keys()
+    assert not PLUGGED.keys() & OURS.keys()
+    config = yaml.safe_load(config_text())
+    for name in PLUGGED:
+        with pytest.raises(KeyError):
+            section(config, name)
+
+
+def test_their_keys_and_defaults_can_be_printed(capsys):
+    assert main(["papers", "config"]) == 0
+    config = yaml.safe_load(capsys.readouterr().out)
+    for name, (settings, _) in SECTIONS.items():
+        given = section(config, name)
+        expected = dataclasses.asdict(settings())
+        assert {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in given.items()
+            if key in expected
+        } == expected
+    fill_in(config)
+    check_config(config, SCHEMA, "printed.yaml")
+    check_settings(config, "printed.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("papers.sbp.seeds", 0, "papers.sbp.seeds: 0 is less than 1"),
+        ("papers.sbp.seed", 1, "papers.sbp.seed: unknown key; did you mean seeds?"),
+        ("papers.partimes", {}, "papers.partimes: unknown key; did you mean partime?"),
+        ("finetune.measure.repeats", "many", "finetune.measure.repeats: 'many' is not of type"),
+    ],
+)
+def test_a_wrong_key_or_value_is_one_line(key, value, expected):
+    with pytest.raises(InputError) as caught:
+        check_config(with_value(key, value), SCHEMA, "my.yaml")
+    assert str(caught.value).startswith(f"my.yaml: {expected}")
+
+
+def test_a_value_out_of_a_settings_own_range_names_its_section():
+    config = with_value("papers.partime.frames.height", 33)
+    check_config(config, SCHEMA, "my.yaml")
+    with pytest.raises(InputError, match=r"^my.yaml: papers.partime.frames: height 33: "):
+        check_settings(config, "my.yaml")
