@@ -63,13 +63,19 @@ def test_imports_go_one_way():
     assert upward <= _UPWARD
 
 
+def test_the_product_knows_nothing_of_the_papers():
+    named = [path for path in SOURCE.rglob("*.py") if "actionspan_papers" in path.read_text()]
+    assert named == []
+    assert "actionspan_papers" in (ROOT / "pyproject.toml").read_text()
+
+
 def test_an_import_inside_a_function_counts():
     text = "import os\ndef f():\n    from actionspan import cli\n    import actionspan.plan.code\n"
     assert list(imported(text + "NAME = 'actionspan.live.command'\n")) == ["live", "cli", "plan"]
 
 
 def test_the_tree_of_the_guide_has_every_folder():
-    tree = GUIDE.split("src/actionspan/\n", 1)[1].split("\ntests/", 1)[0]
+    tree = GUIDE.split("src/actionspan/\n", 1)[1].split("\nsrc/", 1)[0]
     listed = re.findall(r"\b(\w+)/", re.sub(r"(?m)^ {35}.*$", "", tree))
     folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert set(listed) - {"templates", "assets"} == folders
