@@ -18,6 +18,8 @@ from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
 from actionspan.evaluation.recall import average_recall_activitynet, tiou
 from actionspan.evaluation.rows import check_truth, match_proposals
 from actionspan.evaluation.score import read_scored
+from actionspan_papers.sbp.settings import TuningSettings
+from actionspan_papers.sbp.trainings import encoder_settings, rescale_settings, temporal_settings
 
 PRINTED = np.flatnonzero(np.isclose(THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1))
 """Of `THRESHOLDS`, those of table 5: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
