@@ -24,7 +24,7 @@ from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.transfer import zeros
-from actionspan.running.allocator import keep_freed_memory
+from actionspan.running.memory import keep_freed_memory
 
 NAMES = ("ring", "mpi", "gloo", "ps_worker", "ps_sharded", "auto")
 MTN_BYTES = 6578552

@@ -34,7 +34,7 @@ import yaml
 from accuracy import READER, ROOT, call, changed_config, flags, run_model
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
-from actionspan.running.pool import worker_pool
+from actionspan.running.apart import worker_pool
 from folds import (
     Fold,
     Footage,

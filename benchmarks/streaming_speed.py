@@ -31,7 +31,7 @@ from actionspan.live.play import Player, play
 from actionspan.live.settings import StreamSettings
 from actionspan.live.source import parse_source
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.running.allocator import keep_freed_memory
+from actionspan.running.memory import keep_freed_memory
 
 SMALL = 32  # pixels
 WAYS = {"sequential": 1, "thread": 2, "process": 2}  # executors and cores

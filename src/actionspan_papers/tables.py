@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
+from actionspan.files.text import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

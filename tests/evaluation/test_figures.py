@@ -32,7 +32,7 @@ from actionspan.evaluation.timeline_figure import (
     score_texts,
     shortened,
 )
-from actionspan.files import fonts
+from actionspan.files import figures
 from actionspan.files.figures import spread_labels
 from actionspan.files.storage import write_tsv
 
@@ -263,14 +263,14 @@ def test_names_in_other_scripts_are_drawn_or_said_to_lack_a_font(tmp_path, monke
     truth = [Instance(start=1, end=9, label="跌倒 fall")]
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("error")
-        patch.setattr(fonts, "_installed", tuple)  # no font but the usual one
+        patch.setattr(figures, "_installed", tuple)  # no font but the usual one
         text = timeline(tmp_path / "a.svg", video_id="猫", instances=truth).read_text()
         assert ">□□ fall<" in text
         assert "a character that no font of this machine has" in text
         patch.undo()
         drawn = timeline(tmp_path / "b.svg", video_id="猫", instances=truth).read_text()
         assert not caplog.records
-    if any("CJK" in name for name, _ in fonts._installed()):
+    if any("CJK" in name for name, _ in figures._installed()):
         assert ">跌倒 fall<" in drawn
         assert "□" not in drawn
 

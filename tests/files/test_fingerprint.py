@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.files.fingerprint import Growing, fingerprint
+from actionspan.files.checksums import Growing, fingerprint
 
 
 def test_it_is_what_another_program_says(tmp_path):

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from actionspan.errors import InputError, brief
-from actionspan.files.model_files import Part, read_model
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import Part, read_model, write_torch
 from actionspan.temporal.settings import TemporalSettings
 
 LONG = "x" * 100_000

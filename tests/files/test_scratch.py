@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from actionspan.errors import JobError
 from actionspan.files import scratch as module
-from actionspan.files.scratch import ScratchRows, scratch
-from actionspan.files.video_tables import VideoTables
+from actionspan.files.scratch import ScratchRows, VideoTables, scratch
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError, printable
-from actionspan.files.cells import safe_cell
-from actionspan.files.partial import partial_path
+from actionspan.files.process import partial_path
 from actionspan.files.storage import (
     atomic_path,
     create_h5,
@@ -26,6 +25,7 @@ from actionspan.files.storage import (
     write_json,
     write_tsv,
 )
+from actionspan.files.text import safe_cell
 
 
 class Stop(BaseException):
@@ -108,7 +108,7 @@ def test_names_up_to_the_limit_can_be_written(tmp_path, name):
 
 def test_no_two_processes_write_one_file(tmp_path):
     code = (
-        "import pathlib, sys; from actionspan.files.partial import partial_path\n"
+        "import pathlib, sys; from actionspan.files.process import partial_path\n"
         "print(partial_path(pathlib.Path(sys.argv[1])).name)"
     )
     words = [sys.executable, "-c", code, str(tmp_path / "a.h5")]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.fingerprint import fingerprint
+from actionspan.files.checksums import fingerprint
 from actionspan.live.handover import Gap
 from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS, Outputs
 from live.fakes import Proposal

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.fingerprint import fingerprint
+from actionspan.files.checksums import fingerprint
 from actionspan.live import play, reading
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from actionspan.live.state import FILE

@@ -5,9 +5,8 @@ from unittest.mock import MagicMock, call
 import pytest
 import torch
 
-from actionspan.running import device_memory
-from actionspan.running.device_memory import DeviceMemory
-from actionspan.running.peak_memory import resident_bytes
+from actionspan.running import memory
+from actionspan.running.memory import DeviceMemory, resident_bytes
 from own_process import in_own_process
 
 
@@ -16,10 +15,10 @@ def test_on_a_gpu_it_is_what_pytorch_holds_there(monkeypatch):
     cuda.memory_reserved.return_value, cuda.max_memory_reserved.return_value = 3, 7
     monkeypatch.setattr(torch, "cuda", cuda)
     gpu = torch.device("cuda", 1)
-    memory = DeviceMemory(gpu)
-    memory.forget_peak()
-    assert (memory.held(), memory.peak()) == (3, 7)
-    memory.give_back()
+    watched = DeviceMemory(gpu)
+    watched.forget_peak()
+    assert (watched.held(), watched.peak()) == (3, 7)
+    watched.give_back()
     # before it is started CUDA has no statistics to forget
     assert cuda.mock_calls == [
         call.init(),
@@ -45,6 +44,6 @@ def hold_and_free() -> None:
 def test_on_a_cpu_it_is_the_processs(monkeypatch):
     in_own_process(hold_and_free)
     given_back = MagicMock()
-    monkeypatch.setattr(device_memory, "give_back_freed_memory", given_back)
+    monkeypatch.setattr(memory, "give_back_freed_memory", given_back)
     DeviceMemory(torch.device("cpu")).give_back()
     given_back.assert_called_once_with()

@@ -15,7 +15,7 @@ SIZE = 200_000_000
 HOLD_AND_FREE = f"""
 import json
 import numpy as np
-from actionspan.running.peak_memory import forget_peak, peak_bytes, resident_bytes
+from actionspan.running.memory import forget_peak, peak_bytes, resident_bytes
 forget_peak()
 before = resident_bytes()
 numbers = np.ones({SIZE}, np.uint8)

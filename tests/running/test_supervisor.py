@@ -15,7 +15,7 @@ from actionspan.running.supervisor import ENDED, RUN, WRITERS
 SLEEPER = """
 import os, sys, time
 from pathlib import Path
-from actionspan.running.doing import doing, make_board
+from actionspan.running.progress import doing, make_board
 from actionspan.running.supervisor import supervise
 supervise(sys.argv[1:])
 doing("sleeping")

@@ -14,7 +14,7 @@ from typing import Any
 
 from actionspan.demo.scenario import LABELS, DemoSettings, VideoPlan, plan_video
 from actionspan.files.storage import write_json
-from actionspan.running.pool import worker_pool
+from actionspan.running.apart import worker_pool
 from actionspan.running.progress import progress
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from actionspan.errors import counted
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.score import read_scored, score_by_class
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_json, write_text
+from actionspan.files.text import markdown_table
 
 _THRESHOLDS = ("0.30", "0.40", "0.50", "0.75", "0.95")
 

@@ -16,8 +16,8 @@ from actionspan.dataset.formats.rows import iterate_video_info, read_video_info
 from actionspan.dataset.formats.times import times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
+from actionspan.files.scratch import VideoTables
 from actionspan.files.text import read_utf8
-from actionspan.files.video_tables import VideoTables
 from actionspan.proposals import reading
 from actionspan.proposals.writing import Row
 

@@ -28,8 +28,8 @@ from actionspan.evaluation.recall import (
     tiou,
 )
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
+from actionspan.files.text import markdown_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

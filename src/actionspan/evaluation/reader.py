@@ -27,8 +27,8 @@ from actionspan.evaluation.reliability import (
 )
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.evaluation.score import check_common
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_json, write_text
+from actionspan.files.text import markdown_table
 from actionspan.proposals.reading import read_proposals
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.webvtt import choose_chapters

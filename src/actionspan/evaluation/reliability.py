@@ -24,8 +24,8 @@ from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
 from actionspan.evaluation.recall import TIOU_THRESHOLDS, tiou
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
+from actionspan.files.text import markdown_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ from actionspan.evaluation.records import (
     thumos14_record,
 )
 from actionspan.evaluation.rows import match_ids
-from actionspan.files.video_tables import VideoTables
+from actionspan.files.scratch import VideoTables
 from actionspan.settings import add_settings, from_arguments
 
 PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")

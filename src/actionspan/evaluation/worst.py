@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import read_tsv, write_text
+from actionspan.files.text import markdown_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,8 +25,8 @@ from actionspan.features.stored import stored_streams
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.runtime import openvino_version
 from actionspan.networks.weights import describe
-from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.faults import FaultSettings
+from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, rejected_videos
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, RECIPE, recipe_attribute

@@ -29,8 +29,8 @@ from actionspan.features.extraction import (
 )
 from actionspan.features.video_settings import VideoSettings
 from actionspan.files.storage import digest
-from actionspan.running.allocator import keep_freed_memory
 from actionspan.running.faults import FaultSettings
+from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES
 from actionspan.features.transform import CURVES, Transform
-from actionspan.files.model_files import Part
+from actionspan.files.torch_files import Part
 
 MOST_STEPS = 8192  # of a row
 _MOST_SNIPPETS = 1_000_000  # that a row may depend on, or that may be in no window

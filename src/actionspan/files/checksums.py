@@ -8,8 +8,11 @@ bytes behind the file's own end are
 
 HDF5 passes over them, and cuts them off where it changes a file: a file without them is read
 unchecked.
+
+The `fingerprint` of a whole file, its size and SHA-256 in a line, is recorded elsewhere.
 """
 
+import hashlib
 import math
 import os
 import struct
@@ -201,3 +204,38 @@ def map_checked(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> 
         array = CheckedMap(same, dtype, "r", offset, shape)
     array.file = file
     return array
+
+
+_CHUNK = 1 << 20  # bytes
+
+
+class Growing:
+    """The fingerprint of a file's first `size` bytes, all if None, and of those that are added.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+
+    def __init__(self, path: Path | None = None, size: int | None = None) -> None:
+        self.size = 0
+        self._sum: Any = hashlib.sha256()
+        if path is not None:
+            with path.open("rb") as file:
+                while block := file.read(_CHUNK if size is None else min(_CHUNK, size - self.size)):
+                    self.add(block)
+
+    def add(self, data: bytes) -> None:
+        """Append bytes."""
+        self._sum.update(data)
+        self.size += len(data)
+
+    def __str__(self) -> str:
+        return f"{self.size} {self._sum.hexdigest()}"
+
+
+def fingerprint(path: Path) -> str | None:
+    """Return the size and the SHA-256 of a file in a line; None: it is not there."""
+    try:
+        return str(Growing(path))
+    except FileNotFoundError:
+        return None

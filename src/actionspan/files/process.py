@@ -1,10 +1,17 @@
-"""Which process is which, also after its number is used again or the machine has restarted."""
+"""Which process is which, and which files it is writing.
 
+A process is known also after its number is used again or the machine has restarted; so is what
+killed processes left of files.
+"""
+
+import hashlib
 import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -110,3 +117,51 @@ def _look(pid: int) -> tuple[int, str] | None:
         shown = subprocess.run(words, capture_output=True, text=True, check=False).stdout
         state, parent, born = (*shown.split(None, 2), "Z", "0", "0")[:3] if shown else "Z00"
     return None if state[0] in "ZX" else (int(parent), born.strip())
+
+
+_LONGEST_SUFFIX = 16
+_FOREIGN_SECONDS = 7 * 24 * 3600.0  # after which another machine's file counts as left over
+
+
+def partial_path(path: Path) -> Path:
+    """Return where this process writes `path`: beside it, with its suffix.
+
+    The name is short whatever the length of the file's own, and no two processes have the same.
+    """
+    suffix = path.suffix if len(os.fsencode(path.suffix)) <= _LONGEST_SUFFIX else ""
+    return path.with_name(f"{_prefix(path)}{_host()}.{os.getpid()}.partial{suffix}")
+
+
+def sweep(path: Path) -> None:
+    """Remove what processes that have ended left of `path`.
+
+    A process of another machine counts as ended when its file has not changed for a week.
+    """
+    prefix, host = _prefix(path), _host()
+    with os.scandir(path.parent) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith(prefix)]
+    for name in names:
+        left = path.with_name(name)
+        owner, _, process = name.removeprefix(prefix).partition(".")
+        number = process.partition(".")[0]
+        with suppress(OSError):  # another process removed it
+            ended = (
+                Process.of(int(number)) is None
+                if owner == host and number.isdecimal()
+                else time.time() - left.stat().st_mtime > _FOREIGN_SECONDS
+            )
+            if ended:
+                left.unlink()
+
+
+def _prefix(path: Path) -> str:
+    return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}."
+
+
+def _host() -> str:
+    """Return what tells apart the machines, and containers, whose process numbers are their own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]

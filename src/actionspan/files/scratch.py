@@ -8,11 +8,13 @@ import math
 import mmap
 import os
 import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from actionspan.arrays import Float64
 from actionspan.errors import JobError
@@ -90,3 +92,32 @@ def _no_room(error: OSError) -> Exception:
         return error
     folder = tempfile.gettempdir()
     return JobError(f"{folder}: {NO_ROOM[error.errno]}; make room, or set TMPDIR to another folder")
+
+
+class VideoTables(Mapping[str, Float64]):
+    """The rows (N, C) of each video, in the order of the videos; of a repeated id the last count.
+
+    They are read-only views of a table, which lies in scratch space where it is large.
+    """
+
+    def __init__(self, videos: Iterable[tuple[str, ArrayLike]], columns: int) -> None:
+        self._places: dict[str, int] = {}
+        rows, ends = ScratchRows(columns), array("q", [0])
+        for place, (video, given) in enumerate(videos):
+            self._places[video] = place
+            rows.append(np.asarray(given, np.float64).reshape(-1, columns))
+            ends.append(len(rows))
+        self._ends, self._rows = ends, rows.array()
+
+    def __getitem__(self, video: str) -> Float64:
+        place = self._places[video]
+        return self._rows[self._ends[place] : self._ends[place + 1]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, video: object) -> bool:
+        return video in self._places

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 from actionspan import __version__
 from actionspan.errors import InputError, JobError
-from actionspan.files.cells import read_cell, safe_cell
 from actionspan.files.checksums import append_checksums
 from actionspan.files.hdf5 import new_h5, old_h5
-from actionspan.files.partial import partial_path, sweep
-from actionspan.files.text import read_utf8
+from actionspan.files.process import partial_path, sweep
+from actionspan.files.text import read_cell, read_utf8, safe_cell
 
 _QUOTED = re.compile(r'[\t"\r\n]')
 NO_ROOM = {

@@ -19,7 +19,7 @@ from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
 from actionspan.running.determinism import seed_torch
-from actionspan.running.device_memory import DeviceMemory
+from actionspan.running.memory import DeviceMemory
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import epoch_order
 from actionspan.training.run import Row, Run

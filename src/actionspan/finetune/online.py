@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     threads = at_least_one("--threads", arguments.threads)
     settings = tuning_settings(arguments)
     from actionspan.finetune.tuning import tune
-    from actionspan.running.allocator import keep_freed_memory
+    from actionspan.running.memory import keep_freed_memory
 
     keep_freed_memory()
     tune(

@@ -27,7 +27,7 @@ from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic
-from actionspan.running.device_memory import DeviceMemory
+from actionspan.running.memory import DeviceMemory
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import bits_of
 from actionspan.training.fit import begin, end, fit, introduce

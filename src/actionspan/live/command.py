@@ -108,7 +108,7 @@ def _player(
     import torch
 
     from actionspan.live.play import Player
-    from actionspan.running.allocator import keep_freed_memory
+    from actionspan.running.memory import keep_freed_memory
 
     keep_freed_memory()
     cv2.setNumThreads(1)

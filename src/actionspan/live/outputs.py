@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from actionspan.errors import InputError
-from actionspan.files.fingerprint import Growing
+from actionspan.files.checksums import Growing
 from actionspan.live.found import Found, LiveChapters
 from actionspan.live.handover import Gap
 from actionspan.live.proposing import OnlineProposal

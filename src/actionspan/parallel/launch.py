@@ -12,7 +12,7 @@ from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.leftover import remove_leftovers
 from actionspan.parallel.settings import ExchangeName, processes
 from actionspan.running import launcher
-from actionspan.running.doing import doing
+from actionspan.running.progress import doing
 
 Result = TypeVar("Result")
 

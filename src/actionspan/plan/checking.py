@@ -14,6 +14,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from actionspan.errors import InputError, printable
+from actionspan.files.text import filled_in
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import (
     encoders_of,
@@ -25,7 +26,6 @@ from actionspan.plan.features import (
 from actionspan.plan.schema import add_sections
 from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.running.names import filled_in
 from actionspan.settings import from_mapping
 
 # To JSON Schema 20.0 is an integer; the flag made from it does not take it.

@@ -15,9 +15,8 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
-from actionspan.files.model_files import read_model
 from actionspan.files.storage import digest, open_h5
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import read_model, write_torch
 from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     LOG_RANGE,

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.files.model_files import Part, read_model
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import Part, read_model, write_torch
 from actionspan.proposals.bsp import FEATURES
 from actionspan.proposals.pgm import Candidates
 from actionspan.running.determinism import deterministic

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.files.model_files import Part
+from actionspan.files.torch_files import Part
 from actionspan.proposals.cells import FEATURES, cell_features
 from actionspan.proposals.events import Calibration
 from actionspan.proposals.lattice import Lengths, lattice

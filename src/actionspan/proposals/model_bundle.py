@@ -18,8 +18,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform
 from actionspan.features.transform_file import transform_from
-from actionspan.files.model_files import Part, read_model
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.names import PACKAGED
 from actionspan.networks.weights import load_file, load_state

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.files.model_files import Part, read_model
-from actionspan.files.torch_files import write_torch
+from actionspan.files.torch_files import Part, read_model, write_torch
 from actionspan.proposals.segment_features import BLOCKS, segment_features
 from actionspan.proposals.softmax_regression import softmax_scores
 

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.files.cells import safe_cell
 from actionspan.files.storage import atomic_path
+from actionspan.files.text import safe_cell
 
 VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError, counted
-from actionspan.files.fingerprint import fingerprint
+from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.proposals.writing import Row, proposal_files

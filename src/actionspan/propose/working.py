@@ -108,7 +108,7 @@ def _load(model: Path | None, threads: int, device: Device | None) -> None:
     import torch
 
     from actionspan.propose.proposer import Proposer
-    from actionspan.running.allocator import keep_freed_memory
+    from actionspan.running.memory import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(threads)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import write_text, write_tsv
+from actionspan.files.text import markdown_table
 from actionspan.recognition.scores import accuracy, fused, read_classifier_scores
 
 _COLUMNS = ("class", "clips", "rgb", "flow", "two-stream")

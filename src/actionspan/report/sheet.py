@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from actionspan.arrays import UInt8
-from actionspan.files.figures import INK, QUIET, RULE, house_style, save_figure
-from actionspan.files.fonts import fonts_for
+from actionspan.files.figures import INK, QUIET, RULE, fonts_for, house_style, save_figure
 from actionspan.proposals.webvtt import said_times, score_text
 from actionspan.proposals.writing import Row
 from actionspan.video.thumbnails import pictures_at

@@ -6,8 +6,10 @@ A process lives as long as it can, as encoders take seconds to load, and is repl
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -15,7 +17,6 @@ from typing import Any, NamedTuple
 
 from actionspan.errors import InputError, JobError, lacks_memory
 from actionspan.running.faults import described, no_room
-from actionspan.running.pool import end_with_parent
 
 Work = Callable[[Any], Any]
 Prepare = Callable[[], Any]
@@ -244,3 +245,25 @@ def _attempt(work: Work, item: Any) -> Outcome | JobError:
 
 def _too_little(to: str) -> str:
     return f"too little memory to {to}"
+
+
+def worker_pool(processes: int) -> ProcessPoolExecutor:
+    """Return a pool of fresh processes that end with this process, even when it is killed.
+
+    Workers of a killed job would otherwise go on, hold memory, and write to the same files as the
+    next start of the job.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)
+
+
+def end_with_parent() -> None:
+    """End this process when its parent ends, whatever it is doing."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

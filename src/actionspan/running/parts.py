@@ -20,9 +20,9 @@ import h5py
 from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 from actionspan.files.storage import create_h5, open_h5
+from actionspan.files.text import file_name
 from actionspan.running.apart import Prepare, work_apart
 from actionspan.running.faults import FaultSettings, described, no_room
-from actionspan.running.names import file_name
 from actionspan.running.progress import progress
 
 Work = Callable[[Any, h5py.Group], None]

@@ -1,14 +1,15 @@
-"""A progress bar on a terminal, and a line for every tenth of the work in a log file."""
+"""What this process is doing, and how far it is.
 
+It is a progress bar on a terminal and a line for every tenth of the work in a log file. What it is
+doing is noted where the process that watches it can read it after a kill.
+"""
+
+import mmap
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
-
-from tqdm import tqdm
-
-from actionspan.running.doing import doing
 
 Item = TypeVar("Item")
 
@@ -20,6 +21,8 @@ def progress(items: Iterable[Item], title: str, total: int, unit: str = "video")
     """
     doing(title)
     if sys.stderr.isatty():
+        from tqdm import tqdm
+
         yield from tqdm(items, desc=title, total=total, unit=unit, leave=False)
         return
     started, shown = time.monotonic(), 0
@@ -38,6 +41,8 @@ def video_progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[flo
     Both are in seconds. On a terminal it moves a bar, elsewhere it prints the first call and a line
     for each tenth; nothing if `quiet`. `title` stands before the figures.
     """
+    from tqdm import tqdm
+
     doing(title)
     started, shown = time.monotonic(), -1
     on_terminal = sys.stderr.isatty()
@@ -68,3 +73,25 @@ def clock(seconds: float) -> str:
     minutes, second = divmod(round(max(seconds, 0.0)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+_SIZE = 200
+_board: mmap.mmap | None = None
+
+
+def make_board() -> mmap.mmap:
+    """Return memory that a child process of this one shares."""
+    global _board
+    _board = mmap.mmap(-1, _SIZE)
+    return _board
+
+
+def doing(what: str) -> None:
+    """Note what this process is doing, e.g. "training, epoch 3"; nothing if nobody watches."""
+    if _board is not None:
+        _board[:] = what.encode()[:_SIZE].ljust(_SIZE)
+
+
+def was_doing(board: mmap.mmap) -> str:
+    """Return what the child noted last, or ""."""
+    return board[:].decode(errors="ignore").strip("\0 ")

@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from actionspan.files.process import Process, ancestors
 from actionspan.running import launcher
-from actionspan.running.doing import doing, make_board, was_doing
+from actionspan.running.progress import doing, make_board, was_doing
 
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
 WRITERS = Path(".snakemake/writers")  # a locked file for each job at work

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import actionspan.streaming.server  # noqa: F401  before all else, where it is the server
-from actionspan.running.allocator import keep_freed_memory
-from actionspan.running.pool import end_with_parent
+from actionspan.running.apart import end_with_parent
+from actionspan.running.memory import keep_freed_memory
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.learning import Learning
 from actionspan.streaming.messages import Message, Reply

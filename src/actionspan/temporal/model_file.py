@@ -11,7 +11,7 @@ from torch import Tensor
 from actionspan import __version__
 from actionspan.arrays import Int64
 from actionspan.errors import InputError
-from actionspan.files.model_files import Part, read_model
+from actionspan.files.torch_files import Part, read_model
 from actionspan.temporal.mtn import build_model
 from actionspan.temporal.networks import SHAPE, TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings

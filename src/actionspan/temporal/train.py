@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train a network on this process, or as one of many ranks."""
     from actionspan.parallel.launch import join
-    from actionspan.running.allocator import keep_freed_memory
+    from actionspan.running.memory import keep_freed_memory
     from actionspan.temporal.timing import process_start
     from actionspan.temporal.training import train
 

@@ -15,8 +15,7 @@ from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
 from actionspan.parallel.watchdog import watched
-from actionspan.running.doing import doing
-from actionspan.running.progress import progress
+from actionspan.running.progress import doing, progress
 from actionspan.training.run import Row, Run
 from actionspan.training.stopwatch import Stopwatch
 

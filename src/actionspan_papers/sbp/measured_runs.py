@@ -7,8 +7,8 @@ from statistics import median
 import torch
 from torch import nn
 
-from actionspan.running.peak_memory import forget_peak, peak_bytes, resident_bytes
-from actionspan.running.pool import worker_pool
+from actionspan.running.apart import worker_pool
+from actionspan.running.memory import forget_peak, peak_bytes, resident_bytes
 from actionspan_papers.sbp.measure_settings import MeasureSettings
 from actionspan_papers.sbp.measured_cases import Case, build, stepper
 

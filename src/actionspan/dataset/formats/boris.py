@@ -19,7 +19,7 @@ from actionspan.dataset.formats.rows import (
     read_lines,
     split_lines,
 )
-from actionspan.files.cells import safe_cell
+from actionspan.files.text import safe_cell
 
 HEADER = (
     "Observation id,Observation date,Description,Observation type,Source,Time offset (s),"

@@ -23,7 +23,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.times import to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
-from actionspan.files.cells import read_cell
+from actionspan.files.text import read_cell
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "video": (

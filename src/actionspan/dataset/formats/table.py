@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.rows import add_lines, read_lines
-from actionspan.files.cells import safe_cell
+from actionspan.files.text import safe_cell
 
 NEEDED = ("video", "start", "end", "label")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from actionspan.dataset.formats.records import Reading, Record
 from actionspan.dataset.formats.rows import Line, add_lines, first_line, read_lines
 from actionspan.errors import InputError
-from actionspan.files.cells import safe_cell
+from actionspan.files.text import safe_cell
 
 CLASSES = (
     "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "
