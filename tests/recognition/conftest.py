@@ -97,6 +97,7 @@ def write_videos(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
                 group = flow_file.create_group(video_id)
                 group["flow"] = planes
                 group["flow"].attrs["bound"] = 20.0
+                group.attrs["sha256"] = name
                 group["time"] = np.arange(count) + 0.5
         return frames, flow
 

@@ -8,6 +8,7 @@ from actionspan.errors import InputError
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.segment_clips import segments_of_shard
+from actionspan.running.shards import ShardWork
 from ended_jobs import parts_of_ended_job
 from recognition.conftest import HEIGHT, STACK, WIDTH
 
@@ -43,8 +44,8 @@ def annotations(tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_clips_hold_the_snippets_of_their_segments(write_videos, annotations, tmp_path, processes):
     frames, flow = write_videos({"one": 12, "shown": 12, "other": 12, "unnamed": 4})
-    out = tmp_path / "clips.h5"
-    assert segments_of_shard(frames, flow, annotations, out, SETTINGS, processes) == {}
+    out, how = tmp_path / "clips.h5", ShardWork(processes=processes)
+    assert segments_of_shard(frames, flow, annotations, out, SETTINGS, how) == {}
     store = ClipStore([out])
     assert store.classes == ["jump", "run", "background"]
     assert store.channels["flow"] == 2 * STACK

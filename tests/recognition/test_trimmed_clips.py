@@ -9,6 +9,7 @@ from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.trimmed_clips import store_clips
+from actionspan.running.shards import ShardWork
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets
@@ -31,7 +32,7 @@ def clips(tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_eighth_frame_is_kept_with_the_flow_round_it(clips, tmp_path, processes):
     out, flow = tmp_path / "s.h5", FlowSettings(bound=10.0)
-    assert store_clips(clips, out, SMALL, flow, processes) == {}
+    assert store_clips(clips, out, SMALL, flow, ShardWork(processes=processes)) == {}
     store = ClipStore([out])
     assert (store.classes, store.bound, store.channels["flow"]) == (["run", "sit"], 10.0, 6)
     frames = {}

@@ -19,11 +19,13 @@ from actionspan.files.storage import create_h5
 from actionspan.running.apart import still_working
 from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos, rejected_videos, take_over
+from actionspan.running.shards import ShardWork
 
 JOB = """
 import os, sys, time
 from pathlib import Path
 from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 
 def work(source, group):
     name, folder = source
@@ -39,7 +41,7 @@ if __name__ == "__main__":
     names = list("abcd")
     folder = Path(sys.argv[1])
     map_videos(folder / "out.h5", names, [(n, str(folder)) for n in names], names, work,
-               title="test", processes=int(sys.argv[3]), settings_digest="s")
+               title="test", how=ShardWork(processes=int(sys.argv[3])), settings_digest="s")
 """
 
 
@@ -52,7 +54,8 @@ def double(source, group) -> None:
 
 def run(out: Path, names, sources, digests=None, work=double, **more) -> dict[str, str]:
     digests = digests or [f"digest of {source}" for source in sources]
-    return map_videos(out, names, sources, digests, work, title="doubling", **more)
+    how = ShardWork(**{key: more.pop(key) for key in ("processes", "faults") if key in more})
+    return map_videos(out, names, sources, digests, work, title="doubling", how=how, **more)
 
 
 def content(path: Path) -> dict:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from actionspan.errors import InputError
 from actionspan.networks.names import NO_MOTION
+from actionspan.running.shards import ShardWork
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
     CODES,
@@ -196,7 +197,8 @@ def test_what_is_written(tmp_path):
 def test_more_processes_give_the_same_file(tmp_path):
     frames = frames_file(tmp_path / "frames.h5", names=("a", "b", "c"))
     for processes in (1, 2):
-        assert not flow_of_shard(frames, tmp_path / f"{processes}.h5", FlowSettings(), processes)
+        how = ShardWork(processes=processes)
+        assert not flow_of_shard(frames, tmp_path / f"{processes}.h5", FlowSettings(), how)
     with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
         assert list(one) == list(two) == ["a", "b", "c"]
         for name in one:

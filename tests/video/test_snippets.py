@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
+from actionspan.running.shards import ShardWork
 from actionspan.video.decode import Frame
 from actionspan.video.pictures import fitted_size
 from actionspan.video.settings import FrameSettings
@@ -190,7 +191,10 @@ def test_more_processes_give_the_same_file(tmp_path):
     videos = [plain_video(encode(tmp_path / f"v{n}.mp4", 30 + n), 30 + n) for n in range(3)]
     for processes in (1, 2):
         frames_of_shard(
-            videos, tmp_path / f"{processes}.h5", FrameSettings(snippet_frames=16), processes
+            videos,
+            tmp_path / f"{processes}.h5",
+            FrameSettings(snippet_frames=16),
+            ShardWork(processes=processes),
         )
     with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
         assert list(one) == list(two) == ["v0", "v1", "v2"]

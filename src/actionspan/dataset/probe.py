@@ -7,24 +7,21 @@ from pathlib import Path
 from actionspan.dataset.formats.rejections import Rejection, report
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.running.apart import work_apart
-from actionspan.running.faults import FaultSettings
 from actionspan.running.progress import progress
-from actionspan.settings import add_settings, from_arguments
+from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.settings import from_arguments
 from actionspan.video.settings import LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--videos", type=Path, nargs="+", required=True, help="video files")
-    parser.add_argument("--out", type=Path, required=True, help="the shard's table")
-    add_settings(parser, LimitSettings)
-    add_settings(parser, FaultSettings)
+    add_shard_flags(parser, LimitSettings, out="the shard's table")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Probe the videos of one shard."""
-    limits = from_arguments(LimitSettings, arguments)
-    faults = from_arguments(FaultSettings, arguments)
+    limits, faults = from_arguments(LimitSettings, arguments), shard_work(arguments).faults
     from actionspan.dataset.video_facts import bad_video, probe_video
 
     paths: list[Path] = arguments.videos

@@ -95,11 +95,16 @@ def read_videos(path: Path) -> list[Video]:
     return videos
 
 
-def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
-    """Return videos with the paths of files that are named by their ids, in place of the tables'.
+def read_shard(path: Path, places: Iterable[Path] = ()) -> list[Video]:
+    """Read a shard's table; files at `places` are found by their names, the others as it says.
 
     A video in storage is copied to where a job can read it, which may differ from job to job.
     """
+    return at_files(read_videos(path), places)
+
+
+def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
+    """Return videos with the paths of the files that are named by their ids."""
     places = {path.stem: path for path in paths}
     return [replace(video, path=places.get(video.video_id, video.path)) for video in videos]
 

@@ -1,27 +1,24 @@
 """Features people already have, as a feature shard."""
 
 import argparse
-from pathlib import Path
 
 from actionspan.features.settings import ExternalSettings
-from actionspan.running.faults import FaultSettings
-from actionspan.settings import add_settings, from_arguments
+from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.settings import from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    forms = "a .npy, .csv, .pkl or .h5 for each video"
-    parser.add_argument("--folder", type=Path, required=True, help=forms)
-    parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
-    parser.add_argument("--out", type=Path, required=True, help="features/shards/external.h5")
-    add_settings(parser, ExternalSettings)
-    add_settings(parser, FaultSettings)
+    inputs = {
+        "folder": "a .npy, .csv, .pkl or .h5 for each video",
+        "videos": "dataset/videos.tsv",
+    }
+    add_shard_flags(parser, ExternalSettings, inputs=inputs, out="features/shards/external.h5")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read a folder of features."""
-    settings = from_arguments(ExternalSettings, arguments)
+    settings, how = from_arguments(ExternalSettings, arguments), shard_work(arguments)
     from actionspan.features.importing import import_features
 
-    faults = from_arguments(FaultSettings, arguments)
-    import_features(arguments.folder, arguments.videos, arguments.out, settings, faults)
+    import_features(arguments.folder, arguments.videos, arguments.out, settings, how)

@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
+from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
-from actionspan.running.faults import FaultSettings
-from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.settings import from_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,24 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--snippets", type=Path, help="finetune/snippets/{shard}.h5, in place of the two"
     )
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
-    parser.add_argument("--out", type=Path, required=True, help="features/shards/{shard}.h5")
-    add_settings(parser, EncoderSettings)
-    add_settings(parser, FaultSettings)
+    add_shard_flags(
+        parser, EncoderSettings, threads="CPU threads", out="features/shards/{shard}.h5"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Compute the features of one shard."""
-    settings = from_arguments(EncoderSettings, arguments)
-    faults = from_arguments(FaultSettings, arguments)
+    settings, how = from_arguments(EncoderSettings, arguments), shard_work(arguments)
     decoded = (arguments.frames, arguments.flow)
-    threads = at_least_one("--threads", arguments.threads)
-    from actionspan.errors import InputError
+    if decoded.count(None) != (2 if arguments.snippets else 0):
+        raise InputError("give --frames and --flow, or --snippets alone")
     from actionspan.features.extraction import extract, extract_stored
 
-    if arguments.snippets and decoded == (None, None):
-        extract_stored(arguments.snippets, arguments.out, settings, threads, faults)
-    elif arguments.snippets or None in decoded:
-        raise InputError("give --frames and --flow, or --snippets alone")
+    if arguments.snippets:
+        extract_stored(arguments.snippets, arguments.out, settings, how)
     else:
-        extract(*decoded, arguments.out, settings, threads, faults)
+        extract(*decoded, arguments.out, settings, how)

@@ -21,15 +21,15 @@ from actionspan.features.encoders import Encoder, runtime_of
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
 from actionspan.features.flow_histogram import flow_histogram
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.stored import stored_streams
+from actionspan.features.stored import VIDEO_SHA, stored_streams
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.runtime import openvino_version
 from actionspan.networks.weights import describe
-from actionspan.running.faults import FaultSettings
 from actionspan.running.memory import keep_freed_memory
-from actionspan.running.parts import map_videos, rejected_videos
+from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
-from actionspan.video.earlier import FEATURES, RECIPE, recipe_attribute
+from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpeg_reading import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
@@ -181,24 +181,12 @@ class _Source(NamedTuple):
     channels: int  # 2L
 
 
-class _Shard(NamedTuple):
-    """What is known of a shard's images before any is read."""
-
-    hashes: dict[str, str]  # of the videos
-    channels: int  # 2L, the same for all of them
-    digests: list[str]  # of its files
-    settings: str  # of earlier stages
-    before: dict[str, str]  # videos that they rejected
-    recipe: dict[str, str]  # the attribute that names it
-
-
 def extract(
     frames: Path,
     flow: Path,
     out: Path,
     settings: EncoderSettings,
-    threads: int = 1,
-    faults: FaultSettings | None = None,
+    how: ShardWork | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard of frames and flow.
 
@@ -209,8 +197,7 @@ def extract(
         flow: The file of `video flow`.
         out: The file to write.
         settings: The encoders.
-        threads: CPU threads.
-        faults: What happens where the work on a video fails.
+        how: CPU threads, and what happens where the work on a video fails.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -218,27 +205,17 @@ def extract(
     Raises:
         InputError: A file is incomplete, or the encoders cannot be built.
     """
-    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
-        missing = [name for name in flow_file if name not in frame_file]
-        if missing:
-            raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")
-        shard = _Shard(
-            {name: str(group.attrs["sha256"]) for name, group in flow_file.items()},
-            next((group["flow"].shape[1] for group in flow_file.values() if "flow" in group), 0),
-            [str(file.attrs["digest"]) for file in (frame_file, flow_file)],
-            str(flow_file.attrs.get("settings", "{}")),
-            rejected_videos(flow_file),
-            recipe_attribute(flow_file.attrs.get(RECIPE, "")),
-        )
-    return _encode(frames, flow, shard, out, settings, threads, faults)
+    made = read_made(frames, flow)
+    with open_h5(flow) as file:
+        channels = next((group["flow"].shape[1] for group in file.values() if "flow" in group), 0)
+    return _encode(frames, flow, made, channels, out, settings, how)
 
 
 def extract_stored(
     snippets: Path,
     out: Path,
     settings: EncoderSettings,
-    threads: int = 1,
-    faults: FaultSettings | None = None,
+    how: ShardWork | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard of stored pictures, those that encoders are tuned on.
 
@@ -248,18 +225,10 @@ def extract_stored(
         raise InputError(f"{snippets}: stored pictures hold no clips; give clip_encoder none")
     with open_h5(snippets) as file:
         pictures = _stored(snippets)
-        shard = _Shard(
-            {
-                name: str(stored_streams(each, file[name])[1].attrs["sha256"])
-                for name, each in pictures.items()
-            },
-            next((each.planes for each in pictures.values()), 0),
-            [str(file.attrs["digest"])],
-            str(file.attrs.get("settings", "{}")),
-            rejected_videos(file),
-            {},
-        )
-    return _encode(None, snippets, shard, out, settings, threads, faults)
+        made = read_made(snippets)
+        hashes = {name: str(file[name].attrs[VIDEO_SHA]) for name in pictures}
+    channels = next((each.planes for each in pictures.values()), 0)
+    return _encode(None, snippets, made._replace(hashes=hashes), channels, out, settings, how)
 
 
 def _stored(snippets: Path) -> dict[str, JpegPictures]:
@@ -271,32 +240,33 @@ def _stored(snippets: Path) -> dict[str, JpegPictures]:
 def _encode(
     frames: Path | None,
     flow: Path,
-    shard: _Shard,
+    made: Made,
+    channels: int,
     out: Path,
     settings: EncoderSettings,
-    threads: int,
-    faults: FaultSettings | None,
+    how: ShardWork | None,
 ) -> dict[str, str]:
-    """Write the features of a shard's videos."""
-    both = encoders_digest(settings, *shard.digests)
-    algorithm = json.loads(shard.settings).get("flow", {}).get("algorithm", "")
+    """Write the features of a shard's videos, whose flow has so many planes."""
+    how = how or ShardWork()
+    both = encoders_digest(settings, *made.digests)
+    algorithm = json.loads(made.settings).get("flow", {}).get("algorithm", "")
     return map_videos(
         out,
-        list(shard.hashes),
-        [_Source(name, frames, flow, settings, shard.channels) for name in shard.hashes],
-        [digest(both, sha256) for sha256 in shard.hashes.values()],
+        list(made.hashes),
+        [_Source(name, frames, flow, settings, channels) for name in made.hashes],
+        [digest(both, sha256) for sha256 in made.hashes.values()],
         _work,
         title="encoding",
         # without a video to encode, no network is needed
-        prepare=partial(_prepare, settings, shard.channels, threads) if shard.channels else None,
-        faults=faults,
+        prepare=partial(_prepare, settings, channels, how.threads) if channels else None,
+        how=how,
         settings_digest=both,
         attributes={
             "description": settings.described(algorithm),
-            "settings": to_json(shard.settings, encoders=settings),
-            **shard.recipe,
+            "settings": to_json(made.settings, encoders=settings),
+            **made.recipe,
         },
-        before=shard.before,
+        before=made.rejected,
     )
 
 

@@ -12,8 +12,9 @@ from actionspan.errors import InputError
 from actionspan.features.feature_files import find_file, read_features
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.storage import digest
-from actionspan.running.faults import FaultSettings, described
+from actionspan.running.faults import described
 from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 
 
 def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
@@ -47,7 +48,7 @@ def import_features(
     videos: Path,
     out: Path,
     settings: ExternalSettings,
-    faults: FaultSettings | None = None,
+    how: ShardWork | None = None,
 ) -> dict[str, str]:
     """Read the features of every video of videos.tsv into a shard.
 
@@ -75,7 +76,7 @@ def import_features(
         digests,
         partial(_work, folder, width, settings),
         title="reading",
-        faults=faults,
+        how=how,
         settings_digest=both,
         attributes={"description": f"features from the folder {folder.resolve().name}"},
     )

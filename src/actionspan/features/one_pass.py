@@ -29,9 +29,9 @@ from actionspan.features.extraction import (
 )
 from actionspan.features.video_settings import VideoSettings
 from actionspan.files.storage import digest
-from actionspan.running.faults import FaultSettings
 from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
+from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches
 from actionspan.video.clips import ClipSampler
@@ -141,11 +141,8 @@ def encode_shard(
     videos: list[Video],
     out: Path,
     settings: VideoSettings,
-    processes: int = 1,
-    threads: int = 1,
-    *,
+    how: ShardWork | None = None,
     limits: LimitSettings | None = None,
-    faults: FaultSettings | None = None,
     recipe: Path | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos, except those whose row has an error.
@@ -154,18 +151,18 @@ def encode_shard(
         videos: The shard's rows, as they were probed.
         out: features/shards/{shard}.h5.
         settings: Of frames, flow and encoders.
-        processes: Videos at once, each with networks of its own.
-        threads: Cores of each.
+        how: How many videos at once, each with networks of its own, the cores of each, and what
+            happens where the work on one fails.
         limits: The largest picture and the most frames that are decoded.
-        faults: What happens where the work on a video fails.
         recipe: What features are made by; a video's that stand by the same recipe are taken over.
 
     Returns:
         The reasons of the rejected videos by video id.
 
     Raises:
-        InputError: The flow or the encoders cannot be made here, or `faults` says to stop.
+        InputError: The flow or the encoders cannot be made here, or `how.faults` says to stop.
     """
+    how = how or ShardWork()
     good = [video for video in videos if not video.error]
     made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
     pictures = digest(settings.frames, settings.flow, weights_digest(settings.flow))
@@ -178,9 +175,8 @@ def encode_shard(
         digests,
         _work,
         title="encoding",
-        prepare=partial(_prepare, settings, threads),
-        processes=processes,
-        faults=faults,
+        how=how,
+        prepare=partial(_prepare, settings, how.threads),
         settings_digest=digest(common, digests),
         attributes={
             "description": settings.encoders.described(settings.flow.algorithm),

@@ -9,7 +9,7 @@ import numpy as np
 from actionspan.arrays import UInt8
 from actionspan.video.jpeg_reading import JpegPictures, Stream
 
-_VIDEO_SHA = "video_sha256"  # how a store calls the checksum of the video
+VIDEO_SHA = "video_sha256"  # how a store calls the checksum of the video
 
 
 class _StoredStream:
@@ -43,7 +43,7 @@ def stored_streams(pictures: JpegPictures, group: Any) -> tuple[Any, Any]:
     attributes: Mapping[str, Any] = dict(group.attrs)
     facts = {"fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames"}
     kept = {key: value for key, value in attributes.items() if key in facts}
-    kept["sha256"] = attributes[_VIDEO_SHA]
+    kept["sha256"] = attributes[VIDEO_SHA]
     flow = _Group({**group, "flow": _StoredStream(pictures, "flow")}, kept)
     return {"rgb": _StoredStream(pictures, "rgb")}, flow
 

@@ -16,9 +16,10 @@ import h5py
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.finetune.store_settings import StoreSettings
-from actionspan.running.faults import FaultSettings
-from actionspan.running.parts import map_videos, rejected_videos
+from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.video.earlier import read_made
 from actionspan.video.jpeg_writing import Position, write_jpegs
 
 _COPIED = ("frame_difference", "flow_magnitude")
@@ -39,18 +40,16 @@ def store_snippets(
     flow: Path,
     out: Path,
     settings: StoreSettings,
-    processes: int = 1,
-    faults: FaultSettings | None = None,
+    how: ShardWork | None = None,
 ) -> dict[str, str]:
-    """Write the snippets of a shard's videos into the store `out`, `processes` videos at once.
+    """Write the snippets of a shard's videos into the store `out`.
 
     Args:
         frames: The shard's file of `video frames`.
         flow: Its file of `video flow`.
         out: The file to write.
         settings: Size and quality.
-        processes: How many videos at once.
-        faults: What happens where work fails.
+        how: How many videos at once, and what happens where the work on one fails.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -58,16 +57,10 @@ def store_snippets(
     Raises:
         InputError: A file is incomplete, or the frames lack a video.
     """
-    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
-        names = list(flow_file)
-        missing = [name for name in names if name not in frame_file]
-        if missing:
-            raise InputError(f"{frames}: lacks {missing[0]}, which {flow} holds")
-        made_of = digest(str(frame_file.attrs["digest"]), str(flow_file.attrs["digest"]))
-        common = digest("snippets", settings, made_of)
-        digests = [digest(common, str(flow_file[name].attrs[_WITHIN])) for name in names]
-        before = rejected_videos(flow_file)
-        earlier = str(flow_file.attrs.get("settings", "{}"))
+    made = read_made(frames, flow)
+    names = list(made.hashes)
+    common = digest("snippets", settings, digest(*made.digests))
+    digests = [digest(common, each) for each in made.hashes.values()]
     return map_videos(
         out,
         names,
@@ -75,11 +68,10 @@ def store_snippets(
         digests,
         _work,
         title="storing snippets",
-        processes=processes,
-        faults=faults,
-        before=before,
+        how=how,
+        before=made.rejected,
         settings_digest=digest(common, digests),
-        attributes={"settings": to_json(earlier, snippets=settings)},
+        attributes={"settings": to_json(made.settings, snippets=settings)},
     )
 
 

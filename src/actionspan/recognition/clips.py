@@ -1,13 +1,12 @@
 """Decode trimmed clips once, compute their flow and store both."""
 
 import argparse
-from pathlib import Path
 
 from actionspan.errors import InputError
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.list import add_folder, listed
-from actionspan.running.faults import FaultSettings
-from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.settings import from_arguments
 from actionspan.video.settings import FlowSettings, LimitSettings
 
 
@@ -21,21 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="ids of the clips of this shard, as `recognition list` shows them (default: all)",
     )
-    parser.add_argument(
-        "--processes", type=int, default=1, help="clips at once, one core each (default: 1)"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    for settings in (FlowSettings, LimitSettings, FaultSettings):
-        add_settings(parser, settings)
+    add_shard_flags(parser, FlowSettings, LimitSettings, processes="clips at once, one core each")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Store the clips of one shard."""
     settings = from_arguments(ClipSettings, arguments)
     flow = from_arguments(FlowSettings, arguments)
-    limits = from_arguments(LimitSettings, arguments)
-    faults = from_arguments(FaultSettings, arguments)
-    processes = at_least_one("--processes", arguments.processes)
+    limits, how = from_arguments(LimitSettings, arguments), shard_work(arguments)
     from actionspan.recognition.trimmed_clips import store_clips
 
     # which clips
@@ -47,4 +39,4 @@ def run(arguments: argparse.Namespace) -> None:
     # store them
     shard = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
     name = "the clips of " + "/".join(arguments.clips.resolve().parts[-2:])
-    store_clips(shard, arguments.out, settings, flow, processes, name, limits=limits, faults=faults)
+    store_clips(shard, arguments.out, settings, flow, how, name, limits=limits)

@@ -21,8 +21,9 @@ from actionspan.recognition.stretches import (
     typical_seconds,
     video_segments,
 )
-from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
+from actionspan.video.earlier import read_made
 from actionspan.video.jpeg_writing import Position
 
 
@@ -44,8 +45,7 @@ def segments_of_shard(
     annotations: Path,
     out: Path,
     settings: ClipSettings,
-    processes: int = 1,
-    faults: FaultSettings | None = None,
+    how: ShardWork | None = None,
 ) -> dict[str, str]:
     """Write the clips of a shard's training videos; a file without clips where it has none.
 
@@ -66,11 +66,10 @@ def segments_of_shard(
         raise InputError(f"{annotations}: {error}") from None
     subsets = subsets_of_videos(videos.values(), settings.validation_fraction)
     sources: dict[str, _Source] = {}
-    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
-        made_of = digest(str(frame_file.attrs["digest"]), str(flow_file.attrs["digest"]))
-        for name in flow_file:
-            if name not in frame_file:
-                raise InputError(f"{frames}: lacks {name}, which {flow} holds")
+    made = read_made(frames, flow)
+    made_of = digest(*made.digests)
+    with open_h5(flow) as flow_file:
+        for name in made.hashes:
             if name not in subsets:
                 continue
             seconds = flow_file[name]["time"][:]
@@ -92,8 +91,7 @@ def segments_of_shard(
         digests,
         _work,
         title="storing segments",
-        processes=processes,
-        faults=faults,
+        how=how,
         settings_digest=digest(made_of, digests),
         attributes={"data": read_name(annotations)},
     )

@@ -16,8 +16,8 @@ from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import TrimmedClip
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.clip_writing import write_clip
-from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 from actionspan.video.jpeg_writing import Position
 from actionspan.video.optical_flow import compute_flow, prepare_flow, weights_digest
 from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
@@ -38,13 +38,12 @@ def store_clips(
     out: Path,
     settings: ClipSettings,
     flow: FlowSettings,
-    processes: int = 1,
+    how: ShardWork | None = None,
     data: str = "clips without a name",
     *,
     limits: LimitSettings | None = None,
-    faults: FaultSettings | None = None,
 ) -> dict[str, str]:
-    """Write the clips of a shard into the store `out`, `processes` at once.
+    """Write the clips of a shard into the store `out`.
 
     A clip that cannot be decoded is left out. The name of the data set, `data`, is for captions.
 
@@ -65,8 +64,7 @@ def store_clips(
         _work,
         title="storing clips",
         prepare=partial(prepare_flow, flow),
-        processes=processes,
-        faults=faults,
+        how=how,
         settings_digest=digest(common, digests),
         attributes={"data": data},
     )

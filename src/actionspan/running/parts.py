@@ -22,8 +22,9 @@ from actionspan.files.checksums import CheckedFile
 from actionspan.files.storage import create_h5, open_h5
 from actionspan.files.text import file_name
 from actionspan.running.apart import Prepare, work_apart
-from actionspan.running.faults import FaultSettings, described, no_room
+from actionspan.running.faults import described, no_room
 from actionspan.running.progress import progress
+from actionspan.running.shards import ShardWork
 
 Work = Callable[[Any, h5py.Group], None]
 
@@ -52,9 +53,8 @@ def map_videos(
     work: Work,
     *,
     title: str,
+    how: ShardWork | None = None,
     prepare: Prepare | None = None,
-    processes: int = 1,
-    faults: FaultSettings | None = None,
     settings_digest: str = "",
     attributes: Mapping[str, str] | None = None,
     before: Mapping[str, str] | None = None,
@@ -71,9 +71,8 @@ def map_videos(
         digests: For each video, of what its part depends on (settings and source).
         work: A function of (source, group), importable by name: it runs in processes of its own.
         title: What the work is, for the progress bar.
+        how: How many videos at once, and what happens where work fails.
         prepare: Called first in each process; what it raises is no video's fault.
-        processes: How many videos at once.
-        faults: What happens where work fails.
         settings_digest: Written as the digest of `out`.
         attributes: Further attributes of `out`.
         before: The reasons of videos that earlier steps rejected, which `out` has too.
@@ -83,9 +82,10 @@ def map_videos(
 
     Raises:
         JobError: The disk is full, `prepare` failed or somebody ended a process; parts are kept.
-        InputError: A video was rejected and `faults` says to stop; the other parts are kept.
+        InputError: A video was rejected and `how.faults` says to stop; the other parts are kept.
     """
-    faults = faults or FaultSettings()
+    how = how or ShardWork()
+    faults = how.faults
     folder = out.with_name(out.name + ".parts")
     folder.mkdir(parents=True, exist_ok=True)
     tasks = [
@@ -96,7 +96,7 @@ def map_videos(
         partial(_make_part, work),
         tasks,
         prepare=prepare,
-        processes=processes,
+        processes=how.processes,
         stall_seconds=faults.stall_seconds,
     )
     found: dict[str, str] = {}
@@ -113,7 +113,7 @@ def map_videos(
     if errors and faults.on_bad_input == "fail":
         raise InputError(
             f"{out}: {len(errors)} rejected (above); correct them, or skip them with on_bad_input "
-            "skip; the others are kept for the next start"
+            "skip; the finished ones are kept for the next start"
         )
     with create_h5(out, settings_digest) as merged:
         merged.attrs.update(_packed({**(before or {}), **errors}))

@@ -1,4 +1,6 @@
-"""Features that earlier runs made and that still stand: a grown data set encodes its new videos.
+"""What earlier steps made of a shard, and features of earlier runs that still stand.
+
+A grown data set encodes its new videos alone.
 
 A recipe names all that features are made by: settings, weights, code and libraries. A video's
 features stand if a shard has them by the same recipe and the video is the same file. Shards are
@@ -7,8 +9,9 @@ keeps those that it makes again.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 
@@ -16,12 +19,44 @@ from actionspan.dataset.sharding import possible_shards
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5, read_json
-from actionspan.running.parts import DAMAGED, take_over
+from actionspan.running.parts import DAMAGED, rejected_videos, take_over
 
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
 FEATURES = "features"
 """What a video's group of frames or flow holds in place of pictures where its features stand."""
+
+
+class Made(NamedTuple):
+    """What the files of a shard say of its videos."""
+
+    hashes: dict[str, str]  # of the videos, in the order of the last file
+    digests: tuple[str, ...]  # of the files
+    settings: str  # of the last file, JSON
+    rejected: dict[str, str]  # the videos that it lacks, and why
+    recipe: dict[str, str]  # its attribute that names the recipe of features
+
+
+def read_made(*files: Path) -> Made:
+    """Read what `video frames` and `video flow` say of a shard's videos; the last file counts.
+
+    Raises:
+        InputError: A file is missing or incomplete, or another lacks a video of the last.
+    """
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_h5(path)) for path in files]
+        last = opened[-1]
+        for path, file in zip(files, opened, strict=True):
+            missing = [name for name in last if name not in file]
+            if missing:
+                raise InputError(f"{path}: lacks {missing[0]}, which {files[-1]} holds")
+        return Made(
+            {name: str(group.attrs["sha256"]) for name, group in last.items()},
+            tuple(str(file.attrs["digest"]) for file in opened),
+            str(last.attrs.get("settings", "{}")),
+            rejected_videos(last),
+            recipe_attribute(last.attrs.get(RECIPE, "")),
+        )
 
 
 def recipe_digest(recipe: Path | None) -> str:

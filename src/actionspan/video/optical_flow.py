@@ -20,10 +20,10 @@ from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.names import NO_MOTION
 from actionspan.running.apart import still_working
-from actionspan.running.faults import FaultSettings
-from actionspan.running.parts import map_videos, rejected_videos
+from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
-from actionspan.video.earlier import FEATURES, RECIPE, recipe_attribute
+from actionspan.video.earlier import FEATURES, read_made
 from actionspan.video.settings import FlowSettings
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
@@ -139,11 +139,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
 
 
 def flow_of_shard(
-    frames: Path,
-    out: Path,
-    settings: FlowSettings,
-    processes: int = 1,
-    faults: FaultSettings | None = None,
+    frames: Path, out: Path, settings: FlowSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
     """Compute the flow of every video of a shard from the HDF5 file of its frames.
 
@@ -155,13 +151,10 @@ def flow_of_shard(
     Raises:
         InputError: The frames are missing, or the algorithm cannot run here.
     """
-    with open_h5(frames) as file:
-        names = list(file)
-        made_of, earlier = str(file.attrs["digest"]), str(file.attrs.get("settings", "{}"))
-        hashes = [file[name].attrs["sha256"] for name in names]
-        before, recipe = rejected_videos(file), recipe_attribute(file.attrs.get(RECIPE, ""))
+    made = read_made(frames)
+    (made_of,), names = made.digests, list(made.hashes)
     weights = weights_digest(settings)
-    digests = [digest("video flow", settings, weights, sha256) for sha256 in hashes]
+    digests = [digest("video flow", settings, weights, each) for each in made.hashes.values()]
     return map_videos(
         out,
         names,
@@ -169,12 +162,11 @@ def flow_of_shard(
         [digest(made_of, each) for each in digests],
         _work,
         title="optical flow",
+        how=how,
         prepare=partial(prepare_flow, settings),
-        processes=processes,
-        faults=faults,
-        before=before,
+        before=made.rejected,
         settings_digest=digest(made_of, digests),
-        attributes={"settings": to_json(earlier, flow=settings), **recipe},
+        attributes={"settings": to_json(made.settings, flow=settings), **made.recipe},
     )
 
 

@@ -19,8 +19,8 @@ from actionspan.arrays import UInt8
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.files.storage import append_rows, digest
-from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import Frame, read_frames
@@ -148,10 +148,8 @@ def frames_of_shard(
     videos: list[Video],
     out: Path,
     settings: FrameSettings,
-    processes: int = 1,
-    *,
+    how: ShardWork | None = None,
     limits: LimitSettings | None = None,
-    faults: FaultSettings | None = None,
     recipe: Path | None = None,
 ) -> dict[str, str]:
     """Write the snippets of a shard's videos, except those whose row has an error.
@@ -160,9 +158,8 @@ def frames_of_shard(
         videos: The shard's rows, as they were probed.
         out: The file to write.
         settings: What is kept.
-        processes: Videos at once.
+        how: How many videos at once, and what happens where the work on one fails.
         limits: The largest picture and the most frames that are decoded.
-        faults: What happens where the work on a video fails.
         recipe: What features are made by; of a video whose features by the same recipe stand, these
             are written in place of its snippets.
 
@@ -182,8 +179,7 @@ def frames_of_shard(
         digests,
         _work,
         title="decoding",
-        processes=processes,
-        faults=faults,
+        how=how,
         settings_digest=digest(digests),
         attributes={"settings": to_json(frames=settings), **recipe_attribute(made_by)},
     )
