@@ -5,10 +5,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from actionspan_papers.estimates import Estimate
-from actionspan_papers.tables import Row, write_table
+from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.tables import write_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -138,13 +142,32 @@ def no_runs(names: Sequence[str]) -> str:
     return f"There are no runs of {' and '.join(names)}." if names else ""
 
 
-def write_claims(
-    arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
-) -> None:
-    """Write the findings on a paper, given by its number, to the files of `tables.add_outputs`."""
+def claims_experiment(
+    paper: str,
+    judge: Callable[..., tuple[Sequence[Finding], Sequence[str]]],
+    **options: Any,
+) -> Experiment:
+    """Return the experiment that writes the verdicts on a paper, given by its number.
+
+    `judge` gets the flags and the settings, and returns the findings and the lines above them;
+    the options are those of `Experiment`.
+    """
+
+    def rows(judged: tuple[Sequence[Finding], Sequence[str]], *_: object) -> list[Row]:
+        return [finding.row() for finding in judged[0]]
+
+    def table(
+        _: "DataFrame", judged: tuple[Sequence[Finding], Sequence[str]], *__: object
+    ) -> Table:
+        return claims_table(paper, *judged)
+
+    return Experiment(read=judge, rows=rows, table=table, **options)
+
+
+def claims_table(paper: str, findings: Sequence[Finding], caption: Sequence[str]) -> Table:
+    """Return the verdicts on a paper for people: how many there are of each, and why."""
     counts = Counter(finding.verdict for finding in findings)
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    caption = [f"Claims of paper {paper} on our data: {numbers}.", *caption]
     rows = [finding.row() for finding in findings]
     shown = [
         {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
@@ -152,4 +175,19 @@ def write_claims(
     ]
     named = {"better": "better, worse", "published_difference": "published"}
     titles = {column: named.get(column, column) for column in rows[0] if column != "worse"}
-    write_table(arguments, rows, caption, "llllrrll", titles, shown)
+    return Table(
+        caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
+        titles=titles,
+        rows=shown,
+        align="llllrrll",
+    )
+
+
+def write_claims(
+    arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
+) -> None:
+    """Write the findings on a paper, given by its number, to the files of `tables.add_outputs`."""
+    table = claims_table(paper, findings, caption)
+    rows: Any = [finding.row() for finding in findings]
+    shown: Any = table.rows
+    write_table(arguments, rows, table.caption, table.align, table.titles, shown)

@@ -4,6 +4,7 @@ Plug-ins add to them (entry points `actionspan.steps`): a package is a stage, a 
 and a module called `stage.step` a step of a stage.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -33,6 +34,8 @@ GROUPS = {
     "Stages of a run": STAGES,
     "Tools": ("schema", "fit-timing"),
 }
+# A step is a module with this function, defined or assigned.
+_FLAGS = re.compile(r"^(?:def )?add_arguments\b", re.MULTILINE)
 OURS = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
 
 
@@ -99,7 +102,7 @@ def _stem(path: Path) -> str:
 
 
 def _is_step(path: Path) -> bool:
-    return path.is_file() and "\ndef add_arguments(" in path.read_text(encoding="utf-8")
+    return path.is_file() and _FLAGS.search(path.read_text(encoding="utf-8")) is not None
 
 
 def summary_of(path: Path) -> str:

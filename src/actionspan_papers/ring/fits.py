@@ -1,47 +1,66 @@
-"""Write paper 000's fits as a table: the printed ones, what they imply, and those of our runs."""
+"""Write paper 000's fits as a table: the printed ones, what they imply, and those of our runs.
+
+Paper 001 prints the same fits for MTN.
+"""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from actionspan.arrays import Float64
 from actionspan.scaling.paper_fit import paper_fit
 from actionspan.scaling.table import EXCHANGES, Run, read_times
 from actionspan.scaling.timing_model import is_server, model_columns, ranks_and_seconds
-from actionspan_papers.ring.published import GPUS, PRINTED, RING_BY_EQUATION_1, times
-from actionspan_papers.tables import Row, add_outputs, write_table
+from actionspan_papers.experiments import Experiment, Row, Table
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+GPUS = 8
+"""The most that were run; the equations hold from 2 on."""
+# T, C and P in seconds of T/n + C·n + P (equation 1), and of T/n + C·(n - 1)/n + P (equation 2)
+PRINTED = {"ps": (4223.8, 12.1, 290.8), "ring": (4400.1, 59.6, 363.5)}
+RING_BY_EQUATION_1 = -3.8
+"""C of equation 1 fitted to the ring's times; its T and P are not printed."""
+TIMES = {"times": {"type": Path, "help": "times.tsv of our runs; without, none of them"}}
+"""The flag of the table of our runs."""
 _EQUATIONS = {"ps": "1", "ring": "2"}
 _COLUMNS = ("times", "equation", *"TCP", "rank", "ranks", "seconds", "ratio", "note")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_times(parser)
-    add_outputs(parser)
+def times(exchange: str, gpus: Float64) -> Float64:
+    """Return the (m,) times of the printed fit of `ps` or `ring`, for (m,) numbers of GPUs."""
+    return model_columns(exchange, gpus) @ PRINTED[exchange]
 
 
-def add_times(parser: argparse.ArgumentParser) -> None:
-    """Add the flag of the table of our runs."""
-    parser.add_argument("--times", type=Path, help="times.tsv of our runs; without, none of them")
+def ratios(exchange: str, gpus: Float64) -> Float64:
+    """Return the (m,) speed ratios t0/t; one GPU sends nothing, so t0 is T + P."""
+    compute, _, constant = PRINTED[exchange]
+    return (compute + constant) / times(exchange, gpus)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the fits as TSV and Markdown."""
+def runs_of(arguments: argparse.Namespace) -> list[Run]:
+    """Return our timed runs, none where there is no table of them."""
+    return read_times(arguments.times) if arguments.times else []
+
+
+def _table(_: "DataFrame", __: argparse.Namespace) -> Table:
     caption = [
         "Fits of T, C and P to training times, in seconds. Equation 1 is T/n + C·n + P, equation 2 "
         "T/n + C·(n - 1)/n + P on n GPUs or ranks (paper 000). Seconds and speed ratio, T + P over "
         "the seconds, are those of the fit on the most ranks that were run.",
     ]
-    rows = fit_rows(read_times(arguments.times) if arguments.times else [])
-    write_table(arguments, rows, caption, "llrrrrrrrl", {name: name for name in _COLUMNS})
+    titles = {name: name for name in _COLUMNS}
+    return Table(caption=caption, titles=titles, align="llrrrrrrrl")
 
 
 def fit_rows(runs: Sequence[Run]) -> list[Row]:
     """Return a row for each fit: the printed, those of the printed ring's curve, those of runs."""
-    rows = [_row(f"{name}, printed", name, fit, GPUS) for name, fit in PRINTED.items()]
-    only = {"times": "ring, printed", "equation": "1", "C": f"{RING_BY_EQUATION_1:.4f}"}
+    rows: list[Row] = [_row(f"{name}, printed", name, fit, GPUS) for name, fit in PRINTED.items()]
+    only: Row = {"times": "ring, printed", "equation": "1", "C": RING_BY_EQUATION_1}
     rows.append({**dict.fromkeys(_COLUMNS, ""), **only, "note": "T and P are not printed."})
     gpus = np.arange(2.0, GPUS + 1)
     fitted = {f"ring, printed curve on 2 to {GPUS}": ("ring", gpus, times("ring", gpus))}
@@ -61,7 +80,14 @@ def _row(
 ) -> Row:
     """Return the row of T, C and P by the equation of `ps` or `ring`."""
     seconds = float(model_columns(model, np.array([float(most)]))[0] @ np.array(fit))
-    values = (*fit, seconds, (fit[0] + fit[2]) / seconds)
-    compute, communication, constant, last, ratio = (f"{value:.4f}" for value in values)
-    cells = (_EQUATIONS[model], compute, communication, constant, rank, str(most), last, ratio)
-    return dict(zip(_COLUMNS, (name, *cells, note), strict=True))
+    numbers = (*fit, rank, most, seconds, (fit[0] + fit[2]) / seconds)
+    return dict(zip(_COLUMNS, (name, _EQUATIONS[model], *numbers, note), strict=True))
+
+
+EXPERIMENT = Experiment(
+    inputs=TIMES,
+    rows=lambda arguments: fit_rows(runs_of(arguments)),
+    table=_table,
+    forms=dict.fromkeys([*"TCP", "seconds", "ratio"], ".4f"),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run
