@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actionspan.errors import InputError
-from actionspan.files.markdown import markdown_table
 from actionspan.files.storage import read_tsv, write_text, write_tsv
+from actionspan.files.text import markdown_table
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate
 
