@@ -19,11 +19,11 @@ _CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 @cache
-def plugins(group: Group) -> Mapping[str, EntryPoint]:
+def plugins(group: Group, ours: tuple[str, ...] = ()) -> Mapping[str, EntryPoint]:
     """Return the entry points of `actionspan.{group}` by name; those of no package are left out.
 
     Raises:
-        InputError: Two packages give the same name.
+        InputError: Two packages give the same name, or one gives a name of `ours`.
     """
     from importlib.metadata import entry_points
 
@@ -31,10 +31,10 @@ def plugins(group: Group) -> Mapping[str, EntryPoint]:
     for point in [*_of_checkout(group), *entry_points(group=f"actionspan.{group}")]:
         if importlib.util.find_spec(point.module.split(".")[0]) is None:
             continue
-        taken = points.setdefault(point.name, point)
-        if taken.value != point.value:
+        taken = "our own" if point.name in ours else points.setdefault(point.name, point).value
+        if taken != point.value:
             raise InputError(
-                f"plug-ins: actionspan.{group}: {point.name} is {taken.value} and {point.value}; "
+                f"plug-ins: actionspan.{group}: {point.name} is {taken} and {point.value}; "
                 "uninstall one of the packages"
             )
     return points

@@ -39,7 +39,6 @@ def planned(config: dict[str, Any]) -> Callable[..., Plan]:
     """Make the plan of the project's configuration with some values changed."""
 
     def plan(changes: dict[str, Any] | None = None) -> Plan:
-        schema = ROOT / "workflow/schemas/config.schema.yaml"
-        return Plan(merged(config, changes or {}), schema, "config.yaml")
+        return Plan(merged(config, changes or {}), "config.yaml")
 
     return plan

@@ -44,7 +44,6 @@ fill_in(config)  # a workflow that takes this one as a module gives what it chan
 try:
     plan = Plan(
         config,
-        Path(workflow.source_path("../schemas/config.schema.yaml")),
         " + ".join(map(os.path.relpath, workflow.configfiles)) or "the configuration",
         files,
     )

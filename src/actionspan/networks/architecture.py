@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from torch import nn
 
+from actionspan.errors import InputError
+from actionspan.plugins import load, plugins
+
 Levels = tuple[float, float, float]
 
 
@@ -23,9 +26,18 @@ REGISTERED: dict[str, Architecture] = {}  # networks that no setting offers: tes
 
 
 def architecture(network: str) -> Architecture:
-    """Return a network's architecture; its modules are imported only here."""
+    """Return a network's architecture; its modules are imported only here.
+
+    Raises:
+        InputError: It is a plug-in's, and cannot be imported or is no `Architecture`.
+    """
     if network in REGISTERED:
         return REGISTERED[network]
+    if network in plugins("encoders"):
+        given = load("encoders", network)
+        if not isinstance(given, Architecture):
+            raise InputError(f"plug-ins: actionspan.encoders: {network}: not an Architecture")
+        return given
     if network == "efficientnet_lite0":
         from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 

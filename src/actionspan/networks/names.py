@@ -1,6 +1,8 @@
 """The names of the image networks, quick to import."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
+
+from actionspan.plugins import plugins
 
 ImageNetwork = Literal[
     "efficientnet_lite0",
@@ -11,5 +13,8 @@ ImageNetwork = Literal[
     "resnet152",
     "bn_inception",
 ]
+if not TYPE_CHECKING:  # a flag's choices and the schema's values are made from the type
+    _OURS = get_args(ImageNetwork)
+    ImageNetwork = Literal[(*_OURS, *plugins("encoders", _OURS))]
 NO_MOTION = 128  # the 8-bit code of no motion in a plane of flow
 PACKAGED = "packaged"  # weights: those that come with the network, as where none are named

@@ -5,10 +5,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
@@ -23,7 +21,7 @@ from actionspan.plan.features import (
     training_of,
     trains_classifiers,
 )
-from actionspan.plan.schema import add_sections
+from actionspan.plan.schema import add_sections, build_schema
 from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
@@ -47,12 +45,11 @@ _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
 
 
-def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> None:
-    """Check every key and value of a configuration against a JSON Schema in YAML.
+def check_config(config: Mapping[str, Any], name: str) -> None:
+    """Check every key and value of a configuration against the schema of the settings.
 
     Args:
         config: The merged configuration.
-        schema_path: The schema.
         name: How messages call the configuration, e.g. `"config.yaml"`.
 
     Raises:
@@ -61,9 +58,13 @@ def check_config(config: Mapping[str, Any], schema_path: Path, name: str) -> Non
     for key, value in _leaves(config):
         if isinstance(value, int) and abs(value) > sys.float_info.max:
             raise InputError(f"{name}: {printable(key)}: a number of more than 300 digits")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time, where it is built
-    schema = yaml.load(schema_path.read_text(encoding="utf-8"), Loader=loader)
+    schema = build_schema()
     add_sections(schema, PLUGGED)
+    check_values(config, schema, name)
+
+
+def check_values(config: Mapping[str, Any], schema: Mapping[str, Any], name: str) -> None:
+    """Check every key and value of a configuration against a JSON Schema, as `check_config`."""
     errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
         raise InputError(printable(f"{name}: {_describe(errors[0])}"))

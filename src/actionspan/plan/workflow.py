@@ -1,7 +1,6 @@
 """The plan of a run: what the Snakefile asks about a checked configuration."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError, counted
@@ -21,7 +20,6 @@ class Plan:
 
     Args:
         config: The merged configuration.
-        schema: config.schema.yaml.
         name: How messages call the configuration, e.g. `"config.yaml"`.
         storage: What lies in S3; by default nothing does.
 
@@ -30,9 +28,9 @@ class Plan:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], schema: Path, name: str, storage: Storage | None = None
+        self, config: Mapping[str, Any], name: str, storage: Storage | None = None
     ) -> None:
-        check_config(config, schema, name)
+        check_config(config, name)
         check_settings(config, name)
         self.cluster = ClusterPlan(config)
         self.dataset = DatasetPlan(config, name, storage or Storage())

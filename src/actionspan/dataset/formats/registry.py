@@ -28,6 +28,7 @@ from actionspan.dataset.formats.records import Reading, Record, quoted
 from actionspan.dataset.formats.rows import first_line
 from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError
+from actionspan.plugins import load, plugins
 
 
 class Form(Protocol):
@@ -47,7 +48,7 @@ class WritableForm(Form, Protocol):
         """Return the content of a file with these records, whose instances are sound."""
 
 
-FORMATS: dict[str, Form] = {  # in the order in which they are tried
+_OURS: dict[str, Form] = {  # in the order in which they are tried
     "activitynet": activitynet,
     "via3": via3,
     "via2": via2,
@@ -63,6 +64,12 @@ FORMATS: dict[str, Form] = {  # in the order in which they are tried
     "corrections": corrections,
     "audacity": audacity,
     "chapters": chapters,
+    "table": table,
+}
+# a plug-in's before the table, which any text looks like
+FORMATS: dict[str, Form] = {
+    **{name: form for name, form in _OURS.items() if form is not table},
+    **{name: load("forms", name) for name in plugins("forms", tuple(_OURS))},
     "table": table,
 }
 WRITABLE: dict[str, WritableForm] = {

@@ -1,0 +1,170 @@
+"""The plug-ins of docs/plugins.md, from a package that is installed beside actionspan."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.plugins import plugins
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The folder that the page's package is installed in."""
+    source = tmp_path_factory.mktemp("source")
+    for path, content in re.findall(r"```\w+\n# (\S+)\n(.*?)```", PAGE, re.DOTALL):
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_text(content)
+    for name in ("laps", "laps/steps"):
+        (source / name / "__init__.py").write_text('"""What a lap timer adds."""\n')
+    target = tmp_path_factory.mktemp("site")
+    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    install(*words, "--disable-pip-version-check", "--target", str(target), str(source))
+    return target
+
+
+def install(*words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def python(installed: Path, *words: str) -> subprocess.CompletedProcess:
+    path = os.pathsep.join([str(installed), str(ROOT / "src")])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=environment, cwd=installed
+    )
+
+
+def actionspan(installed: Path, *words: str) -> str:
+    done = python(installed, "-m", "actionspan", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_format_is_recognised_read_and_its_bad_rows_rejected(installed, tmp_path):
+    (tmp_path / "laps.txt").write_text("LAPTIMER race\n1.5-4 lap\nfoo\n5-7.25 lap\n")
+    out = tmp_path / "race.csv"
+    words = ["dataset", "convert", str(tmp_path / "laps.txt"), str(out)]
+    done = python(installed, "-m", "actionspan", *words)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(out.open()))
+    assert [(row["video"], float(row["start"]), float(row["end"])) for row in rows] == [
+        ("race", 1.5, 4.0),
+        ("race", 5.0, 7.25),
+    ]
+    assert "start-end is wanted" in done.stdout + done.stderr
+
+
+def test_steps_are_listed_and_run(installed, tmp_path):
+    table = tmp_path / "proposals.csv"
+    table.write_text("video,start,end\na,0,1\na,2,9\n")
+    assert "laps" in actionspan(installed, "--help")
+    assert "Count the events of a table" in actionspan(installed, "laps", "--help")
+    assert actionspan(installed, "laps", "count", "--proposals", str(table)) == "2\n"
+    assert "longest" in actionspan(installed, "evaluation", "--help")
+    longest = actionspan(installed, "evaluation", "longest", "--proposals", str(table))
+    assert "'end': '9'" in longest
+    missing = ["laps", "count", "--proposals", str(tmp_path / "none.csv")]
+    done = python(installed, "-m", "actionspan", *missing)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    code = "from actionspan.plan.code import step; print(*step('laps count'), sep='\\n')"
+    files = python(installed, "-c", code).stdout.split()
+    assert any(file.endswith("laps/steps/count.py") for file in files)
+    assert any(file.endswith("actionspan/errors.py") for file in files)
+
+
+ENCODE = """
+from pathlib import Path
+import numpy as np, torch
+from actionspan.features.encoders import Encoder
+from actionspan.features.settings import EncoderSettings
+from actionspan.networks.architecture import architecture
+
+torch.manual_seed(0)
+torch.save(architecture("grey_means").build(3, 5).state_dict(), "weights.pt")
+settings = EncoderSettings(rgb_encoder="grey_means", rgb_weights=Path("weights.pt"), input_size=64)
+encoder = Encoder(settings.rgb_encoder, settings.rgb_weights, settings, 3)
+frames = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+network = architecture("grey_means").build(3, 5)
+network.load_state_dict(torch.load("weights.pt"))
+levels = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
+expected = network.first((levels - 127.5) / 127.5).relu().mean((2, 3)).detach().numpy()
+assert encoder(frames).shape == (2, 16)
+np.testing.assert_allclose(encoder(frames), expected, rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_an_encoder_gives_what_its_last_layer_takes(installed):
+    done = python(installed, "-c", ENCODE)
+    assert done.returncode == 0, done.stderr
+
+
+CHECK = """
+import json, sys, yaml
+from actionspan.errors import InputError
+from actionspan.plan.checking import check_config, check_settings
+from actionspan.plan.defaults import fill_in
+
+config = {}
+fill_in(config)
+config["features"]["encoders"]["rgb_encoder"] = sys.argv[1]
+try:
+    check_config(config, "my.yaml")
+    check_settings(config, "my.yaml")
+except InputError as error:
+    print(error)
+"""
+
+
+def test_the_configuration_knows_the_names(installed):
+    assert python(installed, "-c", CHECK, "grey_means").stdout == ""
+    refused = python(installed, "-c", CHECK, "gray_means").stdout
+    assert "rgb_encoder: 'gray_means' is not one of" in refused
+    assert "grey_means" in refused
+
+
+def fake(folder: Path, name: str, points: str) -> None:
+    """Put a package with entry points into a folder, as an installer does."""
+    (folder / f"{name}.py").write_text("")
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture
+def fresh():
+    plugins.cache_clear()
+    yield
+    plugins.cache_clear()
+
+
+def test_a_name_that_is_taken_is_one_line(tmp_path, monkeypatch, fresh):
+    fake(tmp_path, "one", "[actionspan.forms]\nelan = one:form\n")
+    fake(tmp_path, "two", "[actionspan.networks]\ndeep = two:Net\n")
+    fake(tmp_path, "three", "[actionspan.networks]\ndeep = three:Net\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=r"^plug-ins: actionspan.forms: elan is our own and one:f"):
+        plugins("forms", ("elan",))
+    with pytest.raises(InputError, match="deep is (two|three):Net and (two|three):Net; uninstall"):
+        plugins("networks")
+
+
+def test_a_plug_in_that_cannot_be_imported_is_one_line(tmp_path):
+    fake(tmp_path, "broken", "[actionspan.forms]\nstrange = broken:form\n")
+    (tmp_path / "laps.csv").write_text("video,start,end\na,0,1\n")
+    words = ["dataset", "convert", str(tmp_path / "laps.csv"), str(tmp_path / "x.csv")]
+    done = python(tmp_path, "-m", "actionspan", *words)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, json.dumps(done.stderr)
+    assert "plug-ins: actionspan.forms: strange: broken:form of broken:" in done.stderr
