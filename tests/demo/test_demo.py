@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.demo.data_set import plan_demo, render_demo
-from actionspan.demo.names import demo_video_names
 from actionspan.demo.poses import BEARING, joints, person_pose
 from actionspan.demo.rendering import frames, render_video
 from actionspan.demo.scenario import (
     LABELS,
     LARGEST_FRACTION,
     DemoSettings,
+    demo_video_names,
     is_validation,
     plan_video,
 )
@@ -106,7 +106,7 @@ def test_names_are_those_of_the_plans():
 
 def test_asking_for_names_imports_no_heavy_module():
     code = (
-        "import sys; from actionspan.demo.names import demo_video_names;"
+        "import sys; from actionspan.demo.scenario import demo_video_names;"
         "print([m for m in ('numpy', 'cv2', 'av', 'h5py') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -21,8 +21,7 @@ import torch
 from actionspan import load_model
 from actionspan.cli import main
 from actionspan.demo.data_set import render_demo
-from actionspan.demo.names import demo_video_names
-from actionspan.demo.scenario import DemoSettings
+from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
 from actionspan.plan.flags import flags as flag_line

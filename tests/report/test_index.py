@@ -20,10 +20,9 @@ from actionspan.dataset.tables import (
 from actionspan.dataset.video_facts import probe_video
 from actionspan.evaluation.misses import TABLE_COLUMNS, break_down, instance_outcomes, table_row
 from actionspan.files.storage import write_json, write_tsv
-from actionspan.report import videos
-from actionspan.report.choosing import choose_videos
-from actionspan.report.content import Span
-from actionspan.report.videos import curves
+from actionspan.report import index as index_module
+from actionspan.report.content import Span, choose_videos
+from actionspan.report.index import curves
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 from video.numbered import encode
 from video.test_decode import H265
@@ -138,7 +137,7 @@ def test_without_video_files_there_is_still_a_page(run_files, pages):
 
 
 def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, pages, monkeypatch):
-    monkeypatch.setattr(videos, "_look", crash_at_the_plain_one)
+    monkeypatch.setattr(index_module, "_look", crash_at_the_plain_one)
     assert index("--videos=videos.tsv") == 0
     _, new, plain = pages[0][1].videos
     assert len(new.thumbnails) == 16
@@ -146,7 +145,7 @@ def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, p
     assert "plain.mp4: the work on it crashed: ended with status 9" in plain.note
 
 
-LOOK = videos._look
+LOOK = index_module._look
 
 
 def crash_at_the_plain_one(item):

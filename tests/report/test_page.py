@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from actionspan.report.content import Span
-from actionspan.report.page import write_page
-from actionspan.report.scripts import as_one_script
+from actionspan.report.page import as_one_script, write_page
 from report import pages
 
 ASSETS = Path(__file__).parents[2] / "src/actionspan/report/assets"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
-from actionspan.report import sheet
-from actionspan.report.sheet import write_sheet
+from actionspan.report import contact_sheet as sheet
+from actionspan.report.contact_sheet import write_sheet
 from video.numbered import encode, read_number
 
 

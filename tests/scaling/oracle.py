@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from actionspan.scaling.table import SERVER_EXCHANGES, Run
+from actionspan.scaling.times import SERVER_EXCHANGES, Run
 
 # The papers' own fits, in seconds.
 PAPER_PS = (4223.8, 12.1, 290.8)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.scaling import fit_times
-from actionspan.scaling.crossover import crossovers, faster_ranges
+from actionspan.scaling.timing_model import crossovers, faster_ranges
 from scaling.oracle import PAPER_PS, PAPER_RING, runs_of, single_runs
 
 COEFFICIENTS = st.tuples(

@@ -9,15 +9,21 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.scaling import fit_times
-from actionspan.scaling.fit_figure import _short, _values, curve_with_band, draw_fit, read_model
-from actionspan.scaling.speed_ratios import (
+from actionspan.scaling.figures import (
+    _short,
+    _values,
+    curve_with_band,
+    draw_fit,
     draw_speedup,
     exchange_colour,
     numbers_apart,
+    read_model,
+)
+from actionspan.scaling.plot_speedup import (
     speed_panels,
     speed_ratios,
 )
-from actionspan.scaling.table import EXCHANGES, Run
+from actionspan.scaling.times import EXCHANGES, Run
 from files.changed import changes
 from scaling.oracle import PAPER_PS, PAPER_RING, noisy_runs, runs_of, single_runs
 

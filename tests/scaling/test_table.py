@@ -3,7 +3,7 @@
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.scaling.table import Run, read_times
+from actionspan.scaling.times import Run, read_times
 
 HEADER = "exchange\tranks\tseconds\tt1\n"
 
@@ -94,6 +94,6 @@ def test_a_file_that_is_not_there_and_one_that_is_a_folder(tmp_path):
 
 def test_every_exchange_that_trains_can_be_timed():
     from actionspan.parallel.settings import EXCHANGES as TRAINED
-    from actionspan.scaling.table import EXCHANGES
+    from actionspan.scaling.times import EXCHANGES
 
     assert {"none", *EXCHANGES} == set(TRAINED)

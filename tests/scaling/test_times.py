@@ -5,8 +5,7 @@ import json
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.scaling.table import TIMES_COLUMNS
-from actionspan.scaling.times import times_rows
+from actionspan.scaling.times import TIMES_COLUMNS, times_rows
 
 TIMING = {
     "exchange": "ring",

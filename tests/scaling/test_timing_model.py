@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.scaling import fit_times
-from actionspan.scaling.table import EXCHANGES, RING_EXCHANGES, SERVER_EXCHANGES, Run
+from actionspan.scaling.times import EXCHANGES, RING_EXCHANGES, SERVER_EXCHANGES, Run
 from actionspan.scaling.timing_model import fit_runs, model_columns
 from scaling.oracle import (
     PAPER_PS,

@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from actionspan.demo.data_set import render_demo
-from actionspan.demo.names import demo_video_names
-from actionspan.demo.scenario import DemoSettings
+from actionspan.demo.scenario import DemoSettings, demo_video_names
 from dataset.conftest import encode_video
 from workflow.conftest import ROOT
 

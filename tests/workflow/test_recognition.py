@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from actionspan.demo.data_set import render_demo
-from actionspan.demo.names import demo_video_names
-from actionspan.demo.scenario import DemoSettings
+from actionspan.demo.scenario import DemoSettings, demo_video_names
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from actionspan.demo.data_set import render_demo
-from actionspan.demo.names import demo_video_names
-from actionspan.demo.scenario import DemoSettings
+from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.features.windows import window_starts
 from video.test_snippets import snippet_count
 from workflow.conftest import ROOT, copy_program

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import demo_video_names
 from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow

@@ -1,4 +1,7 @@
-"""What moves in the background of a demo video: leaves in the wind and television screens."""
+"""What moves in a demo video while the person may do nothing.
+
+In the background leaves and television screens; through the scene cars, balls and balloons.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -88,3 +91,147 @@ def fill(image: Image, corners: Float64, colour: Colour, to_picture: Float64) ->
     """Fill a convex polygon of the scene, (K, 2), on the picture."""
     mapped = corners @ to_picture[:, :2].T + to_picture[:, 2]
     cv2.fillConvexPoly(image, (mapped * 16).astype(np.int32), colour, cv2.LINE_AA, SHIFT)
+
+
+_Fixed = list[tuple[Float64, Colour]]  # polygons, (K, 2)
+_Turning = list[tuple[Float64, Float64, Colour]]  # polygons about a hub: hub (2,), corners (K, 2)
+_Parts = tuple[_Fixed, _Turning]
+
+
+class Passer(NamedTuple):
+    """A thing on its way through the scene, from the frame `first` on."""
+
+    first: int
+    centres: Float64  # (F, 2) where its middle is, in scene pixels
+    angles: Float64  # (F,) how far what rolls has turned, in radians
+    parts: _Parts
+    in_front: bool
+
+
+def make_passer(
+    rng: np.random.Generator,
+    first: int,
+    time: Float64,
+    *,
+    scene: str,
+    size: float,
+    ground: tuple[float, float],
+    span: tuple[float, float],
+) -> Passer:
+    """Choose a thing that suits the scene, and its way across it.
+
+    `time` holds the (F,) times of its frames in seconds, from the frame `first` on. The person's
+    height `size`, the y of the ground behind and in front of the person, and the x between which
+    the thing passes are in scene pixels.
+    """
+    kinds = {"street": ("car", "car", "ball"), "park": ("ball", "car", "balloon")}
+    kind = str(rng.choice(kinds.get(scene, ("ball", "balloon", "trolley"))))
+    in_front = bool(rng.random() < 0.3) and kind != "car"
+    colour = SHIRTS[rng.integers(len(SHIRTS))]
+    # It passes once, or turns round and leaves where it came from.
+    once, back = np.linspace(0, 1, len(time)), 0.62 * np.sin(np.linspace(0, np.pi, len(time)))
+    way = once if rng.random() < 0.7 else back
+    if rng.random() < 0.5:
+        way = 1 - way
+    x = span[0] + (span[1] - span[0]) * way
+    y = np.full(len(time), ground[1] if in_front else ground[0])
+    # Its parts, its height above the ground and the radius of what rolls.
+    radius = 1.0
+    if kind == "ball":
+        radius = size * rng.uniform(0.1, 0.17)
+        y -= radius
+        if rng.random() < 0.5:  # it bounces
+            rhythm, height = rng.uniform(1.0, 1.6), rng.uniform(0.25, 0.7) * size
+            y -= height * np.abs(np.sin(np.pi * rhythm * time))
+        parts = _ball(radius, colour, SHIRTS[rng.integers(len(SHIRTS))])
+    elif kind == "balloon":
+        y -= size * (rng.uniform(0.3, 0.9) + 0.15 * np.sin(time * rng.uniform(1, 3)))
+        parts = _balloon(size * rng.uniform(0.11, 0.17), colour)
+    elif kind == "car":
+        length = size * rng.uniform(1.2, 1.5)
+        radius = 0.1 * length
+        y -= 0.2 * length
+        parts = _car(length, colour, forward=bool(x[-1] > x[0]))
+    else:
+        wide = size * rng.uniform(0.4, 0.55)
+        radius = 0.08 * wide
+        y -= 0.9 * wide
+        parts = _trolley(wide, colour, rng)
+    return Passer(first, np.column_stack([x, y]), (x - x[0]) / radius, parts, in_front)
+
+
+def draw_passer(image: Image, passer: Passer, frame: int, to_picture: Float64) -> None:
+    """Draw the thing in a frame of the video."""
+    centre, angle = passer.centres[frame - passer.first], passer.angles[frame - passer.first]
+    fixed, turning = passer.parts
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    for corners, colour in fixed:
+        fill(image, centre + corners, colour, to_picture)
+    for hub, corners, colour in turning:
+        fill(image, centre + hub + corners @ turn, colour, to_picture)
+
+
+def _circle(radius: float, corners: int = 20, tall: float = 1.0) -> Float64:
+    angle = np.linspace(0, 2 * np.pi, corners, endpoint=False)
+    return radius * np.column_stack([np.cos(angle), tall * np.sin(angle)])
+
+
+def _rectangle(x: float, y: float, width: float, height: float) -> Float64:
+    return np.array([[x, y], [x + width, y], [x + width, y + height], [x, y + height]])
+
+
+def _ball(radius: float, colour: Colour, second: Colour) -> _Parts:
+    """A ball of six sectors."""
+    turning: _Turning = []
+    for k in range(3):
+        angles = np.linspace(0, np.pi / 3, 6) + 2 * k * np.pi / 3
+        wedge = radius * np.column_stack([np.cos(angles), np.sin(angles)])
+        turning.append((np.zeros(2), np.vstack([[[0.0, 0.0]], wedge]), second))
+    return [(_circle(radius), colour)], turning
+
+
+def _balloon(radius: float, colour: Colour) -> _Parts:
+    string = _rectangle(-0.8, radius, 1.6, 2.2 * radius)
+    glint = _circle(0.28 * radius, 10) + np.array([-0.35, -0.45]) * radius
+    balloon = _circle(radius, tall=1.2)
+    light = (0.8 * balloon - 0.08 * radius, shade(colour, 1.12))
+    return [(string, (90, 90, 94)), (balloon, colour), light, (glint, (250, 250, 246))], []
+
+
+def _wheels(radius: float, apart: float, y: float) -> _Turning:
+    spoke = _rectangle(-0.7 * radius, -0.2 * radius, 1.4 * radius, 0.4 * radius)
+    tyre = _circle(radius)
+    shapes = ((tyre, (28, 28, 30)), (spoke, (186, 186, 188)))
+    return [(np.array([x, y]), shape, tone) for x in (-apart, apart) for shape, tone in shapes]
+
+
+def _car(length: float, colour: Colour, forward: bool) -> _Parts:
+    """A car from the side, `length` long, its middle 0.2·length above the ground."""
+    body = np.array([[-0.5, 0.1], [-0.5, -0.03], [-0.46, -0.07], [0.3, -0.07], [0.47, -0.03],
+                     [0.5, 0.02], [0.5, 0.1]])  # fmt: skip
+    cabin = np.array([[-0.36, -0.06], [-0.28, -0.2], [0.06, -0.2], [0.22, -0.06]])
+    back = np.array([[-0.31, -0.07], [-0.25, -0.17], [-0.13, -0.17], [-0.13, -0.07]])
+    front = np.array([[-0.1, -0.07], [-0.1, -0.17], [0.04, -0.17], [0.15, -0.07]])
+    stripe = _rectangle(-0.5, 0.035, 1.0, 0.02)
+    flip = np.array([length if forward else -length, length])
+    glass = (172, 204, 216)
+    fixed = [(body, colour), (cabin, shade(colour, 0.85)), (back, glass), (front, glass),
+             (stripe, shade(colour, 0.65))]  # fmt: skip
+    wheels = _wheels(0.085 * length, 0.29 * length, 0.115 * length)
+    return [(part * flip, tone) for part, tone in fixed], wheels
+
+
+def _trolley(wide: float, colour: Colour, rng: np.random.Generator) -> _Parts:
+    """A cart of boxes, `wide` pixels wide, its middle 0.9·wide above the ground."""
+    fixed: _Fixed = [
+        (_rectangle(-0.5 * wide, 0.55 * wide, wide, 0.12 * wide), (96, 98, 104)),
+        (_rectangle(-0.55 * wide, -0.35 * wide, 0.07 * wide, wide), (120, 122, 128)),
+        (_rectangle(-0.45 * wide, -0.1 * wide, 0.9 * wide, 0.65 * wide), colour),
+        (_rectangle(-0.45 * wide, 0.15 * wide, 0.9 * wide, 0.08 * wide), shade(colour, 0.7)),
+        (_rectangle(-0.3 * wide, -0.5 * wide, 0.55 * wide, 0.4 * wide), (190, 148, 98)),
+        (_rectangle(-0.07 * wide, -0.5 * wide, 0.1 * wide, 0.4 * wide), (222, 196, 150)),
+    ]
+    if rng.random() < 0.5:
+        top = _rectangle(-0.2 * wide, -0.75 * wide, 0.3 * wide, 0.25 * wide)
+        fixed.append((top, (86, 128, 150)))
+    return fixed, _wheels(0.11 * wide, 0.36 * wide, 0.78 * wide)

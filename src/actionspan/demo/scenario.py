@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from actionspan.demo.names import demo_video_name
 from actionspan.settings import Checked, option
 
 Label = Literal["fall", "jump", "sit", "walk", "wave"]
@@ -174,3 +173,16 @@ def _shots(rng: random.Random, actions: tuple[Event, ...], duration: float) -> t
         if all(abs(cut - edge) > 0.7 for edge in edges) and all(abs(cut - c) > 2 for c in cuts):
             cuts.append(cut)
     return tuple(map(Shot, [0.0, *sorted(cuts)], scenes))
+
+
+_SUFFIXES = {4: "mkv", 7: "avi"}  # by the last digit of the index; MP4 for all others
+
+
+def demo_video_name(index: int) -> str:
+    """Return the file name of one video."""
+    return f"demo_{index:03d}.{_SUFFIXES.get(index % 10, 'mp4')}"
+
+
+def demo_video_names(videos: int) -> list[str]:
+    """Return the file names of the first `videos` videos."""
+    return [demo_video_name(index) for index in range(videos)]

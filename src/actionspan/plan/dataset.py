@@ -15,7 +15,7 @@ from actionspan.dataset.sharding import (
     find_videos,
     left_out,
 )
-from actionspan.demo.names import demo_video_names
+from actionspan.demo.scenario import demo_video_names
 from actionspan.errors import InputError
 from actionspan.plan.flags import flags
 

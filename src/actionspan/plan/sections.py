@@ -36,7 +36,7 @@ from actionspan.proposals.settings import (
 )
 from actionspan.recognition.clip_settings import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.report.settings import PageSettings
+from actionspan.report.index import PageSettings
 from actionspan.running.faults import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings

@@ -11,10 +11,9 @@ from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
 from actionspan.propose.results import Result, Shown, copy_path
-from actionspan.report.choosing import choose_videos
-from actionspan.report.content import Page, PageVideo, Span, Thumbnail
+from actionspan.report.content import Page, PageVideo, Span, Thumbnail, choose_videos
 from actionspan.report.page import write_page
-from actionspan.report.playing import playable_file, relative_path
+from actionspan.report.video import playable_file, relative_path
 
 _MOST = 1000  # videos: a page of more is slow to open and hundreds of megabytes large
 

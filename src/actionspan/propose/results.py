@@ -207,7 +207,7 @@ class ResultFolder:
         """Write a video's chapters and its pictures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.webvtt import write_chapters
-        from actionspan.report.sheet import write_sheet
+        from actionspan.report.contact_sheet import write_sheet
 
         chapters, picture, sheet = self.beside(result.video_id)
         events = shown.events(result.events)

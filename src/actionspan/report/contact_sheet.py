@@ -1,10 +1,18 @@
 """A video's events in one picture: the middle frame of each."""
 
 import argparse
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from actionspan.arrays import UInt8
 from actionspan.errors import InputError
+from actionspan.proposals.reading import iterate_proposals
 from actionspan.proposals.settings import ChapterSettings
+from actionspan.proposals.webvtt import choose_chapters, said_times, score_text
+from actionspan.proposals.writing import Row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +30,6 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         InputError: The video is not there, or the proposals are in another form.
     """
-    from actionspan.proposals.reading import iterate_proposals
-    from actionspan.proposals.webvtt import choose_chapters
-    from actionspan.report.sheet import MOST, write_sheet
-
     if not arguments.video.is_file():
         raise InputError(f"{arguments.video}: no such file")
     source, video = arguments.events or arguments.proposals, arguments.video
@@ -33,3 +37,89 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.events is None:
         rows = [row for _, row in choose_chapters(rows, ChapterSettings(chapters=MOST))]
     write_sheet(arguments.out, video, rows)
+
+
+MOST = 24  # events on a sheet
+_HEIGHT, _WIDTH = 150, 1560  # pixels: of a picture, and about of a sheet
+_GAP, _CAPTION, _TITLE = 10, 22, 34  # pixels
+_NARROWEST, _LETTER = 200, 6.3  # pixels: of a picture's place, and about of a letter below it
+_DOTS = 100  # pixels an inch
+
+
+def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
+    """Write the contact sheet of a video's best events as .jpg or .png, the best first.
+
+    Args:
+        path: Of the sheet.
+        video: The video file; a grey box stands for what cannot be decoded.
+        rows: Events in ActivityNet result form, of which at most 24 are shown.
+    """
+    from actionspan.video.thumbnails import pictures_at
+
+    shown = sorted(rows, key=lambda row: -row["score"])[:MOST]
+    order = sorted(range(len(shown)), key=lambda place: _middle(shown[place]))
+    found = pictures_at(video, [_middle(shown[place]) for place in order], _HEIGHT)
+    pictures: list[UInt8 | None] = [None] * len(shown)
+    for place, picture in zip(order, found, strict=True):
+        pictures[place] = None if picture is None else picture.rgb
+    _draw(path, video.stem, shown, pictures)
+
+
+def _middle(row: Row) -> float:
+    start, end = row["segment"]
+    return float(start + end) / 2
+
+
+def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 | None]) -> None:
+    """Draw pictures (h, w, 3) in rows from the left, and what is known of each below it."""
+    from matplotlib.figure import Figure
+
+    from actionspan.files.figures import INK, QUIET, fonts_for, house_style, save_figure
+
+    wide = max([_NARROWEST, *(each.shape[1] for each in pictures if each is not None)])
+    columns = max(1, min(len(rows), _WIDTH // (wide + _GAP)))
+    lines = max(1, math.ceil(len(rows) / columns))
+    cell = _HEIGHT + _CAPTION + _GAP
+    width = _GAP + max(columns * (wide + _GAP), 300)
+    height = _TITLE + lines * cell
+    letters = int(wide / _LETTER)
+    captions = [_caption(rank, row, letters) for rank, row in enumerate(rows, start=1)]
+    nothing = "no events"
+    with house_style(), fonts_for([title, nothing, *captions]) as drawable:
+        figure = Figure(figsize=(width / _DOTS, height / _DOTS), dpi=_DOTS)
+
+        def text(x: float, y: float, words: str, size: float, colour: str) -> None:
+            figure.text(
+                x / width, 1 - y / height, drawable[words], fontsize=size, color=colour, va="center"
+            )
+
+        text(_GAP, _TITLE / 2, title, 11, INK)
+        if not rows:
+            text(_GAP, _TITLE + cell / 2, nothing, 8, QUIET)
+        for place, (caption, picture) in enumerate(zip(captions, pictures, strict=True)):
+            left = _GAP + place % columns * (wide + _GAP)
+            top = _TITLE + place // columns * cell
+            box = (left / width, 1 - (top + _HEIGHT) / height, wide / width, _HEIGHT / height)
+            axes = figure.add_axes(box)
+            axes.axis("off")
+            shown = _grey(wide) if picture is None else picture
+            axes.imshow(shown, interpolation="none")
+            axes.set_anchor("W")
+            text(left, top + _HEIGHT + _CAPTION / 2, caption, 8, INK)
+        save_figure(figure, path)
+
+
+def _grey(width: int) -> UInt8:
+    from actionspan.files.figures import RULE
+
+    colour = [int(RULE[place : place + 2], 16) for place in (1, 3, 5)]
+    return np.full((_HEIGHT, width, 3), colour, np.uint8)
+
+
+def _caption(rank: int, row: Row, letters: int) -> str:
+    """Return what stands below a picture; a long label is cut."""
+    begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row['score'])})"
+    label = " ".join(str(row.get("label") or "").split())
+    room = max(letters - len(begin) - len(end) - 2, 4)
+    label = label if len(label) <= room else f"{label[: room - 1]}…"
+    return " ".join(filter(None, [begin, label, end]))

@@ -1,15 +1,55 @@
 """The page of a data set: videos beside their timelines, and a summary."""
 
 import argparse
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
 
 from actionspan import __version__
-from actionspan.report.settings import PageSettings
-from actionspan.settings import add_settings, from_arguments
+from actionspan.arrays import Float32
+from actionspan.dataset.formats.records import Subset
+from actionspan.dataset.tables import (
+    Annotation,
+    Video,
+    iterate_annotations,
+    read_name,
+    read_videos,
+)
+from actionspan.evaluation.summary import read_records
+from actionspan.evaluation.worst import read_videos as read_scores
+from actionspan.files.storage import open_h5
+from actionspan.proposals.reading import iterate_proposals
+from actionspan.proposals.writing import Row
+from actionspan.report import charts as made
+from actionspan.report.content import Chart, Page, PageVideo, Span, Table, Thumbnail, choose_videos
+from actionspan.report.video import playable_file, relative_path
+from actionspan.running.apart import work_apart
+from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.temporal.probabilities import read_probabilities
 
-if TYPE_CHECKING:
-    from actionspan.report.content import Chart, Table
+CURVES = ("start", "actionness", "end")
+_STALL_SECONDS = 120.0  # for a picture
+_MOST_POINTS = 500  # of a curve: more than a screen shows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSettings(Checked):
+    """Which videos the page shows, and how many pictures of each."""
+
+    subsets: tuple[Subset, ...] = option(
+        ("validation", "training", "testing"), "whose videos it shows", fewest=1
+    )
+    most_videos: int = option(
+        200,
+        "where there are more: a third of lowest recall, a third of highest, the rest by chance",
+        least=1,
+    )
+    thumbnails: int = option(16, "small pictures of each video; 0: none", least=0, most=200)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Gather what the page shows, and write it."""
-    settings = from_arguments(PageSettings, arguments)
-    from actionspan.dataset.tables import iterate_annotations, read_name, read_videos
-    from actionspan.evaluation.worst import read_videos as read_scores
-    from actionspan.report.choosing import choose_videos
-    from actionspan.report.content import Page
     from actionspan.report.page import write_page
-    from actionspan.report.videos import Sources, page_videos
 
+    settings = from_arguments(PageSettings, arguments)
     annotations, out = arguments.annotations, arguments.out
     scored = read_scores(arguments.scores) if arguments.scores else []
     recalls = {video.video_id: video.average_recall for video in scored}
@@ -82,14 +117,145 @@ def run(arguments: argparse.Namespace) -> None:
     write_page(out, page)
 
 
-def _summary(arguments: argparse.Namespace) -> "tuple[list[Chart], list[Table]]":
+def _summary(arguments: argparse.Namespace) -> tuple[list[Chart], list[Table]]:
     """Return the charts and tables of the files that are given."""
-    from actionspan.evaluation.summary import read_records
-    from actionspan.report import charts as made
-
     records = read_records(arguments.evaluations)
     charts = made.recall_charts(records)
     charts += made.misses_charts(arguments.misses, arguments.model) if arguments.misses else []
     charts += made.loss_charts(arguments.logs)
     charts += made.seconds_charts(arguments.benchmarks) if arguments.benchmarks else []
     return charts, [*made.summary_tables(records), *made.reader_tables(arguments.readers)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The files of a run that tell of its videos.
+
+    Attributes:
+        proposals: Of the model that is shown, in ActivityNet result form.
+        events: Its distinct events, if it has any.
+        probabilities: Its curves, if it has any.
+        videos: Rows of videos.tsv.
+        recalls: AR@100 of the videos that are scored.
+        copies: The folder of copies that browsers play; its name in the workflow is that of their
+            targets.
+    """
+
+    proposals: Path
+    events: Path | None = None
+    probabilities: Path | None = None
+    videos: Mapping[str, Video] = field(default_factory=dict)
+    recalls: Mapping[str, float] = field(default_factory=dict)
+    copies: Path
+
+
+def page_videos(
+    chosen: Sequence[Annotation], sources: Sources, folder: Path, pictures: int
+) -> Iterator[PageVideo]:
+    """Yield what the page shows of each video.
+
+    Args:
+        chosen: The videos.
+        sources: The files of the run.
+        folder: That of the page, from which video files are named.
+        pictures: Thumbnails of each video.
+
+    Raises:
+        InputError: A file of the run is missing or damaged. A video file that is not there, or
+            cannot be decoded, is none: the page says so.
+    """
+    wanted = {video.video_id for video in chosen}
+    found = dict(_looked_at(chosen, sources, pictures))
+    proposals = _rows_of(sources.proposals, wanted)
+    events = _rows_of(sources.events, wanted) if sources.events is not None else {}
+    path = sources.probabilities
+    with nullcontext() if path is None else open_h5(path) as file:
+        table = None if path is None or file is None else read_probabilities(file, path)
+        places = {} if table is None else {name: i for i, name in enumerate(table.video_id)}
+        for video in chosen:
+            name = video.video_id
+            row = sources.videos.get(name)
+            shown, note, small = found[name]
+            values = table.video(places[name]) if table is not None and name in places else None
+            yield PageVideo(
+                video_id=name,
+                file="" if shown is None else relative_path(shown, folder),
+                duration_seconds=video.duration_seconds,
+                frames_per_second=row.fps or None if row is not None else None,
+                subset=video.subset,
+                note=note,
+                recall=_rounded(sources.recalls.get(name)),
+                truth=[
+                    Span(start=each.start, end=each.end, label=each.label)
+                    for each in video.instances
+                ],
+                proposals=spans(proposals.get(name, ())),
+                events=spans(events.get(name, ())),
+                curves={} if values is None else curves(values),
+                thumbnails=small,
+            )
+
+
+def _rounded(recall: float | None) -> float | None:
+    return None if recall is None else round(recall, 4)
+
+
+def _rows_of(path: Path, wanted: set[str]) -> dict[str, list[Row]]:
+    return {name: rows for name, rows in iterate_proposals(path) if name in wanted}
+
+
+def spans(rows: Iterable[Row]) -> list[Span]:
+    """Return proposals as the page shows them, best first."""
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    return [
+        Span(
+            start=round(row["segment"][0], 3),
+            end=round(row["segment"][1], 3),
+            label=str(row.get("label") or ""),
+            score=float(f"{row['score']:.4g}"),
+        )
+        for row in ranked
+    ]
+
+
+def curves(probabilities: Float32) -> dict[str, list[float]]:
+    """Return curves (T, 3) by name; of many points the highest of each run of them is kept."""
+    count = min(len(probabilities), _MOST_POINTS)
+    parts = np.array_split(np.asarray(probabilities, np.float64), count)
+    points = np.round([part.max(axis=0) for part in parts], 3)
+    return {name: points[:, place].tolist() for place, name in enumerate(CURVES)}
+
+
+class Look(NamedTuple):
+    """What the page plays of a video, why a browser may not play it, and its thumbnails."""
+
+    file: Path | None = None
+    note: str = ""
+    thumbnails: Sequence[Thumbnail] = ()
+
+
+def _looked_at(
+    chosen: Sequence[Annotation], sources: Sources, pictures: int
+) -> Iterator[tuple[str, Look]]:
+    """Yield what is found in the files of videos; one that crashes its decoder ends no other."""
+    items = []
+    for video in chosen:
+        row = sources.videos.get(video.video_id)
+        path = row.path if row is not None and row.path != Path() else None
+        items.append((video.video_id, path, sources.copies, pictures))
+    for index, outcome in work_apart(_look, items, stall_seconds=_STALL_SECONDS):
+        name, path, *_ = items[index]
+        yield name, outcome.value or Look(note=f"{path}: {outcome.reason}")
+
+
+def _look(item: tuple[str, Path | None, Path, int]) -> Look:
+    name, path, copies, pictures = item
+    copy = copies / f"{name}.mp4"
+    command = f"snakemake --cores 1 {shlex.quote(copy.as_posix())}"
+    shown, note = playable_file(path, copy, command)
+    from actionspan.video.thumbnails import thumbnails
+
+    if shown is None:
+        return Look(None, note)
+    small = thumbnails(shown, pictures) if pictures else []
+    return Look(shown, note, [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in small])

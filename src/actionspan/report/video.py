@@ -1,9 +1,11 @@
 """A small copy of a video that browsers play."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
+from actionspan.errors import InputError
 from actionspan.settings import add_settings, from_arguments
 from actionspan.video.settings import CopySettings
 
@@ -22,3 +24,44 @@ def run(arguments: argparse.Namespace) -> None:
     settings = from_arguments(CopySettings, arguments)
     if ended := write_playable(arguments.video, arguments.out, settings):
         print(f"{ended}; the copy ends there", file=sys.stderr)
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """Return a file's path as seen from a folder, with forward slashes."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.absolute().as_uri()
+
+
+def playable_file(
+    path: Path | None, copy: Path, command: str, why: str | None = None
+) -> tuple[Path | None, str]:
+    """Return the file of a video that a page plays, and a note where a browser may not.
+
+    Args:
+        path: The video's file, if it has one.
+        copy: The copy that browsers play, which may not be there yet.
+        command: What makes it.
+        why: Why a browser may not play the file, if that is known; empty: it may.
+    """
+    if copy.is_file() and not _newer(path, copy):
+        return copy, ""
+    if path is None:
+        return None, ""
+    from actionspan.video.playable import why_not_playable
+
+    if not path.is_file():
+        return None, f"The video file is not here: {path}"
+    try:
+        why = why_not_playable(path) if why is None else why
+    except InputError as error:
+        return None, str(error)
+    if not why:
+        return path, ""
+    return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
+
+
+def _newer(path: Path | None, copy: Path) -> bool:
+    """Return whether a video has been replaced since its copy was made."""
+    return path is not None and path.is_file() and path.stat().st_mtime > copy.stat().st_mtime

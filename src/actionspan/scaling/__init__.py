@@ -1,5 +1,5 @@
 """How training time falls with ranks: tables of run times, time models and their figures."""
 
-from actionspan.scaling.record import fit_times
+from actionspan.scaling.fit_timing import fit_times
 
 __all__ = ["fit_times"]

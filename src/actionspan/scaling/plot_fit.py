@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.scaling.table import read_times
+from actionspan.scaling.times import read_times
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw the figure."""
-    from actionspan.scaling.fit_figure import draw_fit, read_model
+    from actionspan.scaling.figures import draw_fit, read_model
 
     runs = read_times(arguments.times)
     draw_fit(arguments.out, runs, read_model(arguments.model, runs))

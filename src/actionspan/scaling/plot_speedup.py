@@ -1,9 +1,13 @@
 """Draw the speed ratio of each exchange over ranks."""
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
+from statistics import median
 
-from actionspan.scaling.table import read_times
+from actionspan.errors import InputError
+from actionspan.scaling.times import EXCHANGES, SINGLE, Run, read_times
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +18,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw the figure."""
-    from actionspan.scaling.speed_ratios import draw_speedup, speed_panels
+    from actionspan.scaling.figures import draw_speedup
 
     draw_speedup(arguments.out, speed_panels(arguments.times, read_times(arguments.times)))
+
+
+Ratios = Mapping[str, Mapping[int, Sequence[float]]]
+"""By exchange (`none` among them) and number of ranks, the speed ratio of each run."""
+
+
+def speed_ratios(
+    path: Path, runs: Sequence[Run], part: Callable[[Run], float] = attrgetter("seconds")
+) -> Ratios:
+    """Return t0/t of each run; t0 is the median time of the single-rank runs.
+
+    Args:
+        path: The table, for messages.
+        runs: All its runs.
+        part: Seconds of a run that are compared.
+
+    Raises:
+        InputError: There is no single-rank run, or no other.
+    """
+    alone = [part(run) for run in runs if run.exchange == SINGLE]
+    if not alone:
+        raise InputError(
+            f"{path}: no row of exchange {SINGLE!r} on 1 rank; the others are compared with it"
+        )
+    reference = median(alone)
+    ratios: dict[str, dict[int, list[float]]] = {}
+    for exchange in (SINGLE, *EXCHANGES):
+        for run in sorted(runs, key=lambda run: run.ranks):
+            if run.exchange == exchange:
+                at = ratios.setdefault(exchange, {}).setdefault(run.ranks, [])
+                at.append(reference / part(run))
+    if len(ratios) == 1:
+        raise InputError(f"{path}: only single-rank runs; runs on several ranks are needed")
+    return ratios
+
+
+def speed_panels(path: Path, runs: Sequence[Run]) -> dict[str, Ratios]:
+    """Return the ratios of complete runs and, where these were measured, of their steps alone.
+
+    The steps are what grows with the length of training: computing and communication. Arguments
+    and errors are those of `speed_ratios`.
+    """
+    panels = {"whole run": speed_ratios(path, runs)}
+    if all(run.t1 and run.t2 is not None for run in runs):
+        panels["steps alone (t1 + t2)"] = speed_ratios(
+            path, runs, lambda run: (run.t1 or 0.0) + (run.t2 or 0.0)
+        )
+    return panels

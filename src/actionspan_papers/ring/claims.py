@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.scaling.crossover import faster_ranges
-from actionspan.scaling.least_squares import CONFIDENCE, least_squares
-from actionspan.scaling.table import Run
-from actionspan.scaling.timing_model import model_columns, ranks_and_seconds
+from actionspan.scaling.times import Run
+from actionspan.scaling.timing_model import (
+    CONFIDENCE,
+    faster_ranges,
+    least_squares,
+    model_columns,
+    ranks_and_seconds,
+)
 from actionspan_papers.claims import NOT_REPRODUCED, REPRODUCED, Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
 from actionspan_papers.ring.fits import (

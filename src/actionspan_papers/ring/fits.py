@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.scaling.paper_fit import paper_fit
-from actionspan.scaling.table import EXCHANGES, Run, read_times
+from actionspan.scaling.fit_timing import paper_fit
+from actionspan.scaling.times import EXCHANGES, Run, read_times
 from actionspan.scaling.timing_model import is_server, model_columns, ranks_and_seconds
 from actionspan_papers.experiments import Experiment, Row, Table
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import read_tsv
-from actionspan.scaling.table import Run
+from actionspan.scaling.times import Run
 from actionspan_papers.claims import VERDICTS
 from actionspan_papers.ring.claims import judge_claims
 from papers.steps import cells, outputs, run_step

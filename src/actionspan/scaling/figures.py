@@ -1,8 +1,9 @@
-"""Figure 10 of paper 000 for our runs: run times, and the time models fitted to them."""
+"""Figures 9 and 10 of paper 000 for our runs: speed ratios, and run times with fitted models."""
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,27 +15,152 @@ from matplotlib.patches import Patch
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.files.figures import INK, QUIET, house_style, save_figure
+from actionspan.files.figures import (
+    COLOURS,
+    INK,
+    QUIET,
+    house_style,
+    name_line,
+    save_figure,
+    spread_labels,
+)
 from actionspan.files.storage import read_json
-from actionspan.scaling.least_squares import Error, Estimate
-from actionspan.scaling.record import measured_parts
-from actionspan.scaling.speed_ratios import exchange_colour, numbers_apart
-from actionspan.scaling.table import SINGLE, Run
-from actionspan.scaling.timing_model import model_columns
+from actionspan.scaling.fit_timing import measured_parts
+from actionspan.scaling.plot_speedup import Ratios
+from actionspan.scaling.times import SINGLE, Run
+from actionspan.scaling.timing_model import Error, Estimate, model_columns
+
+# The first six have a colour of their own, the others share that of their nearest kin.
+_COLOUR_ORDER = (
+    *("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async"),
+    *("auto", "ps_worker", "nccl", "aavg", "periodic"),
+)
+
+
+_KIN_DASHES = (3.2, 1.5)
+
+
+def exchange_colour(exchange: str) -> str:
+    """Return the colour an exchange has in every figure."""
+    return COLOURS[_COLOUR_ORDER.index(exchange) % len(COLOURS)]
+
+
+def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
+    """Draw the median speed ratio over ranks, with whiskers from the least to the greatest.
+
+    Args:
+        path: An .svg or .png file.
+        panels: Ratios by the title of their panel.
+    """
+    runs = (at.values() for ratios in panels.values() for at in ratios.values())
+    highest = max(max(values) for lists in runs for values in lists)
+    with house_style():
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+        figure = Figure(figsize=(1.4 + 4.6 * len(panels), 4.2), layout=layout)
+        every = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (title, ratios) in zip(every, panels.items(), strict=True):
+            axes.set(title=f"Speed ratio, {title}", xlabel="ranks")
+            _speed_panel(axes, ratios, highest)
+        every[0].set_ylabel("time on one rank / time")
+        save_figure(figure, path)
+
+
+def _speed_panel(axes: Axes, ratios: Ratios, highest: float) -> None:
+    """Draw the exchanges of one panel; `highest` is the greatest ratio of all panels."""
+    numbers = sorted({ranks for at in ratios.values() for ranks in at})
+    last = numbers[-1]
+    axes.set(
+        xlim=(1 - 0.03 * last, 1.05 * last),
+        ylim=(0, 1.07 * max(highest, min(last, 1.2 * highest))),
+    )
+    axes.set_xticks(numbers_apart(numbers, last / 16))
+    _draw_ideal(axes, last)
+    ends: dict[str, tuple[float, float]] = {}
+    names = [exchange for exchange in ratios if exchange != SINGLE]
+    # each a little to the side, so that one exchange's whiskers do not hide another's
+    spread = min(0.24, 0.03 * last) / len(names)
+    for place, exchange in enumerate(names):
+        aside = spread * (place - (len(names) - 1) / 2)
+        ends[exchange] = _draw_exchange(axes, exchange, ratios[exchange], aside)
+    _draw_points(axes, [1], list(ratios[SINGLE].values()), color=INK)
+    _name_lines(axes, ends)
+
+
+def _draw_ideal(axes: Axes, last: int) -> None:
+    """Draw the line on which n ranks are n times as fast."""
+    top = axes.get_ylim()[1]
+    axes.plot([1, last], [1, last], color=QUIET, linewidth=1.1, dashes=(5, 3), zorder=1)
+    reach = min(last, 0.96 * top)
+    place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    axes.annotate("ideal", xy=(reach, reach), xytext=(-9, 0), color=QUIET, **place)
+
+
+def _draw_exchange(
+    axes: Axes, exchange: str, at: Mapping[int, Sequence[float]], aside: float
+) -> tuple[float, float]:
+    """Draw one exchange's line, points and whiskers; return where it ends."""
+    colour = exchange_colour(exchange)
+    places = [ranks + aside for ranks in at]
+    middle = [median(values) for values in at.values()]
+    begin = [1.0] if 1 not in at else []
+    (line,) = axes.plot([*begin, *places], [*begin, *middle], color=colour, linewidth=1.7, zorder=3)
+    if _COLOUR_ORDER.index(exchange) >= len(COLOURS):
+        line.set_dashes(_KIN_DASHES)
+    _draw_points(axes, places, list(at.values()), color=colour)
+    return places[-1], middle[-1]
+
+
+def _draw_points(
+    axes: Axes, places: Sequence[float], values: Sequence[Sequence[float]], **look: Any
+) -> None:
+    """Draw the median of each list of values, with whiskers from the least to the greatest."""
+    middle = [median(ratios) for ratios in values]
+    below = [centre - min(ratios) for centre, ratios in zip(middle, values, strict=True)]
+    above = [max(ratios) - centre for centre, ratios in zip(middle, values, strict=True)]
+    look |= {"fmt": "o", "markersize": 3.8, "elinewidth": 1.1, "capsize": 2.2, "zorder": 4}
+    axes.errorbar(places, middle, yerr=[below, above], **look)
+
+
+def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
+    """Write the name of each line to the right of its end."""
+    top = axes.get_ylim()[1]
+    heights = spread_labels({name: height for name, (_, height) in ends.items()}, 0.06 * top)
+    for exchange, height in heights.items():
+        place = (1.02, height / top)
+        name_line(axes, exchange, ends[exchange], place, exchange_colour(exchange), gap=5)
+
+
+def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:
+    """Return those of rising numbers that are at least `gap` apart, the last among them."""
+    kept = [numbers[-1]]
+    for number in reversed(numbers[:-1]):
+        if kept[-1] - number >= gap:
+            kept.append(number)
+    return kept[::-1]
+
 
 Model = Mapping[str, Mapping[str, Any]]
+
 
 _PARTS = {
     "t1": ("#dfe3e8", "t1 compute"),
     "t2": ("#b4bcc7", "t2 communication"),
     "t3": ("#eee6d6", "t3 start and finish"),
 }
+
+
 _NEEDED = (
     *("T", "C", "P", "rank", "fitted", "paper_fit"),
     *("curve", "identifiable", "intervals", "ranks"),
 )
+
+
 _CURVE_POINTS = 200
+
+
 _COLUMNS = 3
+
+
 _LINE_POINTS = 12.5
 
 
@@ -92,7 +218,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
             axes.set_visible(False)
         for place, (exchange, entry) in enumerate(model.items()):
             axes = grid.flat[place]
-            _panel(axes, exchange, entry, runs, lines)
+            _fit_panel(axes, exchange, entry, runs, lines)
             if place % columns == 0:
                 axes.set_ylabel("seconds of a run")
             if place + columns >= len(model):
@@ -101,7 +227,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
         save_figure(figure, path)
 
 
-def _panel(
+def _fit_panel(
     axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run], lines: int
 ) -> None:
     """Draw one exchange: its parts as bars, its runs as points, both models as curves.
