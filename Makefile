@@ -3,7 +3,7 @@
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
 # make model  train the model that comes with the package: docs/demo_model.md
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
-# make config  write config.yaml and workflow/schemas/config.schema.yaml from the settings
+# make config  write config.yaml, docs/configuration.md and the schema from the settings
 # make lock   compile envs/requirements.txt from pyproject.toml
 
 PYTHON ?= python3
@@ -82,6 +82,8 @@ lock:
 # Written under a new name first, so that a failing command does not destroy the old files.
 config: $(VENV)/ready
 	$(BIN)/actionspan config > config.yaml.new && mv config.yaml.new config.yaml
+	$(BIN)/actionspan config --page > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
 	$(BIN)/actionspan schema > workflow/schemas/config.schema.yaml.new
 	mv workflow/schemas/config.schema.yaml.new workflow/schemas/config.schema.yaml
 

@@ -28,6 +28,7 @@ from actionspan.cli import main as actionspan
 from actionspan.plan.flags import flags as config_flags
 from actionspan.plan.flags import seeded_flags
 from actionspan.plan.runs import with_seed
+from actionspan.plan.sections import defaults
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]
@@ -181,8 +182,8 @@ def row(name: str, records: list[dict]) -> str:
 
 
 def changed_config(files: list[Path], settings: list[str]) -> dict[str, Any]:
-    """Return config.yaml with other files and single values laid over it."""
-    config: dict[str, Any] = yaml.safe_load((ROOT / "config.yaml").read_text())
+    """Return the defaults with other files and single values laid over it."""
+    config = defaults()
 
     def lay(base: dict[str, Any], over: dict[str, Any]) -> None:
         for key, value in over.items():

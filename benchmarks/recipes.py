@@ -1,4 +1,4 @@
-r"""Cross-validated AUC of recipes (other values of config.yaml's keys) on training videos alone.
+r"""Cross-validated AUC of recipes (settings changed) on training videos alone.
 
     python benchmarks/recipes.py --results rooms/results fights/results --by-footage fights \
         --folds 3 fights=5
@@ -77,7 +77,7 @@ def read_recipes(path: Path, only: list[str]) -> dict[str, Recipe]:
         for key in recipe:
             if not key.startswith(STAGES) or not _has(config, key):
                 raise SystemExit(
-                    f"{path}: recipe {name}: {key} is not a key of config.yaml below "
+                    f"{path}: recipe {name}: {key} is not a key of the configuration below "
                     f"{', '.join(STAGES)}"
                 )
     return chosen
@@ -92,7 +92,7 @@ def _has(config: Any, key: str) -> bool:
 
 
 def recipe_config(recipe: Recipe, subset: str) -> dict[str, Any]:
-    """Return config.yaml with a recipe's values, the subset to score, and few resamples."""
+    """Return the defaults with a recipe's values, the subset to score, and few resamples."""
     settings = {
         "evaluation.subset": subset,
         "evaluation.protocol.resamples": 100,  # the interval isn't used

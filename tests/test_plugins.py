@@ -113,7 +113,7 @@ CHECK = """
 import json, sys, yaml
 from actionspan.errors import InputError
 from actionspan.plan.checking import check_config, check_settings
-from actionspan.plan.defaults import fill_in
+from actionspan.plan.sections import fill_in
 
 config = {}
 fill_in(config)

@@ -17,9 +17,8 @@ import yaml
 
 from actionspan.errors import InputError
 from actionspan.plan import settings as knobs
-from actionspan.plan.config import config_text
 from actionspan.plan.flags import flags
-from actionspan.plan.sections import SECTIONS
+from actionspan.plan.sections import SECTIONS, defaults
 from actionspan.plan.workflow import Plan
 from actionspan.settings import Knob, add_settings, from_mapping, knobs_of
 from campaigns.cases import Result, fault, wrong
@@ -57,7 +56,7 @@ class Config:
 
     def prepare(self, folder: Path) -> None:
         """Load what all cases change."""
-        self._default = yaml.safe_load(config_text())
+        self._default = defaults()
         Plan(self._default, "config.yaml")  # what it imports late, before the first fork
 
     def case(self, random: Random, folder: Path) -> Result:

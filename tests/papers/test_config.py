@@ -8,9 +8,8 @@ import yaml
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.plan.checking import check_config, check_settings
-from actionspan.plan.config import config_text
-from actionspan.plan.defaults import fill_in
-from actionspan.plan.sections import OURS, PLUGGED
+from actionspan.plan.config import full_text
+from actionspan.plan.sections import OURS, PLUGGED, fill_in
 from actionspan_papers.settings import SECTIONS
 from plan.test_config import section, with_value
 
@@ -18,7 +17,7 @@ from plan.test_config import section, with_value
 def test_the_product_alone_has_none_of_these_keys():
     assert PLUGGED.keys() == SECTIONS.keys()
     assert not PLUGGED.keys() & OURS.keys()
-    config = yaml.safe_load(config_text())
+    config = yaml.safe_load(full_text())
     for name in PLUGGED:
         with pytest.raises(KeyError):
             section(config, name)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
+from actionspan.plan.sections import defaults
 from actionspan.plan.workflow import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def config() -> dict[str, Any]:
-    return yaml.safe_load((ROOT / "config.yaml").read_text())
+    return defaults()
 
 
 @pytest.fixture(scope="session")

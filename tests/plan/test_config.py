@@ -1,6 +1,5 @@
-"""config.yaml, its schema and the settings agree, and each mistake is one line that helps."""
+"""The configuration, its schema and the settings agree, and each mistake is one line that helps."""
 
-import copy
 import dataclasses
 import re
 from pathlib import Path
@@ -11,11 +10,10 @@ import yaml
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.plan.checking import check_config, check_settings, check_values
-from actionspan.plan.config import config_text
-from actionspan.plan.defaults import fill_in
+from actionspan.plan.config import full_text, page_text, short_text
 from actionspan.plan.features import encoders_of
 from actionspan.plan.schema import build_schema
-from actionspan.plan.sections import OURS
+from actionspan.plan.sections import OURS, defaults, fill_in
 from actionspan.settings import from_mapping
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +27,6 @@ def load(path: Path) -> dict:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def complete() -> dict:
-    """Return config.yaml with the keys of plug-ins, as the rules see it."""
-    config = load(ROOT / "config.yaml")
-    fill_in(config)
-    return config
-
-
 def section(config: dict, name: str) -> dict:
     for key in name.split("."):
         config = config[key]
@@ -43,8 +34,8 @@ def section(config: dict, name: str) -> dict:
 
 
 def with_value(key: str, value) -> dict:
-    """Return config.yaml with one value changed."""
-    config = copy.deepcopy(complete())
+    """Return the defaults with one value changed."""
+    config = defaults()
     *parents, last = key.split(".")
     (section(config, ".".join(parents)) if parents else config)[last] = value
     return config
@@ -75,7 +66,7 @@ def test_the_schema_file_is_what_the_settings_say(capsys):
 
 
 def test_the_configuration_is_valid():
-    config = complete()
+    config = defaults()
     check_config(config, "config.yaml")
     check_settings(config, "config.yaml")
 
@@ -106,15 +97,50 @@ def test_the_launcher_may_say_where_the_number_of_ranks_goes():
     check_config(with_value("mpi.launcher", "torchrun --nproc-per-node={ranks}"), "my.yaml")
 
 
-def test_the_configuration_file_is_what_the_settings_say(capsys):
-    assert (ROOT / "config.yaml").read_text(encoding="utf-8") == config_text(), "run `make config`"
-    assert main(["config"]) == 0
-    assert capsys.readouterr().out == config_text()
+@pytest.mark.parametrize(
+    ("flags", "text", "file"),
+    [
+        ([], short_text, "config.yaml"),
+        (["--full"], full_text, None),
+        (["--page"], page_text, "docs/configuration.md"),
+    ],
+)
+def test_a_file_is_what_the_settings_say(capsys, flags, text, file):
+    assert file is None or (ROOT / file).read_text() == text(), "run `make config`"
+    assert main(["config", *flags]) == 0
+    assert capsys.readouterr().out == text()
+
+
+def test_config_yaml_has_the_settings_that_matter_at_their_defaults():
+    given = load(ROOT / "config.yaml")
+    assert {"videos", "annotations"} < set(given["dataset"])
+    keys = [key for key in KNOBS if _has(given, key)]
+    assert len(keys) == 2 + 10
+    assert all(section(given, key) == section(defaults(), key) for key in keys)
+    fill_in(given)
+    assert given == defaults()
+
+
+def _has(config: dict, key: str) -> bool:
+    for word in key.split("."):
+        if word not in config:
+            return False
+        config = config[word]
+    return True
+
+
+def test_the_page_has_each_section_once_and_together_they_are_all():
+    blocks = re.findall(r"## (\w+)\n\n```yaml\n(.*?)```", page_text(), re.DOTALL)
+    assert [name for name, _ in blocks] == list(yaml.safe_load(full_text()))
+    together: dict = {}
+    for _, block in blocks:
+        together |= yaml.safe_load(block)
+    assert together == yaml.safe_load(full_text())
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_section_has_the_keys_and_defaults_of_its_settings(name):
-    given = section(yaml.safe_load(config_text()), name)
+    given = section(yaml.safe_load(full_text()), name)
     inner = {key.split(".")[-1] for key in OURS if key.rpartition(".")[0] == name}
     defaults = {}
     for settings in OURS[name].settings:
@@ -128,7 +154,7 @@ def test_a_section_has_the_keys_and_defaults_of_its_settings(name):
 
 
 def test_the_configuration_is_a_page_to_read():
-    text = config_text()
+    text = full_text()
     for line in text.splitlines():
         assert len(line) <= 110
         assert line == line.rstrip()
@@ -185,7 +211,7 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_valid_over_the_configuration(path):
-    config = merged(complete(), load(path))
+    config = merged(defaults(), load(path))
     check_config(config, path.name)
     check_settings(config, path.name)
 
@@ -314,13 +340,13 @@ def test_what_no_run_could_take_is_one_line(key, value, expected):
 
 
 def test_an_unknown_key_with_a_newline_is_one_line():
-    config = complete()
+    config = defaults()
     config["video"]["two\nlines"] = 1
     assert message(config).startswith("video.two\\nlines: unknown key")
 
 
 def test_a_missing_key_is_named():
-    config = complete()
+    config = defaults()
     del config["video"]["flow"]["bound"]
     assert message(config) == "video.flow.bound: missing"
     del config["video"]
@@ -328,7 +354,7 @@ def test_a_missing_key_is_named():
 
 
 def test_keys_need_not_be_text():
-    config = complete()
+    config = defaults()
     config["video"][7] = 1
     assert message(config).startswith("video.7: unknown key")
 

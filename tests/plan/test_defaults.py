@@ -1,22 +1,15 @@
-"""What a configuration leaves out has the value of config.yaml."""
-
-from pathlib import Path
+"""What a configuration leaves out has its default."""
 
 import yaml
 
-from actionspan.plan.config import sections_text
-from actionspan.plan.defaults import fill_in
-from actionspan.plan.sections import PLUGGED
+from actionspan.plan.config import full_text, sections_text
+from actionspan.plan.sections import PLUGGED, defaults, fill_in
 from plan.conftest import merged
 
-CONFIG = Path(__file__).parents[2] / "config.yaml"
 
-
-def test_an_empty_configuration_becomes_config_yaml():
-    config: dict = {}
-    fill_in(config)
+def test_an_empty_configuration_becomes_what_is_printed():
     plugged = yaml.safe_load(sections_text(PLUGGED))
-    assert config == merged(yaml.safe_load(CONFIG.read_text()), plugged)
+    assert defaults() == merged(yaml.safe_load(full_text()), plugged)
 
 
 def test_what_is_given_stays():
@@ -25,4 +18,4 @@ def test_what_is_given_stays():
     assert config["demo"]["videos"] == 3
     assert config["video"] == "wrong"
     assert config["unknown"] == {"key": 1}
-    assert config["demo"]["seed"] == yaml.safe_load(CONFIG.read_text())["demo"]["seed"]
+    assert config["demo"]["seed"] == defaults()["demo"]["seed"]

@@ -12,8 +12,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.names import one_of, run_pattern
-from actionspan.plan.runs import seeded
+from actionspan.plan.runs import one_of, run_pattern, seeded
 from plan.conftest import Wildcards
 
 
@@ -131,10 +130,11 @@ def test_own_videos_are_found_and_what_is_passed_over_has_its_reason(planned, tm
 def test_planning_imports_no_torch():
     """Each job of a cluster plans first: torch would cost it seconds and half a gigabyte."""
     script = (
-        "import sys, yaml\n"
+        "import sys\n"
         "from pathlib import Path\n"
+        "from actionspan.plan.sections import defaults\n"
         "from actionspan.plan.workflow import Plan\n"
-        "config = yaml.safe_load(Path('config.yaml').read_text())\n"
+        "config = defaults()\n"
         "Plan(config, 'config.yaml')\n"
         "print('torch' in sys.modules)"
     )

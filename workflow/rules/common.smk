@@ -19,15 +19,14 @@ from actionspan.finetune.names import HEADS
 from actionspan.plan.code import shard_step
 from actionspan.plan.code import step as step_files
 from actionspan.plan.dataset import Storage
-from actionspan.plan.defaults import fill_in
 from actionspan.plan.features import drop_features, found_weights, keep_features
 from actionspan.plan.flags import flags, seeded_flags
 from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
 from actionspan.plan.messages import failures_text, print_briefly
-from actionspan.plan.names import one_of, run_pattern
 from actionspan.plan.recognition import LEARNING, STREAMS
-from actionspan.plan.runs import seeded, split_seed
+from actionspan.plan.runs import one_of, run_pattern, seeded, split_seed
+from actionspan.plan.sections import fill_in
 from actionspan.plan.workflow import Plan
 from actionspan.plugins import plugins
 from actionspan.running.takeover import begin_run

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.plan.names import one_of
-from actionspan.plan.runs import POOLED, split_fold
+from actionspan.plan.runs import POOLED, one_of, split_fold
 
 _SUMMARY = [f"results/evaluation/folds/summary.{suffix}" for suffix in ("json", "tsv", "md")]
 

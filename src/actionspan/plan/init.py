@@ -10,13 +10,13 @@ from actionspan.files.storage import write_text
 from actionspan.plan.run import CONFIG
 
 _DEMO = """\
-# What this project changes; `actionspan config` prints every setting with its default and unit.
+# What this project changes; `actionspan config --full` prints every setting with its unit.
 dataset:
   videos: demo         # a folder of videos; demo: rendered ones, to see a whole run
   annotations: null    # with a folder: a table video,start,end,label (seconds), or ActivityNet JSON
 """
 _OWN = """\
-# What this project changes; `actionspan config` prints every setting with its default and unit.
+# What this project changes; `actionspan config --full` prints every setting with its unit.
 """
 _README = """\
 # A project of actionspan

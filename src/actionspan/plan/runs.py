@@ -15,6 +15,18 @@ from typing import Any, ClassVar, Literal, cast
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.recognition.settings import PARTS, Part
 
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a pattern that matches exactly these names, and nothing where there are none."""
+    return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+def run_pattern() -> str:
+    """Return the pattern of names like ring-4; `none` is for one rank."""
+    several = [name for name in ON_CPUS if name != "none"]
+    return f"none-1|({one_of(several)})-[1-9][0-9]*"
+
+
 _SEED = "(?:-seed([2-9]|[1-9][0-9]+))?"
 _FOLD = "(?:-fold(s|[1-9][0-9]*))?"
 POOLED = "folds"

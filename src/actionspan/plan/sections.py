@@ -1,7 +1,8 @@
-"""The sections of config.yaml: which settings each holds, and the comment above them."""
+"""The sections of the configuration: the settings and the comment of each, and their defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.matching import IndexSettings
@@ -53,7 +54,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True)
 class Section:
-    """A section of config.yaml: its settings in their order, and its comment."""
+    """A section of the configuration: its settings in their order, and its comment."""
 
     settings: tuple[type[Any], ...]
     comment: str = ""
@@ -134,3 +135,28 @@ PLUGGED: Mapping[str, Section] = {
 }
 """The sections that plug-ins of steps bring."""
 SECTIONS = {**OURS, **PLUGGED}
+
+
+def defaults() -> dict[str, Any]:
+    """Return the whole configuration with the default of each key."""
+    config: dict[str, Any] = {}
+    fill_in(config)
+    return config
+
+
+def fill_in(config: MutableMapping[str, Any]) -> None:
+    """Give each missing key its default, in place; what is wrong is left for the check."""
+    for name, section in SECTIONS.items():
+        part: Any = config
+        for word in name.split("."):
+            part = part.setdefault(word, {}) if isinstance(part, MutableMapping) else None
+        if isinstance(part, MutableMapping):
+            for knob in section.knobs:
+                part.setdefault(knob.name, _plain(knob.default))
+
+
+def _plain(value: Any) -> Any:
+    """Return a default as YAML would give it."""
+    if isinstance(value, tuple):
+        return list(map(_plain, value))
+    return str(value) if isinstance(value, Path) else value

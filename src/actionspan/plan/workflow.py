@@ -9,9 +9,9 @@ from actionspan.plan.dataset import DatasetPlan, Storage
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.folds import FoldsPlan
 from actionspan.plan.jobs import ClusterPlan
-from actionspan.plan.names import one_of
 from actionspan.plan.outcomes import BROWSED, OutcomesPlan
 from actionspan.plan.recognition import RecognitionPlan
+from actionspan.plan.runs import one_of
 from actionspan.plan.training import FinetunePlan, RanksPlan
 
 
