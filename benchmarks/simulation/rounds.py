@@ -1,8 +1,9 @@
 """The clocks of thousands of ranks at once, without their data.
 
-The schedules of `parallel.rounds` run with an array in place of the rank, by the rules of
-`ranks.py` and with the pieces of `parallel.transfer`; tests hold the seconds equal to those of the
-engine itself over simulated ranks. MPI_Allreduce is a model of the library, not its code.
+The schedules of `parallel.ring` and `parallel.parameter_server` run with an array in place of the
+rank, by the rules of `ranks.py` and with the pieces of `parallel.transfer`; tests hold the seconds
+equal to those of the engine itself over simulated ranks. MPI_Allreduce is a model of the library,
+not its code.
 """
 
 import math
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.parallel import rounds
+from actionspan.parallel.parameter_server import pull_rounds, push_rounds
+from actionspan.parallel.ring import Round, block_bounds, gather_rounds, scatter_rounds
 from actionspan.parallel.transfer import IN_FLIGHT, PIECE_BYTES
 from simulation.ranks import Costs, Port
 
@@ -102,12 +104,12 @@ def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs)
     """
     values = tensor_bytes // ITEM_BYTES
     period = workers // math.gcd(values, workers)
-    bounds = rounds.block_bounds(values, workers)[: period + 1]
+    bounds = block_bounds(values, workers)[: period + 1]
     blocks = np.diff(np.array(bounds, dtype=np.float64)) * ITEM_BYTES
     rank = np.arange(period)
     clocks = _Clocks(period, costs, PIECE_BYTES)
 
-    def run(schedule: Iterator[rounds.Round], *, add: bool) -> None:
+    def run(schedule: Iterator[Round], *, add: bool) -> None:
         for move in schedule:
             send, receive = (
                 np.broadcast_to(blocks[number % period], period)
@@ -117,12 +119,12 @@ def _even_seconds(algorithm: str, workers: int, tensor_bytes: int, costs: Costs)
 
     for _ in clocks.repeats():
         if algorithm == "ring":
-            run(rounds.scatter_rounds(rank, workers), add=True)
-            run(rounds.gather_rounds(rank, workers), add=False)
+            run(scatter_rounds(rank, workers), add=True)
+            run(gather_rounds(rank, workers), add=False)
         else:
-            run(rounds.push_rounds(rank, workers), add=False)
+            run(push_rounds(rank, workers), add=False)
             clocks.now = clocks.now + (workers - 1) * blocks * costs.gamma
-            run(rounds.pull_rounds(rank, workers), add=False)
+            run(pull_rounds(rank, workers), add=False)
     return np.tile(clocks.now - clocks.start, workers // period)
 
 

@@ -9,8 +9,7 @@ import json
 import torch
 
 from actionspan.parallel import CountingCommunicator, ParallelSettings
-from actionspan.parallel.collective import TorchAllreduce
-from actionspan.parallel.exchange import make_exchange
+from actionspan.parallel.exchange import TorchAllreduce, make_exchange
 from actionspan.parallel.launch import world
 from mpi.allreduce_oracle import HALF, TENSORS, error_in_bounds, ordered_sum, worker_input
 from mpi.ranks import first_ranks, sleep_until_all_are_here

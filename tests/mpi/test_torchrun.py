@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.parallel.communicator import told_by
+from actionspan.parallel.communicator import TorchrunCommunicator, told_by
 from actionspan.parallel.launch import join
-from actionspan.parallel.torchrun import TorchrunCommunicator
 from mpi.conftest import end_job
 from temporal.conftest import Toy, write_toy
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from actionspan.parallel import InProcessAveraging, ModelAveraging, ParallelSettings
 from actionspan.parallel.averaging import Learner, average, ring_sum
-from actionspan.parallel.rounds import block_bounds, gather_rounds, scatter_rounds
+from actionspan.parallel.ring import block_bounds, gather_rounds, scatter_rounds
 
 OPTIMISERS = {
     "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),

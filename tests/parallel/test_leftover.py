@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from actionspan.parallel.leftover import remove_leftovers
+from actionspan.parallel.launch import remove_leftovers
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="Linux")  # noqa: PTH112
 NAME = "mpich_shm_3e33c7c9_0"  # MPICH 5.0.2 gives it to step 0 of SLURM's job 20

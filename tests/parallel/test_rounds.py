@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.parallel.rounds import (
+from actionspan.parallel.parameter_server import pull_rounds, push_rounds
+from actionspan.parallel.ring import (
     Round,
     block_bounds,
     gather_rounds,
-    pull_rounds,
-    push_rounds,
     scatter_rounds,
 )
 

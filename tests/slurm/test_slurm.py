@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from actionspan.parallel.leftover import SHARED_MEMORY
+from actionspan.parallel.launch import SHARED_MEMORY
 from slurm.conftest import run_locally, wait_for
 from workflow.conftest import copy_program
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan.parallel.in_process import InProcessAveraging
 from actionspan.parallel.member import Replica
+from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.running.determinism import seed_torch
 from actionspan.training.fit import begin, end, fit

@@ -3,9 +3,9 @@
 from actionspan.lazy import lazy
 
 _MODULES = {
-    "AdaptiveBatch": "actionspan.parallel.adaptive_batch",
-    "CountingCommunicator": "actionspan.parallel.counting",
-    "InProcessAveraging": "actionspan.parallel.in_process",
+    "AdaptiveBatch": "actionspan.parallel.model_averaging",
+    "CountingCommunicator": "actionspan.parallel.communicator",
+    "InProcessAveraging": "actionspan.parallel.model_averaging",
     "ModelAveraging": "actionspan.parallel.model_averaging",
     "ParallelSettings": "actionspan.parallel.settings",
     "ParameterServer": "actionspan.parallel.parameter_server",

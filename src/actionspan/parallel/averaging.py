@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from actionspan.parallel.rounds import block_bounds
+from actionspan.parallel.ring import block_bounds
 from actionspan.parallel.transfer import zeros
 
 Total = Callable[[list[Tensor]], None]

@@ -1,15 +1,23 @@
-"""The one place where an exchange is chosen by its name."""
+"""The exchange of a name: the ring, a server, or a library (MPI_Allreduce, torch.distributed)."""
 
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from actionspan.parallel.collective import MpiAllreduce, TorchAllreduce
-from actionspan.parallel.communicator import Communicator
+from actionspan.errors import JobError
+from actionspan.parallel.communicator import Communicator, settle
 from actionspan.parallel.parameter_server import ParameterServer
 from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.transfer import check, workspace
+from actionspan.parallel.watchdog import GRACE_SECONDS
 
 
 class Exchange(Protocol):
@@ -66,3 +74,89 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
         case "gloo" | "nccl":
             return TorchAllreduce(comm, name, settings.stall_seconds)
     raise ValueError(f"exchange {name!r} makes no sums")
+
+
+_LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch tells it
+
+
+class MpiAllreduce:
+    """MPI_Allreduce; half-precision tensors are summed, and travel, in float32."""
+
+    def __init__(self, comm: Communicator, cuda_aware: bool = False) -> None:
+        self.comm, self.cuda_aware = comm, cuda_aware
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place, as `ring_allreduce` does; calls match by order, not by bucket."""
+        from mpi4py import MPI
+
+        with workspace(tensor, self.cuda_aware) as flat:
+            if len(flat):
+                buffer = flat.numpy() if flat.device.type == "cpu" else flat
+                self.comm.Allreduce(MPI.IN_PLACE, buffer, op=MPI.SUM)
+
+
+class TorchAllreduce:
+    """torch.distributed's all-reduce, `gloo` on CPUs and `nccl` on GPUs.
+
+    Its process group is made over TCP from rank 0's address, which MPI distributes.
+    """
+
+    def __init__(self, comm: Communicator, backend: str, stall_seconds: float) -> None:
+        import torch.distributed as distributed
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+        self._distributed = distributed
+        rank, size = comm.Get_rank(), comm.Get_size()
+        self._rank = rank
+        # longer than the watchdog, which ends the job first because it can name the missing rank
+        wait = timedelta(seconds=2 * stall_seconds + 60)
+        if rank == 0:
+            host = socket.gethostname()
+            try:
+                socket.getaddrinfo(host, None)
+            except OSError:
+                host = "127.0.0.1"  # a machine that cannot resolve its own name is on its own
+            store = TCPStore(host, 0, size, is_master=True, timeout=wait, wait_for_workers=False)
+            comm.bcast((host, store.port), root=0)
+        else:
+            host, port = comm.bcast(None, root=0)
+            store = TCPStore(host, port, size, is_master=False, timeout=wait)
+        distributed.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=wait
+        )
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a CPU tensor (`gloo`) or a GPU tensor (`nccl`) in place over the ranks.
+
+        Half precision is summed in float32. Calls match by order, not by bucket.
+
+        Raises:
+            ValueError: The tensor is not contiguous or not of a floating type.
+            JobError: Another rank is gone.
+        """
+        check(tensor)
+        half = tensor.dtype in (torch.float16, torch.bfloat16)
+        flat = tensor.detach().float() if half else tensor.detach()
+        if flat.numel():
+            with self.exchanging():
+                self._distributed.all_reduce(flat)
+                settle(flat)  # nccl only queues it
+        if half:
+            tensor.detach().copy_(flat)
+
+    @contextmanager
+    def exchanging(self) -> Iterator[None]:
+        """Say in one line that another rank is gone, where nobody else has said it."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not _LOST.search(str(error)):
+                raise
+            # its own line tells why, and then the launcher ends this one
+            time.sleep(GRACE_SECONDS)
+            line = f"rank {self._rank}: another rank is gone: it was killed, or has failed"
+            raise JobError(line) from None
+
+    def close(self) -> None:
+        """Tear the process group down."""
+        self._distributed.destroy_process_group()

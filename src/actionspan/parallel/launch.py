@@ -2,14 +2,15 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
 from actionspan.parallel.communicator import Communicator, Patience
-from actionspan.parallel.leftover import remove_leftovers
 from actionspan.parallel.settings import ExchangeName, processes
 from actionspan.running import launcher
 from actionspan.running.progress import doing
@@ -34,7 +35,7 @@ def world() -> Communicator:
     doing("starting MPI")
     launcher.remember()
     if launcher.by_torchrun():
-        from actionspan.parallel.torchrun import TorchrunCommunicator
+        from actionspan.parallel.communicator import TorchrunCommunicator
 
         ranks = TorchrunCommunicator()
         _name_rank_of_failures(ranks.Get_rank(), ranks.Get_size())
@@ -131,3 +132,56 @@ def root_first(
             raise error
         sys.exit(0)
     return result if comm.Get_rank() == 0 else function()
+
+
+SHARED_MEMORY = Path("/dev/shm")
+_PATTERN = "mpich_shm_*"
+_YOUNG_SECONDS = 10.0  # ranks of one start begin well within this
+
+
+def remove_leftovers(folder: Path = SHARED_MEMORY) -> None:
+    """Remove one's own files of MPICH that no process has mapped; to be called before MPI starts.
+
+    Any number of ranks may call it at once, each before it starts MPI itself.
+
+    Args:
+        folder: Where shared memory is.
+    """
+    paths = [path for path in folder.glob(_PATTERN) if _is_old(path)]
+    mapped = _mapped(folder) if paths else set()
+    for path in paths:
+        if str(path) not in mapped:
+            _remove(path)
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False  # another rank was faster
+    return found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG_SECONDS
+
+
+def _mapped(folder: Path) -> set[str]:
+    """Return the files of a folder that any process has in its memory, as far as can be seen."""
+    found = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            lines = maps.read_text(errors="replace").splitlines()
+        except OSError:
+            continue  # it has ended, or it is somebody else's
+        found |= {line.partition("/")[2] for line in lines if f" {folder}/" in line}
+    return {f"/{path}" for path in found}
+
+
+def _remove(path: Path) -> None:
+    import fcntl  # not on Windows, where there is no such folder
+
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # one rank at a time
+            # by the name there may be the file of a rank that has started MPI since
+            if _is_old(path) and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                path.unlink()
+    except OSError:
+        return  # another rank was faster

@@ -25,15 +25,13 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from actionspan.parallel.async_server import AsyncReplica
 from actionspan.parallel.buckets import GradientBuckets
-from actionspan.parallel.communicator import PHASES, Communicator, tag_of
-from actionspan.parallel.counting import CountingCommunicator
+from actionspan.parallel.communicator import PHASES, Communicator, CountingCommunicator, tag_of
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.member import Member, Replica, broadcast, timed
-from actionspan.parallel.model_averaging import ModelAveraging
+from actionspan.parallel.model_averaging import ModelAveraging, PeriodicAveraging
+from actionspan.parallel.parameter_server import AsyncReplica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.parallel.torch_averaging import PeriodicAveraging
 
 
 class SynchronousReplica(Member):

@@ -18,10 +18,9 @@ from actionspan.errors import InputError, counted
 from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.networks.weights import describe
-from actionspan.parallel.adaptive_batch import AdaptiveBatch
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.in_process import InProcessAveraging
 from actionspan.parallel.member import Replica, share
+from actionspan.parallel.model_averaging import AdaptiveBatch, InProcessAveraging
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.batches import epoch_steps, training_batches
