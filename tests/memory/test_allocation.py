@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from actionspan.memory.allocation import allocated_bytes
+from actionspan.memory.counting import allocated_bytes
 
 DEVICES = ["cpu", "meta"]
 

@@ -82,7 +82,7 @@ def test_replay_and_split_agree_in_bfloat16():
 
 def test_weights_are_not_rounded_before_they_are_applied():
     """4/7 · 2 in bfloat16 is 1.140625, 0.2 % off; the products differ from that."""
-    from actionspan.memory.weighting import weigh
+    from actionspan.memory.estimator import weigh
 
     features = torch.ones(1, 64, dtype=torch.bfloat16, requires_grad=True)
     weights = torch.tensor([8 / 7], dtype=torch.float64)

@@ -59,8 +59,7 @@ def test_autocast_of_the_gpu_is_restored():
 
 
 def test_a_bank_keeps_its_features_on_the_host():
-    from actionspan.memory.bank import FeatureBank
-    from actionspan.memory.ways import make_way
+    from actionspan.memory.ways import FeatureBank, make_way
 
     module, frames = make_way("bank", tiny().cuda(), 0.3), video(9).cuda()
     assert isinstance(module, FeatureBank)

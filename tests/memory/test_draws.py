@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from actionspan.memory import StochasticBackward
-from actionspan.memory.draws import drawing
+from actionspan.memory.randomness import drawing
 from memory.encoders import seeded, tiny, video
 
 

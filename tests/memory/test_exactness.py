@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from actionspan.memory import StochasticBackward
-from actionspan.memory.pieces import balanced
+from actionspan.memory.encoding import balanced
 from memory.encoders import (
     WAYS,
     Step,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from actionspan.memory.allocation import allocated_bytes
+from actionspan.memory.counting import allocated_bytes
 from actionspan.memory.probe import light_copies, probe
 from actionspan.memory.rehearsal import Choice, Rehearsal
 from actionspan.memory.ways import make_way

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.memory.bank import FeatureBank
-from actionspan.memory.ways import make_way
+from actionspan.memory.ways import FeatureBank, make_way
 from memory.encoders import (
     Step,
     equal,

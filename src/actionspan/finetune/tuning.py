@@ -21,8 +21,7 @@ from actionspan.finetune.results import write_results
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import divide_videos
-from actionspan.memory.bank import FeatureBank
-from actionspan.memory.ways import make_way
+from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings

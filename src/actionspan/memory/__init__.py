@@ -6,7 +6,7 @@ It knows tensors and modules, and nothing of video.
 from actionspan.lazy import lazy
 
 _MODULES = {
-    "StochasticBackward": "actionspan.memory.stochastic",
+    "StochasticBackward": "actionspan.memory.ways",
     "plan_memory": "actionspan.memory.planning",
     "sample_rows": "actionspan.memory.sampling",
     "saved_bytes": "actionspan.memory.counting",

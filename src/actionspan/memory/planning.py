@@ -16,12 +16,11 @@ from typing import Literal, get_args
 import torch
 from torch import nn
 
-from actionspan.memory.frames import Frames
+from actionspan.memory.encoding import Frames
 from actionspan.memory.probe import Head, Probe, probe
 from actionspan.memory.rehearsal import Choice, Rehearsal
 from actionspan.memory.sampling import BY_GRADIENT, Sampler, kept_count
-from actionspan.memory.stochastic import Execution
-from actionspan.memory.ways import Way, make_way
+from actionspan.memory.ways import Execution, Way, make_way
 
 Ratio = float | Sequence[float]
 

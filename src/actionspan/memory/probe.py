@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from actionspan.memory.allocation import allocated_bytes
-from actionspan.memory.counting import identity, saved_bytes
-from actionspan.memory.frames import Frames, inputs_of
+from actionspan.memory.counting import allocated_bytes, identity, saved_bytes
+from actionspan.memory.encoding import Frames, inputs_of
 
 Head = nn.Module | Callable[[Tensor], Tensor]
 """From features (T, C) to a loss; of a module's output that is no scalar the sum is taken."""

@@ -1,27 +1,218 @@
-"""Ways to train an encoder on long videos, behind one call, to compare SBP with."""
+"""Stochastic backpropagation: an encoder whose backward path is kept for some rows (paper 004)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from actionspan.memory.bank import FeatureBank
-from actionspan.memory.checkpointing import checkpointed
-from actionspan.memory.estimator import Estimator, estimator_of
-from actionspan.memory.frames import Frames, all_rows, encode, encode_all
-from actionspan.memory.norms import refuse_batch_statistics
-from actionspan.memory.sampling import Sampler
-from actionspan.memory.split import split
-from actionspan.memory.stochastic import (
-    Execution,
-    StochasticBackward,
-    checked_piece,
-    needs_gradient,
-    plain_features,
+from actionspan.memory.encoding import (
+    Encode,
+    Frames,
+    all_rows,
+    balanced,
+    encode,
+    encode_all,
+    refuse_batch_statistics,
+    without_graph,
 )
-from actionspan.memory.weighting import GradientWeight
+from actionspan.memory.estimator import Estimator, GradientWeight, estimator_of
+from actionspan.memory.executions import replay, split
+from actionspan.memory.sampling import Sampler
+
+Execution = Literal["split", "replay"]
+
+
+class StochasticBackward(nn.Module):
+    """The features of a video, with the gradient of the encoder estimated from some of its rows.
+
+    The forward pass, and the gradients of what comes after the encoder, are those of full training
+    whatever is kept. Two executions give the same gradient to rounding:
+
+    - `split`: one forward pass, of which the kept rows have a graph in one batch. Saved bytes grow
+      with the kept rows. With all rows kept it is plain `encoder(frames)`, to the bit.
+    - `replay`: a forward pass without a graph; the kept rows are run again in backward, in pieces
+      of at most `piece` rows. Saved bytes are those of one piece whatever is kept, and features
+      never depend on what is kept, to the bit, unless the encoder draws random numbers. With all
+      rows kept it is the full gradient in bounded memory.
+
+    Where no gradient is asked for (`torch.no_grad`, a frozen encoder) nothing is drawn, and rows
+    are run in pieces of at most `piece` rows.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        keep_ratio: float | Sequence[float] = 0.25,
+        *,
+        sampler: Sampler = "uniform_random",
+        gradient_weight: GradientWeight = "even",
+        execution: Execution = "replay",
+        piece: int = 16,
+    ) -> None:
+        """Wrap an encoder.
+
+        Args:
+            encoder: Called with n rows, gives n features. Norms must not use batch statistics.
+            keep_ratio: The part of the rows that is kept, above 0 and at most 1; or a list, one for
+                each child of an `nn.Sequential`, which may not fall. Each part's rows are then
+                drawn among those of the part after it.
+            sampler: See `sample_rows`; `diverse_gradient` and `importance` need `replay`. The
+                tokens of `checkerboard` are the rows: every m-th one, from a random one.
+            gradient_weight: See `gradient_weights`.
+            execution: `split` or `replay`.
+            piece: Rows are run in pieces of at most `piece` rows: without a graph, and again in
+                `replay`.
+
+        Raises:
+            ValueError: A value is not allowed.
+        """
+        super().__init__()
+        self.encoder = encoder
+        self.estimator = estimator_of(encoder, keep_ratio, sampler, gradient_weight)
+        if execution not in get_args(Execution):
+            raise ValueError(f"execution is {execution!r}; it must be split or replay")
+        if execution == "split" and self.estimator.by_gradient:
+            raise ValueError(f"sampler is {sampler!r}, which needs execution replay, not split")
+        self.execution, self.piece = execution, checked_piece(piece)
+
+    def forward(
+        self,
+        frames: Frames,
+        *,
+        generator: Generator | None = None,
+        key: str = "",  # noqa: ARG002  the same call as the other ways'
+    ) -> Tensor:
+        """Return the features of all rows.
+
+        Args:
+            frames: The rows of one video, T of them.
+            generator: Where random numbers come from; None: torch's global generator.
+            key: Not used.
+
+        Returns:
+            (T, …) what the encoder gives for the rows.
+
+        Raises:
+            ValueError: There are no rows, or a norm uses batch statistics, or the encoder draws
+                random numbers where rows are drawn by their gradients.
+        """
+        refuse_batch_statistics(self.encoder)
+        rows, whole = all_rows(frames), min(self.estimator.ratios) == 1
+        if not needs_gradient(self.encoder, frames):
+            if whole and self.execution == "split":
+                return encode_all(self.encoder, frames)
+            return plain_features(self.encoder, frames, rows, self.piece)
+        run = split if self.execution == "split" else replay
+        return run(self.encoder, frames, self.estimator, self.piece, generator)
+
+
+def plain_features(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> Tensor:
+    """Return the features of rows, run in pieces without a graph."""
+    return torch.cat(
+        without_graph(lambda some: encode(encoder, frames, some), rows, len(frames), piece)
+    )
+
+
+def needs_gradient(encoder: nn.Module, frames: Frames) -> bool:
+    """Return whether a gradient can be asked for, of the encoder or of frames that are a tensor."""
+    learns = isinstance(frames, Tensor) and frames.requires_grad
+    return torch.is_grad_enabled() and (
+        learns or any(p.requires_grad for p in encoder.parameters())
+    )
+
+
+def checked_piece(piece: int) -> int:
+    """Return the number of rows of a piece.
+
+    Raises:
+        ValueError: It is below 1, or no whole number.
+    """
+    if not isinstance(piece, int) or piece < 1:
+        raise ValueError(f"piece is {piece}; it must be at least 1 row, a whole number")
+    return piece
+
+
+def checkpointed(encoder: nn.Module, run: Encode, rows: Tensor, piece: int) -> Tensor:
+    """Return the features of rows, whose graph is made again in backward, a piece at a time.
+
+    Not reentrant: a hook of a parameter is then called once a step, not once a piece. The frames
+    are taken again in backward too, so that no copy of them is saved.
+
+    Args:
+        encoder: What `run` runs.
+        run: Runs rows.
+        rows: (n,) that are run.
+        piece: How many at a time, at most.
+    """
+    first = next(encoder.parameters(), None)
+    # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
+    there = torch.empty(0, device=None if first is None else first.device)
+    return torch.cat(
+        [
+            checkpoint(lambda some, _: run(some), each, there, use_reentrant=False)
+            for each in balanced(rows, piece)
+        ]
+    )
+
+
+class FeatureBank(nn.Module):
+    """Features of kept rows with a graph, and of the others from the bank (TALLFormer, section 3).
+
+    When a video is met for the first time all its rows are run. After that its dropped rows are not
+    run at all, and their features are those of the step that last kept them: the forward pass is
+    not that of full training. Without a gradient (`torch.no_grad`) all rows are run, and the bank
+    is neither read nor written.
+    """
+
+    def __init__(self, encoder: nn.Module, estimator: Estimator, piece: int) -> None:
+        super().__init__()
+        self.encoder, self.estimator, self.piece = encoder, estimator, piece
+        self._features: dict[str, Tensor] = {}
+
+    def forward(
+        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
+    ) -> Tensor:
+        """Return the features (T, …) of the video `key`.
+
+        Raises:
+            ValueError: The bank has a video of this key and another length.
+        """
+        refuse_batch_statistics(self.encoder)
+        count = len(all_rows(frames))
+        if not needs_gradient(self.encoder, frames):
+            return plain_features(self.encoder, frames, torch.arange(count), self.piece)
+        stored = self._features.get(key)
+        if stored is not None and len(stored) != count:
+            raise ValueError(
+                f"the video {key!r} has {count} rows, but the bank has {len(stored)} of this key"
+            )
+
+        def known(dropped: Tensor, kept: Tensor) -> Tensor:
+            if stored is None:
+                return plain_features(self.encoder, frames, dropped, self.piece)
+            return stored[dropped].to(kept)  # under autocast the type may be another one
+
+        features = split(self.encoder, frames, self.estimator, self.piece, generator, known=known)
+        # A copy in any case: what is returned may be changed in place.
+        host = "meta" if features.is_meta else "cpu"
+        self._features[key] = features.detach().to(host, copy=True)
+        return features
+
+    def state(self) -> dict[str, Any]:
+        """Return a copy of the bank, (T, …) features by key, on the host."""
+        return {"features": _copied(self._features)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a copy of a state."""
+        self._features = _copied(state["features"])
+
+
+def _copied(features: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key: each.clone() for key, each in features.items()}
+
 
 Way = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]
 

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.memory.sampling import kept_count
-from actionspan.memory.stochastic import Execution
-from actionspan.memory.ways import Way, make_way
+from actionspan.memory.ways import Execution, Way, make_way
 from actionspan.networks.architecture import Architecture, architecture
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs

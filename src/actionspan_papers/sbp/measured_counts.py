@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from actionspan.memory.counting import saved_bytes
-from actionspan.memory.pieces import balanced
+from actionspan.memory.encoding import balanced
 from actionspan.memory.probe import Probe, probe
 from actionspan.memory.rehearsal import Choice, Rehearsal
 from actionspan.memory.sampling import kept_count

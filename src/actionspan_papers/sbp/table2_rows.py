@@ -7,8 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from actionspan.memory.allocation import allocated_bytes
-from actionspan.memory.counting import saved_bytes
+from actionspan.memory.counting import allocated_bytes, saved_bytes
 from actionspan.memory.sampling import kept_count
 from actionspan_papers.sbp.published import COSTS, RECOGNITION
 from actionspan_papers.sbp.swin import SwinShape

@@ -6,9 +6,11 @@ A second run in backward restores both, as `torch.utils.checkpoint` does.
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Surroundings:
@@ -79,3 +81,84 @@ def draw_seeds(count: int, generator: Generator | None) -> list[int]:
     device = "cpu" if generator is None else generator.device
     seeds: list[int] = torch.randint(2**62, (count,), generator=generator, device=device).tolist()
     return seeds
+
+
+_PROBABILITIES = ("p", "dropout", "dropout_p")
+_SWITCHES = ("train", "training")
+
+_Settings = tuple[bool | int | float, ...]
+_known: WeakKeyDictionary[nn.Module, tuple[_Settings, bool]] = WeakKeyDictionary()
+
+
+class Draws:
+    """What a block of `drawing` found."""
+
+    random = False
+
+
+@contextmanager
+def drawing(encoder: nn.Module) -> Iterator[Draws]:
+    """Find out whether a run of an encoder in the block draws from torch's global generators.
+
+    The operators of the block are looked at where this encoder was not run yet, or some number or
+    flag of its modules is another one than in its last run (a training mode, a probability).
+
+    Yields:
+        The answer, once the block has ended.
+    """
+    settings = _settings(encoder)
+    before, random = _known.get(encoder, ((), False))
+    found = Draws()
+    if before == settings:
+        yield found
+        found.random = random
+        return
+    with _Watch(found):
+        yield found
+    _known[encoder] = settings, found.random
+
+
+def _settings(encoder: nn.Module) -> _Settings:
+    """Return all numbers and flags that are attributes of an encoder's modules."""
+    plain = (bool, int, float)
+    return tuple(
+        value
+        for module in encoder.modules()
+        for value in vars(module).values()
+        if type(value) in plain
+    )
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes operators that draw, of this thread alone."""
+
+    def __init__(self, found: Draws) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._found = found
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run an operator, and look whether it draws."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
+            self._found.random = True
+        return func(*args, **kwargs)
+
+
+def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether an operator that may draw does: attention may drop nothing, for example."""
+    names = [argument.name for argument in func._schema.arguments]
+    given = {a.name: a.default_value for a in func._schema.arguments}
+    given |= dict(zip(names, args, strict=False)) | kwargs
+    never = any(given.get(name) == 0 for name in _PROBABILITIES if _is_number(given.get(name)))
+    off = any(given.get(name) is False for name in _SWITCHES)
+    return not (never or off or given.get("generator") is not None)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
