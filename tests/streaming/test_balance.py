@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from actionspan.streaming import Pipeline, balance_stages
-from actionspan.streaming.balance import layers_of
-from actionspan.streaming.costs import Costs, measure_costs, partition, stages_seconds
+from actionspan.streaming.balance import Costs, layers_of, measure_costs, partition, stages_seconds
 from streaming.networks import Enter, Leave, Within, same, weights
 
 COSTS = st.lists(

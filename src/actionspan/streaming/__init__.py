@@ -11,7 +11,7 @@ _MODULES = {
     "StageError": "actionspan.streaming.errors",
     "StallError": "actionspan.streaming.errors",
     "balance_stages": "actionspan.streaming.balance",
-    "stage_bytes": "actionspan.streaming.footprint",
+    "stage_bytes": "actionspan.streaming.balance",
 }
 __all__ = list(_MODULES)
 __getattr__ = lazy(__name__, _MODULES)

@@ -1,9 +1,11 @@
 """The process of one stage, and how a module comes into it: its tensors stay where they are."""
 
 import io
+import os
 import pickle
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,16 +15,27 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-import actionspan.streaming.server  # noqa: F401  before all else, where it is the server
 from actionspan.running.apart import end_with_parent
 from actionspan.running.memory import keep_freed_memory
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.learning import Learning
 from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.shared import SharedBlock, dense_strides, module_tensors, offsets
-from actionspan.streaming.sockets import SocketInlet, SocketOutlet
+from actionspan.streaming.sockets import (
+    SharedBlock,
+    SocketInlet,
+    SocketOutlet,
+    dense_strides,
+    module_tensors,
+    offsets,
+)
 from actionspan.streaming.stage import Options, Part, Place, Stage, parts_of
 from actionspan.streaming.worker import COUNTS, Worker
+
+# The server that processes are forked from leaves the program's group: a signal to the whole group,
+# as service managers send it, would end the server too and with it all news of the stages, while
+# the program is still writing its files. The server ends when the program does.
+if any(word.startswith("from multiprocessing.forkserver import main") for word in sys.orig_argv):
+    os.setsid()
 
 NEIGHBOUR_GONE = 3  # exit status
 

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.streaming.device import Backend, Event, Lane, cuda_backend, lanes_of
-from actionspan.streaming.device_stage import DeviceStage, on_host
+from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
 from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.stage import Options, Part
+from actionspan.streaming.state import on_host
 from actionspan.streaming.transfer import Answers, Link, Pinned
 from actionspan.streaming.worker import report_of
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.streaming.device import Backend, Event, Lane
-from actionspan.streaming.history import Kept
 from actionspan.streaming.messages import Message
 from actionspan.streaming.stage import Event as Worked
 from actionspan.streaming.stage import Links, Options, Part, Stage
+from actionspan.streaming.state import Kept, on_host
 
 
 class DeviceStage(Stage):
@@ -174,19 +174,3 @@ def draw_from(backend: Backend, device: torch.device, state: Tensor) -> None:
     torch.set_rng_state(state[:size].clone())
     if len(state) > size:
         backend.set_random(device, state[size:].clone())
-
-
-def on_host(state: Any, known: dict[int, Tensor] | None = None) -> Any:
-    """Return a state with copies of its tensors in ordinary memory; what is one stays one."""
-    known = {} if known is None else known
-    if isinstance(state, Tensor):
-        if id(state) not in known:
-            known[id(state)] = state.detach().to("cpu", copy=True)
-        return known[id(state)]
-    if isinstance(state, Mapping):
-        return {key: on_host(value, known) for key, value in state.items()}
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(on_host(value, known) for value in state))
-    if isinstance(state, list | tuple):
-        return type(state)(on_host(value, known) for value in state)
-    return state

@@ -1,4 +1,10 @@
-"""What goes wrong in a stage, with its place."""
+"""What goes wrong in a stage, with its place; and how a stall, or the end of a process, is told."""
+
+import math
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class StageError(RuntimeError):
@@ -26,3 +32,55 @@ class CaptureError(StageError, ValueError):
 
 class LinkClosedError(Exception):
     """The other end of a link is gone: a neighbour ended, and says itself why."""
+
+
+class Deadline:
+    """Notes when the counts of what was done changed last.
+
+    Args:
+        seconds: Without a change after which it has passed.
+
+    Raises:
+        ValueError: The seconds are not above 0 and finite.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        if not (0 < seconds < math.inf):
+            raise ValueError(f"stall_seconds {seconds}: a number above 0")
+        self.seconds = seconds
+        self._seen: list[float] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Restart the deadline: there is new work."""
+        self._since = time.monotonic()
+
+    def left(self, counts: Sequence[float]) -> float:
+        """Return the seconds until it passes, 0 once it has."""
+        if list(counts) != self._seen:
+            self._seen = list(counts)
+            self.restart()
+        return max(0.0, self.seconds - (time.monotonic() - self._since))
+
+
+UNGUARDED = 4  # exit status
+
+
+def death(status: int | None) -> str:
+    """Return how a process ended, by its exit status."""
+    if status == UNGUARDED:
+        what = "its process runs the whole program, as it must import it for classes and functions"
+        return f'{what}; put what the program does under `if __name__ == "__main__":`'
+    if status is not None and status < 0:
+        return f"its process was ended by {signal.Signals(-status).name}"
+    return f"its process ended with status {status}"
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while processes start: they would inherit it before they ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

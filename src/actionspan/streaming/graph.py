@@ -21,8 +21,8 @@ from actionspan.streaming.device import Backend, Graph, Lane
 from actionspan.streaming.device_stage import DeviceStage, draw_from, drawn_state
 from actionspan.streaming.errors import CaptureError
 from actionspan.streaming.messages import Message
-from actionspan.streaming.shared import module_tensors
 from actionspan.streaming.slots import SlotAnswers, SlotLink
+from actionspan.streaming.sockets import module_tensors
 from actionspan.streaming.stage import Options, Part, parts_of
 from actionspan.streaming.transfer import Link
 

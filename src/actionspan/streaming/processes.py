@@ -22,12 +22,25 @@ from actionspan.streaming.child import (
     send,
     serve,
 )
-from actionspan.streaming.deadline import Deadline
-from actionspan.streaming.errors import LinkClosedError, StageError, StallError
+from actionspan.streaming.errors import (
+    UNGUARDED,
+    Deadline,
+    LinkClosedError,
+    StageError,
+    StallError,
+    death,
+    interrupts_held,
+)
 from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.shared import SharedBlock, module_tensors, share, unshare
-from actionspan.streaming.signals import UNGUARDED, death, interrupts_held
-from actionspan.streaming.sockets import SocketInlet, SocketOutlet, link
+from actionspan.streaming.sockets import (
+    SharedBlock,
+    SocketInlet,
+    SocketOutlet,
+    link,
+    module_tensors,
+    share,
+    unshare,
+)
 from actionspan.streaming.stage import Options, Part, parts_of
 from actionspan.streaming.worker import COUNTS
 

@@ -14,8 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.copies import copied, not_in_state
-from actionspan.streaming.history import History, Kept
 from actionspan.streaming.learning import Learning, Updater
 from actionspan.streaming.messages import (
     Form,
@@ -25,6 +23,7 @@ from actionspan.streaming.messages import (
     form_of,
     message_of,
 )
+from actionspan.streaming.state import History, Kept, copied, not_in_state
 
 Module = Callable[[Any], Value]
 _EVENTS = 100_000  # noted at most, the last ones: streams may have no end

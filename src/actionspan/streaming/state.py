@@ -1,10 +1,149 @@
-"""The state of a pipeline in plain containers, which `torch.load(weights_only=True)` reads."""
+"""What a stage keeps: past inputs until their gradients come, and states to go on from."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
-from actionspan.streaming.history import Kept
-from actionspan.streaming.messages import Message
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from actionspan.streaming.messages import Message, Value, cloned
+
+Tensors = dict[str, Tensor]
+
+
+class Kept(NamedTuple):
+    """An input, and what else its forward pass depended on."""
+
+    step: int
+    message: Message
+    random: Tensor | None  # torch's random state before it; None: it drew nothing
+    buffers: Tensors  # as they were before it
+    weights: Tensors | None  # those that saw it; None: those of now are used
+
+
+class History:
+    """The inputs of the last `delay` steps of a stage, at most.
+
+    A second forward pass on a kept input repeats the first: it draws the same random numbers and
+    sees the same buffers, and it leaves the buffers of the module as they are, so that batch norm
+    counts each sample once.
+
+    Args:
+        module: The stage's.
+        delay: Steps from an input to its gradient.
+        weights: Whether to keep the weights that saw an input too.
+        random: Whether to repeat random numbers; threads share one generator and draw none.
+    """
+
+    def __init__(
+        self, module: Callable[[Any], Value], delay: int, *, weights: bool, random: bool
+    ) -> None:
+        self._call, self._delay = module, delay
+        self._with_weights, self._random = weights, random
+        self._module = module if isinstance(module, nn.Module) else nn.Module()
+        self._kept: deque[Kept] = deque()
+        self._used: Tensors = {}
+        # Of where the module draws its numbers; a device has a generator of its own.
+        self.get_random: Callable[[], Tensor] = torch.get_rng_state
+        self.set_random: Callable[[Tensor], None] = torch.set_rng_state
+
+    def due(self, step: int) -> Kept | None:
+        """Take out the input whose gradient comes at a step."""
+        if self._kept and self._kept[0].step == step - self._delay:
+            return self._kept.popleft()
+        return None
+
+    @contextmanager
+    def keeping(self, step: int, message: Message) -> Iterator[None]:
+        """Keep the input of the forward pass inside."""
+        buffers = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
+        before = self.get_random() if self._random else None
+        kept = cloned(message)
+        yield
+        drew = before is not None and not torch.equal(before, self.get_random())
+        weights = None
+        if self._with_weights:
+            # A copy for each input: torch's counts of changes miss fused optimisers, writes through
+            # `data`, and what another process writes into shared memory.
+            weights = {name: weight.detach().clone() for name, weight in self._named()}
+        self._kept.append(Kept(step, kept, before if drew else None, buffers, weights))
+
+    def again(self, kept: Kept, inputs: Value) -> Value:
+        """Return what the module makes of a kept input."""
+        now = self.get_random() if kept.random is not None else None
+        if kept.random is not None:
+            self.set_random(kept.random)
+        try:
+            if not isinstance(self._call, nn.Module):
+                return self._call(inputs)
+            given = {name: buffer.clone() for name, buffer in kept.buffers.items()}
+            self._used = {}
+            if kept.weights is not None:
+                learned = {name: weight.requires_grad for name, weight in self._named()}
+                self._used = {
+                    name: weight.detach().requires_grad_(learned[name])
+                    for name, weight in kept.weights.items()
+                }
+            output: Value = functional_call(self._call, {**given, **self._used}, (inputs,))
+            return output
+        finally:
+            if now is not None:
+                self.set_random(now)
+
+    def deliver(self) -> None:
+        """Give the gradients of stashed weights to the parameters of now."""
+        if self._used:
+            for name, parameter in self._named():
+                parameter.grad = self._used[name].grad
+            self._used = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return all that is kept."""
+        return {"kept": list(self._kept)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._kept = deque(Kept(*kept) for kept in state["kept"])
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        return self._module.named_parameters()
+
+
+def not_in_state(module: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield the buffers that a module's own state leaves out (`persistent=False`)."""
+    if isinstance(module, nn.Module):
+        known = module.state_dict().keys()
+        yield from (each for each in module.named_buffers() if each[0] not in known)
+
+
+def copied(state: Any) -> Any:
+    """Return a state with tensors of its own."""
+    if isinstance(state, Tensor):
+        return state.detach().clone()
+    if isinstance(state, Mapping):
+        return {key: copied(value) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(copied(value) for value in state)
+    return state
+
+
+def on_host(state: Any, known: dict[int, Tensor] | None = None) -> Any:
+    """Return a state with copies of its tensors in ordinary memory; what is one stays one."""
+    known = {} if known is None else known
+    if isinstance(state, Tensor):
+        if id(state) not in known:
+            known[id(state)] = state.detach().to("cpu", copy=True)
+        return known[id(state)]
+    if isinstance(state, Mapping):
+        return {key: on_host(value, known) for key, value in state.items()}
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return type(state)(*(on_host(value, known) for value in state))
+    if isinstance(state, list | tuple):
+        return type(state)(on_host(value, known) for value in state)
+    return state
 
 
 def plain(value: Any) -> Any:

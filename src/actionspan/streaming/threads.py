@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch.nn.modules.dropout import _DropoutNd
 
-from actionspan.streaming.deadline import Deadline
-from actionspan.streaming.errors import LinkClosedError, StageError, StallError
+from actionspan.streaming.errors import Deadline, LinkClosedError, StageError, StallError
 from actionspan.streaming.messages import Message, Reply, cloned
 from actionspan.streaming.stage import Options, Part, Stage, parts_of
 from actionspan.streaming.worker import Worker, report_of

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.networks.division import division
-from actionspan.streaming.costs import Costs, partition
+from actionspan.streaming.balance import Costs, partition
 from actionspan.streaming.messages import Value
 from actionspan_papers.partime.names import ENCODERS, PLAIN, POOLED
 from actionspan_papers.partime.networks import convolutions, encoder

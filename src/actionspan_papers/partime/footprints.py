@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.footprint import StageBytes, stage_bytes
+from actionspan.streaming.balance import StageBytes, stage_bytes
 from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
 from actionspan.streaming.messages import Value, bytes_of, message_of
 from actionspan.streaming.pipeline import Pipeline

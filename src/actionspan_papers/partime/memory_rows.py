@@ -3,8 +3,7 @@
 from dataclasses import asdict, fields
 
 from actionspan.running.determinism import deterministic
-from actionspan.streaming.balance import layers_of
-from actionspan.streaming.footprint import StageBytes
+from actionspan.streaming.balance import StageBytes, layers_of
 from actionspan_papers.partime.cases import Case, inside, squared, stages_by_counting
 from actionspan_papers.partime.footprints import footprints, kept_bytes
 from actionspan_papers.partime.names import PLAIN
