@@ -1,4 +1,4 @@
-"""Count the bytes that autograd saves for backward.
+"""Count the bytes that autograd saves for backward, and those of all living tensors.
 
 The count is exact and the same in every run, and on the `meta` device it needs neither memory nor
 arithmetic: storages are told apart by their objects, as all addresses there are 0.
@@ -98,10 +98,8 @@ class _CountingHooks(saved_tensors_hooks):
 
 def _counts_here() -> list[SavedBytes]:
     """Return the counts of the blocks that this thread is in, the outermost first."""
-    if not hasattr(_here, "counts"):
-        _here.counts = []
-    found: list[SavedBytes] = _here.counts
-    return found
+    counts: list[SavedBytes] = _here.__dict__.setdefault("counts", [])
+    return counts
 
 
 def _hold(counts: list[SavedBytes], tensor: Tensor) -> Callable[[], None]:
@@ -238,6 +236,10 @@ class AllocatedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 @contextmanager
 def allocated_bytes() -> Iterator[AllocatedBytes]:
     """Count the bytes of all tensors made in the block while they are alive.
+
+    Where `saved_bytes` asks what autograd keeps, this asks what a step needs in all: gradients,
+    results that live for one layer only, copies. It sees every tensor that PyTorch's dispatcher
+    hands out, also on `meta`, but not what a kernel allocates inside itself.
 
     Each storage counts once and whole; views and writes in place add nothing. The backward pass is
     seen if it is called in the block.

@@ -1,4 +1,4 @@
-"""What encoders are given: the rows of one video."""
+"""How an encoder is run on rows of a video: all or in pieces, with a graph and without."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -34,8 +34,8 @@ def all_rows(frames: Frames) -> Tensor:
 
 def inputs_of(frames: Frames, rows: Tensor) -> tuple[Tensor, ...]:
     """Return what an encoder is called with for these rows."""
-    found = frames[rows]
-    return found if isinstance(found, tuple) else (found,)
+    inputs = frames[rows]
+    return inputs if isinstance(inputs, tuple) else (inputs,)
 
 
 def encode(encoder: nn.Module, frames: Frames, rows: Tensor) -> Tensor:
@@ -100,29 +100,30 @@ def balanced(rows: Tensor, piece: int) -> tuple[Tensor, ...]:
     return rows.tensor_split(-(-len(rows) // piece)) if len(rows) else ()
 
 
-def without_graph(encode: Encode, rows: Tensor, count: int, piece: int) -> list[Tensor]:
-    """Return the features of rows in balanced pieces, run without a graph.
+def without_graph(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> list[Tensor]:
+    """Return the features of rows (n,) in balanced pieces, run without a graph.
 
     A batch of one row may take another way through a library than a larger one, and give other
     bits. So a piece has one row only where it must: `piece` is 1, or the video has one row. Else a
     neighbour is run along with a single row.
-
-    Args:
-        encode: Runs rows.
-        rows: (n,) of a video.
-        count: Rows of the video, T.
-        piece: Rows at a time, at most.
     """
+    alone = min(len(frames), piece) == 1
+    features = []
     with torch.no_grad():
-        return [_run(encode, each, count, piece) for each in balanced(rows, piece)]
+        for some in balanced(rows, piece):
+            if len(some) > 1 or alone:
+                features.append(encode(encoder, frames, some))
+                continue
+            first = (some - 1).clamp(min=0)  # sorted, as readers of files expect
+            place = int(some - first)
+            pair = encode(encoder, frames, torch.cat([first, first + 1]))
+            features.append(pair[place : place + 1])
+    return features
 
 
-def _run(encode: Encode, rows: Tensor, count: int, piece: int) -> Tensor:
-    if len(rows) > 1 or min(count, piece) == 1:
-        return encode(rows)
-    first = (rows - 1).clamp(min=0)  # sorted, as readers of files expect
-    place = int(rows - first)
-    return encode(torch.cat([first, first + 1]))[place : place + 1]
+def encode_plain(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> Tensor:
+    """Return the features of rows, run in pieces without a graph."""
+    return torch.cat(without_graph(encoder, frames, rows, piece))
 
 
 def join(rows: Tensor, features: Tensor | None, rest_rows: Tensor, rest: list[Tensor]) -> Tensor:
@@ -186,8 +187,6 @@ def encode_kept(
         features = encode_kept(before, levels[:-1], frames, inner, piece)
         features = weigh(features, below.weights_of(inner))
     # Positions among `rows`, as only these are here.
-    rest = without_graph(
-        lambda some: encode(nn.Sequential(*before), frames, some), rows[~here], len(frames), piece
-    )
+    rest = without_graph(nn.Sequential(*before), frames, rows[~here], piece)
     places = here.nonzero()[:, 0], (~here).nonzero()[:, 0]
     return checked(part(join(places[0], features, places[1], rest)), len(rows))

@@ -1,4 +1,4 @@
-"""The weight of a kept row's gradient, which says what the sampled gradient is on average."""
+"""The estimator of a gradient: which rows of each part of an encoder have one, with what weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -139,9 +139,9 @@ class Estimator:
         for ratio in reversed(self.ratios[:-1]):
             above = levels[0].rows
             part = kept_count(count, ratio) / len(above)
-            found = sample_rows("uniform_random", len(above), part, generator)
-            weights = gradient_weights(self.gradient_weight, found, len(above))
-            levels.insert(0, Level(above[found.rows], weights))
+            here = sample_rows("uniform_random", len(above), part, generator)
+            weights = gradient_weights(self.gradient_weight, here, len(above))
+            levels.insert(0, Level(above[here.rows], weights))
         return tuple(levels)
 
 

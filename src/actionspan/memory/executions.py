@@ -1,4 +1,19 @@
-"""The execution `split`: kept rows with a graph, the others without one (paper 004, 3.2.1)."""
+"""The two executions of a step of stochastic backpropagation (paper 004, 3.2.1 and 3.3).
+
+`split`: kept rows are run with a graph, the others without one. `replay`: kept rows are run again
+in backward, piece by piece:
+
+    forward                     rows 0 1 2 | 3 4 5 | 6 7 8    no graph, in order, whatever is kept
+    the rest of the network     loss, backward: ∂L/∂h of all rows
+    backward                    rows 1 5 | 6 with a graph; each piece's gradients are added up
+
+Algorithm 1 of the paper asks for gradients of the nodes alone, so that nothing in the encoder
+learns. Here the encoder's parameters are inputs of one autograd function, which returns their
+gradients: a step has one backward pass, and each parameter gets its gradient once.
+
+An encoder that draws random numbers (dropout, stochastic depth) has to draw the same ones in both
+runs. Its kept rows are run in forward in the very pieces of backward, each piece from its own seed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +30,6 @@ from actionspan.memory.encoding import (
     Frames,
     all_rows,
     balanced,
-    encode,
     encode_all,
     encode_kept,
     join,
@@ -29,11 +43,6 @@ from actionspan.memory.randomness import Surroundings, draw_seeds, drawing
 WithGraph = Callable[[Encode, Tensor], Tensor]  # how the kept rows are run
 
 
-def one_batch(run: Encode, rows: Tensor) -> Tensor:
-    """Run the kept rows in one batch."""
-    return run(rows)
-
-
 def split(
     encoder: nn.Module,
     frames: Frames,
@@ -41,39 +50,39 @@ def split(
     piece: int,
     generator: Generator | None,
     *,
-    with_graph: WithGraph = one_batch,
+    with_graph: WithGraph | None = None,
     known: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Return the features (T, …) of a video, of which the kept rows have a graph.
 
     Args:
-        encoder: What is run. Where all rows are kept, in one batch, it is run plainly.
+        encoder: Run plainly where all rows are kept, in one batch.
         frames: The rows of the video.
         estimator: Which rows are kept. Where it looks at features, all rows are run for that first.
         piece: Rows that are run at a time without a graph, at most.
         generator: Where random numbers come from; None: torch's global generator.
-        with_graph: How the kept rows are run.
+        with_graph: How the kept rows are run; None: in one batch.
         known: Returns the features of dropped rows, like the features of kept ones that it is given
             too; by default dropped rows are run.
     """
     rows = all_rows(frames)
-
-    def plain(some: Tensor) -> list[Tensor]:
-        return without_graph(lambda few: encode(encoder, frames, few), some, len(rows), piece)
-
-    first = plain(rows) if estimator.by_feature else []
+    first = without_graph(encoder, frames, rows, piece) if estimator.by_feature else []
     levels = estimator.draw(len(rows), generator, torch.cat(first) if first else None)
-    if len(levels[0].rows) == len(rows) and with_graph is one_batch:
+    if len(levels[0].rows) == len(rows) and with_graph is None:
         return encode_all(encoder, frames)
     top, parts = levels[-1], parts_of(encoder, levels)
-    kept = with_graph(lambda some: encode_kept(parts, levels, frames, some, piece), top.rows)
+
+    def run(some: Tensor) -> Tensor:
+        return encode_kept(parts, levels, frames, some, piece)
+
+    kept = run(top.rows) if with_graph is None else with_graph(run, top.rows)
     dropped = others(top.rows, len(rows))
     if known is not None:
         rest = [known(dropped, kept)] if len(dropped) else []
     elif first:
         rest = [torch.cat(first)[dropped]] if len(dropped) else []
     else:
-        rest = plain(dropped)
+        rest = without_graph(encoder, frames, dropped, piece)
     return join(top.rows, weigh(kept, top.weights), dropped, rest)
 
 
@@ -103,16 +112,12 @@ def replay(
         estimator=estimator,
         piece=piece,
         surroundings=Surroundings([*tensors, *([] if given is None else [given])]),
-        training=_training_modes(encoder),
+        training=[module.training for module in encoder.modules()],
     )
     features: Tensor = _Replay.apply(  # type: ignore[no-untyped-call]
         video, generator, tensors, given, *parameters
     )
     return features
-
-
-def _training_modes(encoder: nn.Module) -> list[bool]:
-    return [module.training for module in encoder.modules()]
 
 
 @dataclass(kw_only=True)
@@ -156,9 +161,7 @@ class _Video:
 
     def _plain(self, frames: Frames, rows: Tensor) -> Tensor:
         """Return the features of one piece, without a graph."""
-        (features,) = without_graph(
-            lambda some: encode(self.encoder, frames, some), rows, len(frames), self.piece
-        )
+        (features,) = without_graph(self.encoder, frames, rows, self.piece)
         return features
 
     def _seeded(self, frames: Frames, generator: Generator | None) -> Tensor:
@@ -192,7 +195,7 @@ class _Video:
         Raises:
             RuntimeError: A second run would not be the first one.
         """
-        if _training_modes(self.encoder) != self.training:
+        if [module.training for module in self.encoder.modules()] != self.training:
             raise RuntimeError(
                 "train() or eval() was called on the encoder between forward and backward, which "
                 "runs its kept rows again"
@@ -220,24 +223,20 @@ class _Video:
                     continue
                 weights = self.levels[-1].weights_of(rows)
                 signal = weighted(gradient[rows.to(gradient.device)], weights)
-                found = torch.autograd.grad(features, inputs, signal, allow_unused=True)
-                for place, each in zip(places, found, strict=True):
-                    totals[place] = _sum(totals[place], each)
+                gradients = torch.autograd.grad(features, inputs, signal, allow_unused=True)
+                for place, each in zip(places, gradients, strict=True):
+                    if each is not None:
+                        total = totals[place]
+                        totals[place] = each if total is None else total + each
         return totals
-
-
-def _sum(total: Tensor | None, more: Tensor | None) -> Tensor | None:
-    if total is None or more is None:
-        return more if total is None else total
-    return total + more
 
 
 @contextmanager
 def _stand_ins(encoder: nn.Module, parameters: Sequence[nn.Parameter]) -> Iterator[list[Tensor]]:
     """Let an encoder run with other leaves that share the memory of its parameters.
 
-    A hook of a parameter would else be called for each piece, and what it does to the gradient be
-    done twice. A module of which two share a parameter shares the stand-in too.
+    Otherwise a parameter's hook would be called for each piece, and change the gradient twice.
+    Modules that share a parameter share the stand-in too.
     """
     stand_ins = {id(each): nn.Parameter(each.detach()) for each in parameters}
     places = [

@@ -101,25 +101,6 @@ def plan_memory(
         ValueError: An argument is not allowed, or the budget is too small: the line names the least
             that would do.
     """
-    devices = {tensor.device for tensor in (*encoder.parameters(), *encoder.buffers())}
-    indices = [device.index for device in devices if device.type == "cuda"]
-    with torch.random.fork_rng(devices=indices):  # a head that is a function may draw
-        return _plan(
-            encoder, head, frames_like, budget_mb, keep_ratio, way, execution, sampler, videos
-        )
-
-
-def _plan(
-    encoder: nn.Module,
-    head: Head,
-    frames_like: Frames,
-    budget_mb: float,
-    keep_ratio: Ratio | None,
-    way: Way,
-    execution: Literal["auto", "split", "replay"],
-    sampler: Sampler,
-    videos: int,
-) -> MemoryPlan:
     if way not in get_args(Way):
         raise ValueError(f"way {way!r}: one of {', '.join(get_args(Way))}")
     if execution not in ("auto", *get_args(Execution)):
@@ -132,46 +113,50 @@ def _plan(
         raise ValueError(f"keep_ratio is {keep_ratio!r}; it must be a number, a list or None")
     if not len(frames_like):
         raise ValueError("frames of 0 rows: the longest video has one or more")
-    if keep_ratio is not None and way in _SAMPLED:
-        make_way(way, encoder, keep_ratio)  # refused before anything is run
-    found = probe(encoder, head, frames_like)
-    bank = videos * found.longest * found.feature_bytes if way == "bank" else 0
-    rehearsal = Rehearsal(
-        encoder, head, frames_like, found, way=way, sampler=sampler, kept_bytes=bank
-    )
-    budget = int(budget_mb * MEGABYTE)
-    if execution == "auto" and sampler in BY_GRADIENT:
-        execution = "replay"
-    free = budget - rehearsal.standing_bytes
-    options = _options(found, free, keep_ratio, way, execution)
-    first = options[0].at(1)  # an argument that is not allowed is refused before anything is run
-    make_way(way, encoder, first.keep_ratio, sampler=sampler, execution=first.execution)
-    choice = next(filter(None, (option.choose(rehearsal, budget) for option in options)), None)
-    if choice is None:
-        least = min(rehearsal.expected_bytes(option.at(1)) for option in options)
-        raise ValueError(
-            f"memory budget {budget_mb:g} MB: way {way} needs at least "
-            f"{math.ceil(least / MEGABYTE)} MB for {found.longest} rows"
+    devices = {tensor.device for tensor in (*encoder.parameters(), *encoder.buffers())}
+    indices = [device.index for device in devices if device.type == "cuda"]
+    with torch.random.fork_rng(devices=indices):  # a head that is a function may draw
+        if keep_ratio is not None and way in _SAMPLED:
+            make_way(way, encoder, keep_ratio)  # refused before anything is run
+        probed = probe(encoder, head, frames_like)
+        bank = videos * probed.longest * probed.feature_bytes if way == "bank" else 0
+        rehearsal = Rehearsal(
+            encoder, head, frames_like, probed, way=way, sampler=sampler, kept_bytes=bank
         )
-    ratio = choice.keep_ratio
-    kept = kept_count(found.longest, ratio if isinstance(ratio, float) else ratio[-1])
-    return MemoryPlan(
-        way=way,
-        execution=choice.execution,
-        piece=choice.piece,
-        keep_ratio=ratio,
-        kept=0 if way == "frozen" else kept,
-        longest=found.longest,
-        expected_bytes=rehearsal.expected_bytes(choice),
-        budget_bytes=budget,
-        row_bytes=found.row_bytes,
-        head_bytes=found.head_bytes,
-        weight_bytes=rehearsal.weight_bytes,
-        picture_bytes=found.picture_bytes,
-        bank_bytes=bank,
-        transient_bytes=choice.piece * found.transient_bytes,
-        step_bytes=rehearsal.step_bytes(choice),
-    )
+        budget = int(budget_mb * MEGABYTE)
+        if execution == "auto" and sampler in BY_GRADIENT:
+            execution = "replay"
+        free = budget - rehearsal.standing_bytes
+        options = _options(probed, free, keep_ratio, way, execution)
+        # an argument that is not allowed is refused before anything is run
+        first = options[0].at(1)
+        make_way(way, encoder, first.keep_ratio, sampler=sampler, execution=first.execution)
+        choice = next(filter(None, (option.choose(rehearsal, budget) for option in options)), None)
+        if choice is None:
+            least = min(rehearsal.expected_bytes(option.at(1)) for option in options)
+            raise ValueError(
+                f"memory budget {budget_mb:g} MB: way {way} needs at least "
+                f"{math.ceil(least / MEGABYTE)} MB for {probed.longest} rows"
+            )
+        ratio = choice.keep_ratio
+        kept = kept_count(probed.longest, ratio if isinstance(ratio, float) else ratio[-1])
+        return MemoryPlan(
+            way=way,
+            execution=choice.execution,
+            piece=choice.piece,
+            keep_ratio=ratio,
+            kept=0 if way == "frozen" else kept,
+            longest=probed.longest,
+            expected_bytes=rehearsal.expected_bytes(choice),
+            budget_bytes=budget,
+            row_bytes=probed.row_bytes,
+            head_bytes=probed.head_bytes,
+            weight_bytes=rehearsal.weight_bytes,
+            picture_bytes=probed.picture_bytes,
+            bank_bytes=bank,
+            transient_bytes=choice.piece * probed.transient_bytes,
+            step_bytes=rehearsal.step_bytes(choice),
+        )
 
 
 @dataclass(frozen=True)
@@ -194,7 +179,7 @@ class _Option:
 
 
 def _options(
-    found: Probe,
+    probed: Probe,
     free: int,
     keep_ratio: Ratio | None,
     way: Way,
@@ -202,16 +187,11 @@ def _options(
 ) -> list[_Option]:
     """Return what may be tried, the best first.
 
-    Args:
-        found: What the probe found.
-        free: Bytes of the budget for a step.
-        keep_ratio: As asked for.
-        way: Of training.
-        execution: As asked for, or `auto`.
+    `free` are the bytes of the budget for a step, `execution` may be `auto`.
     """
-    rows = found.longest
-    room = free - found.head_bytes - found.fixed_bytes - found.transient_bytes
-    k_max = max(1, min(room // max(1, found.row_bytes), rows))
+    rows = probed.longest
+    room = free - probed.head_bytes - probed.fixed_bytes - probed.transient_bytes
+    k_max = max(1, min(room // max(1, probed.row_bytes), rows))
     grows = way in _GROWING and not (way == "sbp" and execution == "replay")
     if grows and keep_ratio is None:
 

@@ -20,7 +20,7 @@ _FEW, _MORE = 2, 5  # rows between which bytes are taken as linear; one row may 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What was found, in bytes unless it says otherwise."""
+    """What an encoder, a head and a video need, in bytes unless it says otherwise."""
 
     longest: int
     """Rows of the longest video, T."""
@@ -74,13 +74,7 @@ def light_frames(frames: Frames, count: int) -> Frames:
 
 
 def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
-    """Probe an encoder and a head for a video.
-
-    Args:
-        encoder: Called as encoder(*inputs) with n rows.
-        head: From its features (T, C) to the loss.
-        frames: The longest video, T rows.
-    """
+    """Probe an encoder and a head for the longest video."""
     light_encoder, light_head = light_copies(encoder, head)
     video = light_frames(frames, max(_MORE, len(frames)))
     few, more = (_encoder_saves(light_encoder, video, count) for count in (_FEW, _MORE))
@@ -179,8 +173,8 @@ class _Elsewhere(torch.autograd.Function):
     def backward(ctx: Any, *_: Tensor) -> tuple[Tensor, None]:
         loss, zeros = ctx.loss, ctx.zeros
         ctx.loss = ctx.zeros = None
-        found = torch.autograd.grad(loss, zeros, allow_unused=True) if loss.requires_grad else ()
-        for gradient in found:
+        if loss.requires_grad:
+            (gradient,) = torch.autograd.grad(loss, zeros, allow_unused=True)
             if gradient is not None:
                 return gradient.to("meta"), None
         raise ValueError("the head's loss does not depend on the features")

@@ -1,6 +1,8 @@
-"""What a run of an encoder depends on beside its inputs: random numbers and autocast.
+"""What a run of an encoder depends on besides its inputs: random numbers and autocast.
 
-A second run in backward restores both, as `torch.utils.checkpoint` does.
+A second run in backward restores both, as `torch.utils.checkpoint` does. Whether an encoder draws
+random numbers is seen from its operators: the states of the generators are the whole process's, and
+another thread may draw from them at the same time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 class Surroundings:
     """The random number generators and the autocast state of the devices that an encoder uses.
 
-    Only torch's own generators are known: an encoder that draws from elsewhere draws other numbers
-    in its second run. So does one that draws while another thread draws from the same generator.
+    Only torch's own generators are known: an encoder that draws from elsewhere, or while another
+    thread draws from the same generator, draws other numbers in its second run.
     """
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:
@@ -91,7 +93,7 @@ _known: WeakKeyDictionary[nn.Module, tuple[_Settings, bool]] = WeakKeyDictionary
 
 
 class Draws:
-    """What a block of `drawing` found."""
+    """Whether a block of `drawing` drew random numbers."""
 
     random = False
 
@@ -100,41 +102,35 @@ class Draws:
 def drawing(encoder: nn.Module) -> Iterator[Draws]:
     """Find out whether a run of an encoder in the block draws from torch's global generators.
 
-    The operators of the block are looked at where this encoder was not run yet, or some number or
-    flag of its modules is another one than in its last run (a training mode, a probability).
+    The operators are only watched if the encoder was not run yet, or a number or flag of its
+    modules (a training mode, a probability) has changed since its last run.
 
     Yields:
         The answer, once the block has ended.
     """
-    settings = _settings(encoder)
-    before, random = _known.get(encoder, ((), False))
-    found = Draws()
-    if before == settings:
-        yield found
-        found.random = random
-        return
-    with _Watch(found):
-        yield found
-    _known[encoder] = settings, found.random
-
-
-def _settings(encoder: nn.Module) -> _Settings:
-    """Return all numbers and flags that are attributes of an encoder's modules."""
-    plain = (bool, int, float)
-    return tuple(
+    settings = tuple(
         value
         for module in encoder.modules()
         for value in vars(module).values()
-        if type(value) in plain
+        if type(value) in (bool, int, float)
     )
+    before, random = _known.get(encoder, ((), False))
+    draws = Draws()
+    if before == settings:
+        yield draws
+        draws.random = random
+        return
+    with _Watch(draws):
+        yield draws
+    _known[encoder] = settings, draws.random
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes operators that draw, of this thread alone."""
 
-    def __init__(self, found: Draws) -> None:
+    def __init__(self, draws: Draws) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._found = found
+        self._draws = draws
 
     def __torch_dispatch__(
         self,
@@ -146,7 +142,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run an operator, and look whether it draws."""
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
-            self._found.random = True
+            self._draws.random = True
         return func(*args, **kwargs)
 
 
@@ -155,10 +151,7 @@ def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     names = [argument.name for argument in func._schema.arguments]
     given = {a.name: a.default_value for a in func._schema.arguments}
     given |= dict(zip(names, args, strict=False)) | kwargs
-    never = any(given.get(name) == 0 for name in _PROBABILITIES if _is_number(given.get(name)))
+    numbers = [given.get(name) for name in _PROBABILITIES]
+    never = any(number == 0 for number in numbers if isinstance(number, int | float))
     off = any(given.get(name) is False for name in _SWITCHES)
     return not (never or off or given.get("generator") is not None)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)

@@ -1,8 +1,9 @@
-"""The videos that need the most of all up to the longest one, and a few rows of them.
+"""A whole training step on the `meta` device, to know what it will need before it is made.
 
-Pieces are balanced: 17 rows in pieces of at most 16 are 9 and 8, and 16 rows are one piece. So a
-shorter video may need more than the longest. What needs the most is either the pieces of the
-longest video, or as many full ones as a video up to that length can have.
+It is run for the videos that need the most of all up to the longest one, and of these for a few of
+their rows. Pieces are balanced: 17 rows in pieces of at most 16 are 9 and 8, and 16 rows are one
+piece, so a shorter video may need more than the longest. What needs the most is either the pieces
+of the longest video, or as many full ones as a video up to that length can have.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ def worst_videos(
 ) -> list[Video]:
     """Return videos of which one needs the most of all videos of 1 to `longest` rows.
 
-    They may have fewer rows than the longest: of many pieces that need the same a few are enough.
+    They may have fewer rows than the longest: of many pieces that need the same, a few suffice.
 
     Args:
         way: Of training.
@@ -46,18 +47,18 @@ def worst_videos(
     """
     again = way == "sbp_checkpoint" or (way == "sbp" and execution == "replay")
     if way in ("full", "frame_dropout"):
-        found = [Video(way, longest, ratio)]
+        videos = [Video(way, longest, ratio)]
     elif way in ("checkpoint", "frozen"):
-        found = [Video(way, part(longest, piece), 1.0) for part in (_few, _full)]
+        videos = [Video(way, part(longest, piece), 1.0) for part in (_few, _full)]
     elif isinstance(ratio, tuple):
         kept = [kept_count(longest, each) for each in ratio]
         make = _nested_again if again else _nested_split
-        found = [Video(way, longest, ratio), *make(way, execution, kept, piece, longest)]
+        videos = [Video(way, longest, ratio), *make(way, execution, kept, piece, longest)]
     else:
-        found = list(_by_kept(way, execution, kept_count(longest, ratio), piece, longest, again))
+        videos = list(_by_kept(way, execution, kept_count(longest, ratio), piece, longest, again))
     if by_feature and not again and way in ("sbp", "bank"):
-        found.append(Video("frozen", _full(longest, piece), 1.0))
-    return list(dict.fromkeys(found))
+        videos.append(Video("frozen", _full(longest, piece), 1.0))
+    return list(dict.fromkeys(videos))
 
 
 def _few(rows: int, piece: int) -> int:
@@ -149,14 +150,8 @@ class Rehearsal:
 
     What they need is for all videos up to the longest: a shorter one may have longer pieces.
 
-    Args:
-        encoder: Of the step.
-        head: See `plan_memory`.
-        frames: The longest video.
-        found: What the probe found of these.
-        way: Of training.
-        sampler: Of the rows.
-        kept_bytes: What the way keeps between steps.
+    `found` is what the probe found of these, `kept_bytes` what the way keeps between steps; for the
+    other arguments see `plan_memory`.
     """
 
     def __init__(
@@ -174,9 +169,7 @@ class Rehearsal:
         self._frames, self._found = frames, found
         self._way, self._sampler = way, sampler
         self._steps: dict[Choice, _Peaks] = {}
-        trained = found.trained_bytes
-        if way == "frozen":
-            trained = found.trained_head_bytes
+        trained = found.trained_head_bytes if way == "frozen" else found.trained_bytes
         self.weight_bytes = found.value_bytes + 3 * trained
         self.standing_bytes = self.weight_bytes + found.picture_bytes + kept_bytes
 

@@ -1,4 +1,7 @@
-"""Stochastic backpropagation: an encoder whose backward path is kept for some rows (paper 004)."""
+"""Stochastic backpropagation (paper 004), and the ways to train that it is compared with.
+
+All are called alike: rows of a video in, features (T, …) out.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,14 +18,15 @@ from actionspan.memory.encoding import (
     balanced,
     encode,
     encode_all,
+    encode_plain,
     refuse_batch_statistics,
-    without_graph,
 )
 from actionspan.memory.estimator import Estimator, GradientWeight, estimator_of
 from actionspan.memory.executions import replay, split
 from actionspan.memory.sampling import Sampler
 
 Execution = Literal["split", "replay"]
+Way = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]
 
 
 class StochasticBackward(nn.Module):
@@ -76,7 +80,8 @@ class StochasticBackward(nn.Module):
             raise ValueError(f"execution is {execution!r}; it must be split or replay")
         if execution == "split" and self.estimator.by_gradient:
             raise ValueError(f"sampler is {sampler!r}, which needs execution replay, not split")
-        self.execution, self.piece = execution, checked_piece(piece)
+        self.execution, self.piece = execution, piece
+        _check_piece(piece)
 
     def forward(
         self,
@@ -100,20 +105,13 @@ class StochasticBackward(nn.Module):
                 random numbers where rows are drawn by their gradients.
         """
         refuse_batch_statistics(self.encoder)
-        rows, whole = all_rows(frames), min(self.estimator.ratios) == 1
+        rows = all_rows(frames)
         if not needs_gradient(self.encoder, frames):
-            if whole and self.execution == "split":
+            if min(self.estimator.ratios) == 1 and self.execution == "split":
                 return encode_all(self.encoder, frames)
-            return plain_features(self.encoder, frames, rows, self.piece)
+            return encode_plain(self.encoder, frames, rows, self.piece)
         run = split if self.execution == "split" else replay
         return run(self.encoder, frames, self.estimator, self.piece, generator)
-
-
-def plain_features(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> Tensor:
-    """Return the features of rows, run in pieces without a graph."""
-    return torch.cat(
-        without_graph(lambda some: encode(encoder, frames, some), rows, len(frames), piece)
-    )
 
 
 def needs_gradient(encoder: nn.Module, frames: Frames) -> bool:
@@ -124,97 +122,9 @@ def needs_gradient(encoder: nn.Module, frames: Frames) -> bool:
     )
 
 
-def checked_piece(piece: int) -> int:
-    """Return the number of rows of a piece.
-
-    Raises:
-        ValueError: It is below 1, or no whole number.
-    """
+def _check_piece(piece: int) -> None:
     if not isinstance(piece, int) or piece < 1:
         raise ValueError(f"piece is {piece}; it must be at least 1 row, a whole number")
-    return piece
-
-
-def checkpointed(encoder: nn.Module, run: Encode, rows: Tensor, piece: int) -> Tensor:
-    """Return the features of rows, whose graph is made again in backward, a piece at a time.
-
-    Not reentrant: a hook of a parameter is then called once a step, not once a piece. The frames
-    are taken again in backward too, so that no copy of them is saved.
-
-    Args:
-        encoder: What `run` runs.
-        run: Runs rows.
-        rows: (n,) that are run.
-        piece: How many at a time, at most.
-    """
-    first = next(encoder.parameters(), None)
-    # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
-    there = torch.empty(0, device=None if first is None else first.device)
-    return torch.cat(
-        [
-            checkpoint(lambda some, _: run(some), each, there, use_reentrant=False)
-            for each in balanced(rows, piece)
-        ]
-    )
-
-
-class FeatureBank(nn.Module):
-    """Features of kept rows with a graph, and of the others from the bank (TALLFormer, section 3).
-
-    When a video is met for the first time all its rows are run. After that its dropped rows are not
-    run at all, and their features are those of the step that last kept them: the forward pass is
-    not that of full training. Without a gradient (`torch.no_grad`) all rows are run, and the bank
-    is neither read nor written.
-    """
-
-    def __init__(self, encoder: nn.Module, estimator: Estimator, piece: int) -> None:
-        super().__init__()
-        self.encoder, self.estimator, self.piece = encoder, estimator, piece
-        self._features: dict[str, Tensor] = {}
-
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
-    ) -> Tensor:
-        """Return the features (T, …) of the video `key`.
-
-        Raises:
-            ValueError: The bank has a video of this key and another length.
-        """
-        refuse_batch_statistics(self.encoder)
-        count = len(all_rows(frames))
-        if not needs_gradient(self.encoder, frames):
-            return plain_features(self.encoder, frames, torch.arange(count), self.piece)
-        stored = self._features.get(key)
-        if stored is not None and len(stored) != count:
-            raise ValueError(
-                f"the video {key!r} has {count} rows, but the bank has {len(stored)} of this key"
-            )
-
-        def known(dropped: Tensor, kept: Tensor) -> Tensor:
-            if stored is None:
-                return plain_features(self.encoder, frames, dropped, self.piece)
-            return stored[dropped].to(kept)  # under autocast the type may be another one
-
-        features = split(self.encoder, frames, self.estimator, self.piece, generator, known=known)
-        # A copy in any case: what is returned may be changed in place.
-        host = "meta" if features.is_meta else "cpu"
-        self._features[key] = features.detach().to(host, copy=True)
-        return features
-
-    def state(self) -> dict[str, Any]:
-        """Return a copy of the bank, (T, …) features by key, on the host."""
-        return {"features": _copied(self._features)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a copy of a state."""
-        self._features = _copied(state["features"])
-
-
-def _copied(features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {key: each.clone() for key, each in features.items()}
-
-
-Way = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]
 
 
 def make_way(
@@ -265,32 +175,43 @@ def make_way(
             execution=execution,
             piece=piece,
         )
-    checked_piece(piece)
-    if way == "full":
-        return _Full(encoder)
-    if way == "frozen":
-        return _Frozen(encoder, piece)
-    if way == "checkpoint":
-        return _Checkpoint(encoder, piece)
+    _check_piece(piece)
+    unsampled: dict[str, type[_Way]] = {"full": _Full, "frozen": _Frozen, "checkpoint": _Checkpoint}
+    if way in unsampled:
+        return unsampled[way](encoder, piece)
     estimator = estimator_of(encoder, keep_ratio, sampler, gradient_weight)
-    refused = {"frame_dropout": estimator.by_feature, "bank": estimator.by_feature}
-    if estimator.by_gradient or refused.get(way):
+    if estimator.by_gradient or (estimator.by_feature and way != "sbp_checkpoint"):
         raise ValueError(f"sampler is {sampler!r}, which the way {way} cannot use")
-    if way == "frame_dropout":
-        if len(estimator.ratios) > 1:
-            raise ValueError(f"keep_ratio is {keep_ratio}; frame_dropout takes one number")
-        return _FrameDropout(encoder, estimator, piece)
-    if way == "bank":
-        return FeatureBank(encoder, estimator, piece)
-    return _SplitCheckpoint(encoder, estimator, piece)
+    if way == "frame_dropout" and len(estimator.ratios) > 1:
+        raise ValueError(f"keep_ratio is {keep_ratio}; frame_dropout takes one number")
+    sampled: dict[str, type[_Sampled]] = {"frame_dropout": _FrameDropout, "bank": FeatureBank}
+    return sampled.get(way, _SplitCheckpoint)(encoder, piece, estimator)
 
 
-class _Full(nn.Module):
-    """Plain training of all rows."""
+class _Way(nn.Module):
+    """An encoder behind the call of all ways; `_features` is what a way makes of a video."""
 
-    def __init__(self, encoder: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module, piece: int) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.piece = encoder, piece
+
+    def forward(
+        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
+    ) -> Tensor:
+        refuse_batch_statistics(self.encoder)
+        if self._learns(frames):
+            return self._features(frames, generator, key)
+        return encode_plain(self.encoder, frames, all_rows(frames), self.piece)
+
+    def _learns(self, frames: Frames) -> bool:
+        return needs_gradient(self.encoder, frames)
+
+    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        raise NotImplementedError
+
+
+class _Full(_Way):
+    """Plain training of all rows; its norms may use statistics of the batch."""
 
     def forward(
         self, frames: Frames, *, generator: Generator | None = None, key: str = ""
@@ -299,81 +220,115 @@ class _Full(nn.Module):
         return encode_all(self.encoder, frames)
 
 
-class _Frozen(nn.Module):
+class _Frozen(_Way):
     """Features of all rows, without a graph."""
 
-    def __init__(self, encoder: nn.Module, piece: int) -> None:
-        super().__init__()
-        self.encoder, self.piece = encoder, piece
-
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
-    ) -> Tensor:
-        refuse_batch_statistics(self.encoder)
-        return plain_features(self.encoder, frames, all_rows(frames), self.piece)
+    def _learns(self, frames: Frames) -> bool:
+        return False
 
 
-class _Checkpoint(nn.Module):
+class _Checkpoint(_Way):
     """Full training, each piece of rows run again in backward."""
 
-    def __init__(self, encoder: nn.Module, piece: int) -> None:
-        super().__init__()
-        self.encoder, self.piece = encoder, piece
+    def _learns(self, frames: Frames) -> bool:
+        return True
 
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
-    ) -> Tensor:
-        refuse_batch_statistics(self.encoder)
-        rows = all_rows(frames)
-        return checkpointed(self.encoder, partial(encode, self.encoder, frames), rows, self.piece)
+    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        run = partial(encode, self.encoder, frames)
+        return _checkpointed(self.encoder, run, all_rows(frames), self.piece)
 
 
-class _SplitCheckpoint(nn.Module):
+class _Sampled(_Way):
+    """A way that draws rows."""
+
+    def __init__(self, encoder: nn.Module, piece: int, estimator: Estimator) -> None:
+        super().__init__(encoder, piece)
+        self.estimator = estimator
+
+
+class _SplitCheckpoint(_Sampled):
     """Split, the kept rows checkpointed in pieces."""
 
-    def __init__(self, encoder: nn.Module, estimator: Estimator, piece: int) -> None:
-        super().__init__()
-        self.encoder, self.estimator, self.piece = encoder, estimator, piece
-
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
-    ) -> Tensor:
-        refuse_batch_statistics(self.encoder)
-        if not needs_gradient(self.encoder, frames):
-            return plain_features(self.encoder, frames, all_rows(frames), self.piece)
-        return split(
-            self.encoder,
-            frames,
-            self.estimator,
-            self.piece,
-            generator,
-            with_graph=partial(checkpointed, self.encoder, piece=self.piece),
-        )
+    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        again = partial(_checkpointed, self.encoder, piece=self.piece)
+        return split(self.encoder, frames, self.estimator, self.piece, generator, with_graph=again)
 
 
-class _FrameDropout(nn.Module):
+class _FrameDropout(_Sampled):
     """Kept rows alone are run, as if there were no others; gaps are filled on straight lines.
 
     That is what a rescaling of linearly interpolated snippets sees of the kept ones. Before the
     first and after the last kept row, features stay the same.
     """
 
-    def __init__(self, encoder: nn.Module, estimator: Estimator, piece: int) -> None:
-        super().__init__()
-        self.encoder, self.estimator, self.piece = encoder, estimator, piece
+    def _learns(self, frames: Frames) -> bool:
+        return torch.is_grad_enabled()
 
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
-    ) -> Tensor:
-        refuse_batch_statistics(self.encoder)
-        rows = all_rows(frames)
-        if not torch.is_grad_enabled():
-            return plain_features(self.encoder, frames, rows, self.piece)
-        (level,) = self.estimator.draw(len(rows), generator)
-        if len(level.rows) == len(rows):
+    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        count = len(all_rows(frames))
+        (level,) = self.estimator.draw(count, generator)
+        if len(level.rows) == count:
             return encode_all(self.encoder, frames)
         kept = encode(self.encoder, frames, level.rows)  # (k, …)
-        return _interpolated(kept, level.rows, len(rows))
+        return _interpolated(kept, level.rows, count)
+
+
+class FeatureBank(_Sampled):
+    """Features of kept rows with a graph, and of the others from the bank (TALLFormer, section 3).
+
+    When a video is met for the first time all its rows are run. After that its dropped rows are not
+    run at all, and their features are those of the step that last kept them: the forward pass is
+    not that of full training. Without a gradient (`torch.no_grad`) all rows are run, and the bank
+    is neither read nor written. A video of a known key and another length is a ValueError.
+    """
+
+    def __init__(self, encoder: nn.Module, piece: int, estimator: Estimator) -> None:
+        super().__init__(encoder, piece, estimator)
+        self._stored: dict[str, Tensor] = {}
+
+    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        count = len(all_rows(frames))
+        stored = self._stored.get(key)
+        if stored is not None and len(stored) != count:
+            raise ValueError(
+                f"the video {key!r} has {count} rows, but the bank has {len(stored)} of this key"
+            )
+
+        def known(dropped: Tensor, kept: Tensor) -> Tensor:
+            if stored is None:
+                return encode_plain(self.encoder, frames, dropped, self.piece)
+            return stored[dropped].to(kept)  # under autocast the type may be another one
+
+        features = split(self.encoder, frames, self.estimator, self.piece, generator, known=known)
+        # A copy in any case: what is returned may be changed in place.
+        host = "meta" if features.is_meta else "cpu"
+        self._stored[key] = features.detach().to(host, copy=True)
+        return features
+
+    def state(self) -> dict[str, Any]:
+        """Return a copy of the bank, (T, …) features by key, on the host."""
+        return {"features": {key: each.clone() for key, each in self._stored.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a copy of a state."""
+        self._stored = {key: each.clone() for key, each in state["features"].items()}
+
+
+def _checkpointed(encoder: nn.Module, run: Encode, rows: Tensor, piece: int) -> Tensor:
+    """Return the features of rows, whose graph is made again in backward, a piece at a time.
+
+    Not reentrant: a hook of a parameter is then called once a step, not once a piece. The frames
+    are taken again in backward too, so that no copy of them is saved.
+    """
+    first = next(encoder.parameters(), None)
+    # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
+    there = torch.empty(0, device=None if first is None else first.device)
+    return torch.cat(
+        [
+            checkpoint(lambda some, _: run(some), each, there, use_reentrant=False)
+            for each in balanced(rows, piece)
+        ]
+    )
 
 
 def _interpolated(kept: Tensor, rows: Tensor, count: int) -> Tensor:
