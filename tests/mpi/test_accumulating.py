@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mpi import accumulating_cases
+from tiers import first_tier
 
 CASES = Path(__file__).with_name("accumulating_cases.py")
 SUMMING = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo", "ps_async,staleness=0")
@@ -26,6 +27,9 @@ CALLS = [
 ]
 
 
+ON_THREE = [call for call in CALLS if call[0] == "3"]
+
+
 @cache
 def alone() -> np.ndarray:
     """The weights of one process that knows nothing of ranks, by one pass a step."""
@@ -33,14 +37,15 @@ def alone() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun) -> dict[str, dict]:
+def trained(mpirun, whole) -> dict[str, dict]:
     """What came of all cases, in one job."""
-    lines = mpirun(max(WORKERS) + 1, CASES, *CALLS, timeout=300).stdout.splitlines()
+    calls = CALLS if whole else ON_THREE
+    lines = mpirun(max(WORKERS) + 1, CASES, *calls, timeout=300).stdout.splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     return {row["case"]: row for row in rows}
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", first_tier(CALLS, *ON_THREE))
 def test_several_passes_give_what_one_gives(trained, call):
     row = trained[call]
     near = 1e-6 if "ps_async" in call else 1e-12

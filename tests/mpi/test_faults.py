@@ -26,6 +26,7 @@ from actionspan.training.run import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
 from temporal.test_training import read_log, same_files
+from tiers import first_tier
 
 AT_ONCE = 3  # jobs; most wait for a deadline most of their time
 AVERAGING = ("aavg", "aavg --no-average-state --averaging-steps 1")
@@ -78,6 +79,7 @@ STALLS = {  # and what the others wait for
     Case("sleep@step:1:8", "aavg"): "the models after step 8",
     Case("sleep@validation:0:3", "ring"): "the validation losses",
 }
+FIRST_STALL = next(iter(STALLS))  # the others are of the second tier
 ENDED_BY_WATCHDOG = (STALLED, 9)  # 9: mpirun reports how it killed the others
 STALL = "--stall-seconds 3"
 READING = Case("stop@read:0:1", "ring", flags="--stall-seconds 0.4")  # tenfold before training
@@ -91,6 +93,7 @@ MISTAKES = {
     Case("-", "ring", more=1): "--exchange ring --ranks 2: 2 processes are needed, 3 started",
     Case("-", "none", 1, more=1): "--exchange none --ranks 1: 1 process is needed, 2 started",
 }
+FIRST_MISTAKES = [*MISTAKES][1], [*MISTAKES][-2]  # while it trains, and before it starts
 WRONG_FLAG = Case("-", "ring", flags="--nonsense 1")
 
 
@@ -126,7 +129,7 @@ def guilty(case: Case) -> int:
     return int(case.fault.split(":")[1])
 
 
-@pytest.mark.parametrize("case", RAISES, ids=str)
+@pytest.mark.parametrize("case", first_tier(RAISES, RAISES[0]), ids=str)
 def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
     job = ended(case)
     assert job.status == 1, job.errors
@@ -136,7 +139,7 @@ def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
     assert not job.left
 
 
-@pytest.mark.parametrize("case", KILLS, ids=str)
+@pytest.mark.parametrize("case", first_tier(KILLS, KILLS[0]), ids=str)
 def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
     job = ended(case)
     assert job.status
@@ -149,6 +152,7 @@ def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
     assert not job.left
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", [KILLS[2]], ids=str)
 def test_a_line_says_which_process_is_which_rank(ended, case):
     (line,) = (x for x in ended(case).errors.splitlines() if x.startswith("ranks: "))
@@ -158,8 +162,15 @@ def test_a_line_says_which_process_is_which_rank(ended, case):
 
 @pytest.mark.parametrize(
     ("case", "what"),
-    [(replace(case, flags=f"{STALL} {case.flags}"), what) for case, what in STALLS.items()],
-    ids=map(str, STALLS),
+    [
+        pytest.param(
+            replace(case, flags=f"{STALL} {case.flags}"),
+            what,
+            id=str(case),
+            marks=[pytest.mark.full] * (case is not FIRST_STALL),
+        )
+        for case, what in STALLS.items()
+    ],
 )
 def test_a_rank_that_stalls_is_named_with_what_is_missing(ended, case, what):
     job = ended(case)
@@ -170,6 +181,7 @@ def test_a_rank_that_stalls_is_named_with_what_is_missing(ended, case, what):
     assert not job.left
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", [READING], ids=str)
 def test_a_rank_that_stalls_before_training_is_named(ended, case):
     job = ended(case)
@@ -179,7 +191,11 @@ def test_a_rank_that_stalls_before_training_is_named(ended, case):
     assert not job.left
 
 
-@pytest.mark.parametrize(("case", "line"), MISTAKES.items(), ids=MISTAKES.values())
+@pytest.mark.parametrize(
+    ("case", "line"),
+    first_tier(MISTAKES.items(), *[one for one in MISTAKES.items() if one[0] in FIRST_MISTAKES]),
+    ids=MISTAKES.values(),
+)
 def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case, line):
     job = ended(case)
     assert job.status == 2, job.errors
@@ -190,6 +206,7 @@ def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case, line):
     assert not job.left
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", [WRONG_FLAG], ids=str)
 def test_a_wrong_flag_is_told_by_one_rank(ended, case):
     job = ended(case)
@@ -198,6 +215,7 @@ def test_a_wrong_flag_is_told_by_one_rank(ended, case):
     assert job.errors.count("usage:") == 1
 
 
+@pytest.mark.full
 def test_a_job_that_was_stopped_as_a_whole_goes_on(toy, tmp_path):
     """As by Ctrl-Z and fg, or where SLURM suspends a job, for longer than the deadline."""
     out = tmp_path / "out"
@@ -229,6 +247,7 @@ def undisturbed(toy: Toy, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     return run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("exchange", "kills"), [("ring", 10), ("ps", 3), *((one, 3) for one in AVERAGING)]
 )
@@ -295,6 +314,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no prlimit on this system")
 @pytest.mark.parametrize("lack", [no_room_for, full_disk])
 def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
@@ -321,6 +341,7 @@ def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
     assert same_files(undisturbed("ring"), out)
 
 
+@pytest.mark.full
 def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturbed):
     out = tmp_path / "out"
     words = training(toy, out, "ring", 2, epochs=EPOCHS["ring"])

@@ -10,12 +10,15 @@ from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
 from mpi.conftest import Mpirun
 from mpi.finetune_cases import Case, run
+from tiers import first_tier
 
 CASES = Path(__file__).with_name("finetune_cases.py")
 # the batch of 3 videos is one rank's two passes and another's one; the last step has one video
 SETTINGS = {"epochs": 2, "batch_size": 3, "keep": "best", "keep_ratio": 0.5}
 SUMMED: tuple[ExchangeName, ...] = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
 OWN: tuple[ExchangeName, ...] = ("ps_async", "aavg", "periodic")  # these make steps of their own
+
+SPLIT = ("ring-3-split", "none-1-split")
 
 
 def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: object) -> Case:
@@ -31,26 +34,32 @@ def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: object) ->
 
 
 @pytest.fixture(scope="module")
-def folder(mpirun: Mpirun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All tunings, those on ranks in one job."""
+def folder(mpirun: Mpirun, tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Path:
+    """All tunings, those on ranks in one job; in the first tier a ring of three ranks."""
     folder = tmp_path_factory.mktemp("tunings")
-    cases = [case(folder, exchange, 2) for exchange in (*SUMMED, *OWN)]
-    cases += [case(folder, "ring", 3), case(folder, "ring", 3, execution="split")]
-    cases += [case(folder, "ps", 2, sampler="importance")]
+    cases = [case(folder, "ring", 3, execution="split")]
+    if whole:
+        cases += [case(folder, exchange, 2) for exchange in (*SUMMED, *OWN)]
+        cases += [case(folder, "ring", 3), case(folder, "ps", 2, sampler="importance")]
     (folder / "cases.json").write_text(json.dumps(cases))
     mpirun(3, CASES, folder / "cases.json", timeout=400)
-    for changed in ({}, {"execution": "split"}, {"sampler": "importance"}):
-        run(case(folder, "none", 1, **changed), None)
+    run(case(folder, "none", 1, execution="split"), None)
+    if whole:
+        run(case(folder, "none", 1), None)
+        run(case(folder, "none", 1, sampler="importance"), None)
     return folder
 
 
 @pytest.mark.parametrize(
     ("name", "alone"),
-    [
-        *((f"{exchange}-2", "none-1") for exchange in SUMMED if exchange != "ps"),
-        ("ring-3", "none-1"),
-        ("ring-3-split", "none-1-split"),
-    ],
+    first_tier(
+        [
+            *((f"{exchange}-2", "none-1") for exchange in SUMMED if exchange != "ps"),
+            ("ring-3", "none-1"),
+            SPLIT,
+        ],
+        SPLIT,
+    ),
 )
 def test_the_gradient_of_a_step_is_the_same(folder, name, alone):
     made, expected = (torch.load(folder / each / "gradients.pt") for each in (name, alone))
@@ -61,12 +70,15 @@ def test_the_gradient_of_a_step_is_the_same(folder, name, alone):
 
 @pytest.mark.parametrize(
     ("name", "alone"),
-    [
-        *((f"{exchange}-2", "none-1") for exchange in SUMMED),
-        ("ring-3", "none-1"),
-        ("ring-3-split", "none-1-split"),
-        ("ps-2-importance", "none-1-importance"),
-    ],
+    first_tier(
+        [
+            *((f"{exchange}-2", "none-1") for exchange in SUMMED),
+            ("ring-3", "none-1"),
+            SPLIT,
+            ("ps-2-importance", "none-1-importance"),
+        ],
+        SPLIT,
+    ),
 )
 def test_training_takes_the_same_course(folder, name, alone):
     made, expected = (read_tsv(folder / each / "log.tsv") for each in (name, alone))
@@ -75,6 +87,7 @@ def test_training_takes_the_same_course(folder, name, alone):
             assert float(one[column]) == pytest.approx(float(other[column]), rel=1e-3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exchange", OWN)
 def test_ranks_of_their_own_steps_end_with_one_model(folder, exchange):
     losses = [float(row["training_loss"]) for row in read_tsv(folder / f"{exchange}-2/log.tsv")]

@@ -17,6 +17,7 @@ def wait_for_none(job):
     return job_processes(job)
 
 
+@pytest.mark.full
 def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
     begun = time.monotonic()
     with pytest.raises(pytest.fail.Exception, match="took more than 12 s") as failure:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import first_tier
+
 CASES = Path(__file__).with_name("averaging_cases.py")
 RANKS = (1, 2, 3, 4)
 INTERVALS = (1, 2, -1)
@@ -19,13 +21,15 @@ ON_RANKS = [(ranks, case) for ranks in RANKS for case in AAVG + BY_SGD]
 ON_RANKS += [(ranks, case) for ranks in (2, 3) for case in BY_TORCH]
 
 
+IN_FIRST_TIER = [one for one in ON_RANKS if one[0] == 3]
 REFUSED = ("aavg,wire=float16", "aavg,overlap=1")
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun) -> Callable[[int], dict[str, dict]]:
+def trained(mpirun, whole) -> Callable[[int], dict[str, dict]]:
     """What came of the cases on so many ranks, all in one job."""
-    words = [f"{ranks}:{case}" for ranks, case in ON_RANKS] + [f"2:{case}" for case in REFUSED]
+    tier = ON_RANKS if whole else IN_FIRST_TIER
+    words = [f"{ranks}:{case}" for ranks, case in tier] + [f"2:{case}" for case in REFUSED]
     lines = mpirun(max(RANKS), CASES, *words, timeout=300).stdout.splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
 
@@ -44,7 +48,7 @@ def flattened(made, kind, when=slice(None)):
 
 
 @pytest.mark.parametrize("case", AAVG + BY_SGD)
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("ranks", first_tier(RANKS, 3))
 def test_ranks_have_the_bits_of_learners_in_one_process(trained, ranks, case):
     row = trained(ranks)[case]
     assert len(row["ranks"]) == ranks
@@ -53,6 +57,7 @@ def test_ranks_have_the_bits_of_learners_in_one_process(trained, ranks, case):
     assert row["averages"] == [AVERAGES[k]] * 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", BY_TORCH)
 def test_torch_averages_two_models_to_the_same_bits(trained, case):
     """Halves add up without rounding."""
@@ -61,14 +66,16 @@ def test_torch_averages_two_models_to_the_same_bits(trained, case):
     assert len(set(row["averages"])) == 1
 
 
-@pytest.mark.parametrize(("ranks", "case"), ON_RANKS)
+@pytest.mark.parametrize(("ranks", "case"), first_tier(ON_RANKS, *IN_FIRST_TIER))
 def test_a_stopped_run_goes_on_with_the_same_bits(trained, ranks, case):
     row = trained(ranks)[case]
     assert row["resumed"] == row["ranks"]
     assert row["sent"][0] == row["sent"][1]
 
 
-@pytest.mark.parametrize(("ranks", "case"), [one for one in ON_RANKS if one[0] > 1])
+@pytest.mark.parametrize(
+    ("ranks", "case"), first_tier([one for one in ON_RANKS if one[0] > 1], *IN_FIRST_TIER)
+)
 def test_what_is_averaged_is_alike_and_the_rest_is_not(trained, ranks, case):
     made = trained(ranks)[case]["ranks"]
     whole = "whole=1" in case
@@ -87,7 +94,7 @@ def test_intervals_and_what_is_averaged_decide_the_model(trained):
 
 
 @pytest.mark.parametrize("case", AAVG + BY_SGD)
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("ranks", first_tier(RANKS, 3))
 def test_an_average_sends_twice_its_values_to_all_ranks_but_one(trained, ranks, case):
     """2(n - 1) · 4 bytes for each value and flag, · 8 for buffers, which are summed in float64."""
     row = trained(ranks)[case]
@@ -130,6 +137,7 @@ replica.close()
 """
 
 
+@pytest.mark.full
 def test_learners_may_come_later_than_a_stall_by_as_long_as_they_worked(mpirun):
     """Rank 0 works 6 s, and rank 1 comes 4 s after it: longer than the 2 s of a stall."""
     assert mpirun(2, ["-c", LATE]).returncode == 0

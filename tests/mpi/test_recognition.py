@@ -20,6 +20,7 @@ from actionspan.video.jpeg_reading import Stream
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run
 from recognition.learning import TINY, kill_in_epoch, write_task
+from tiers import first_tier
 
 CASES = Path(__file__).with_name("recognition_cases.py")
 FILES = ("model.pt", "scores.json")
@@ -73,13 +74,25 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(
+    mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory, whole: bool
+) -> Runs:
     """All that is trained on ranks, in one job; some of it begun in this process and killed."""
     runs = Runs(clips, tmp_path_factory.mktemp("runs"))
     cases = [
         runs.case(f"ranks/{parts},{steps}", learners, aavg=PARTS[:parts], averaging_steps=steps)
-        for parts, steps, learners in VARIANTS
+        for parts, steps, learners in (VARIANTS if whole else VARIANTS[-1:])
     ]
+    if whole:
+        cases += _more(runs)
+    (runs.folder / "cases.json").write_text(json.dumps(cases))
+    mpirun(3, CASES, runs.folder / "cases.json", timeout=300)
+    return runs
+
+
+def _more(runs: Runs) -> list[Case]:
+    """Return the cases of the second tier alone."""
+    cases = []
     rgb = runs.alone("rgb", 1) / "model.pt"
     for parts in RESUMED:
         options: dict[str, Any] = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
@@ -94,16 +107,14 @@ def runs(mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory) 
     for exchange, servers in PEERS:
         options = {"exchange": exchange, "servers": servers, "aavg": (), "epochs": 6}
         cases.append(runs.case(f"ranks/{exchange}", 2, **options))
-    (runs.folder / "cases.json").write_text(json.dumps(cases))
-    mpirun(3, CASES, runs.folder / "cases.json", timeout=300)
-    return runs
+    return cases
 
 
 def same(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
-@pytest.mark.parametrize(("parts", "steps", "learners"), VARIANTS)
+@pytest.mark.parametrize(("parts", "steps", "learners"), first_tier(VARIANTS, VARIANTS[-1]))
 def test_ranks_and_one_process_give_the_same_bits(runs, parts, steps, learners):
     ranks, name = runs.folder / f"ranks/{parts},{steps}", f"alone/{parts},{steps}"
     alone = runs.alone(name, learners, aavg=PARTS[:parts], averaging_steps=steps)
@@ -113,6 +124,7 @@ def test_ranks_and_one_process_give_the_same_bits(runs, parts, steps, learners):
     assert {row["sent_bytes"] for row in read_tsv(alone / "log.tsv")} == {"0"}
 
 
+@pytest.mark.full
 def test_the_command_on_ranks_gives_the_bits_of_one_process(mpirun, runs, clips, tmp_path):
     """A real network, with the flags of the command line."""
     words = ["recognition", "train", "--clips", clips, "--out", tmp_path, "--stream=rgb"]
@@ -125,12 +137,14 @@ def test_the_command_on_ranks_gives_the_bits_of_one_process(mpirun, runs, clips,
     assert same(tmp_path, runs.alone("alone/command", 2, epochs=2, **options))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parts", RESUMED)
 def test_ranks_go_on_where_one_process_was_killed(runs, parts):
     """A checkpoint holds each learner's own (Adam's moments, batch norms)."""
     assert same(runs.folder / f"ranks/{parts}", runs.folder / f"alone/{parts}")
 
 
+@pytest.mark.full
 def test_averaging_after_each_step_is_summing_gradients(runs):
     """With SGD, whose update is linear, and shares of equal size."""
     one, two = (
@@ -142,6 +156,7 @@ def test_averaging_after_each_step_is_summing_gradients(runs):
             torch.testing.assert_close(value, two[name], rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exchange", [exchange for exchange, _ in PEERS])
 def test_peers_train_too(runs, exchange):
     rows = read_tsv(runs.folder / f"ranks/{exchange}/log.tsv")
@@ -162,6 +177,7 @@ def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exchange", ["ring", "periodic"])
 def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
     words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mpi import replica_cases
+from tiers import first_tier
 
 CASES = Path(__file__).with_name("replica_cases.py")
 SYNCHRONOUS = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo")
@@ -45,30 +46,38 @@ def alone(optimiser: str) -> dict:
     return replica_cases.run(f"none,optimiser={optimiser}", None)
 
 
-@pytest.fixture(scope="module")
-def jobs(mpirun) -> tuple[dict[str, dict], dict[str, dict]]:
-    """What came of all cases, WORKERS:CASE, in one job; and of a second one with most of them."""
-    twice = [f"{workers}:{case},optimiser=adam" for workers, case in REPEATED]
-    once = [f"{RANKS[-1]}:{case},optimiser=adam" for case in VARIANTS if case not in ON_MANY]
-    once += [f"{workers}:{case},optimiser=sgd" for workers in RANKS for case in BY_SGD]
-    once += [f"4:ps_async,staleness={bound}" for bound in STALENESS]
-    once += [f"2:{case}" for case in REFUSED] + [f"3:{case}" for case in HALF]
+def run(mpirun, words: list[str]) -> dict[str, dict]:
+    ranks = max(int(word[0]) for word in words) + 1
+    lines = mpirun(ranks, CASES, *words, timeout=600).stdout.splitlines()
+    rows = [json.loads(line) for line in lines if line.startswith("{")]
+    return {row["case"]: row for row in rows}
 
-    def run(*words: str) -> dict[str, dict]:
-        lines = mpirun(max(RANKS) + 1, CASES, *words, timeout=600).stdout.splitlines()
-        rows = [json.loads(line) for line in lines if line.startswith("{")]
-        return {row["case"]: row for row in rows}
 
-    return run(*twice, *once), run(*twice)
+TWICE = [f"{workers}:{case},optimiser=adam" for workers, case in REPEATED]
 
 
 @pytest.fixture(scope="module")
-def trained(jobs) -> Callable[[int], dict[str, dict]]:
-    """The cases of the first job on so many workers."""
+def job(mpirun, whole) -> dict[str, dict]:
+    """What came of all cases, WORKERS:CASE; in the first tier of those on three workers."""
+    words = [f"{workers}:{case},optimiser=adam" for workers in RANKS for case in VARIANTS]
+    words += [f"{workers}:{case},optimiser=sgd" for workers in RANKS for case in BY_SGD]
+    words += [f"4:ps_async,staleness={bound}" for bound in STALENESS]
+    words += [f"3:{case}" for case in (*REFUSED, *HALF)]
+    return run(mpirun, [word for word in words if whole or word[0] == "3"])
+
+
+@pytest.fixture(scope="module")
+def second_job(mpirun) -> dict[str, dict]:
+    return run(mpirun, TWICE)
+
+
+@pytest.fixture(scope="module")
+def trained(job) -> Callable[[int], dict[str, dict]]:
+    """The cases on so many workers."""
 
     def on(workers: int) -> dict[str, dict]:
         start = f"{workers}:"
-        return {case[len(start) :]: row for case, row in jobs[0].items() if case.startswith(start)}
+        return {case[len(start) :]: row for case, row in job.items() if case.startswith(start)}
 
     return on
 
@@ -76,7 +85,7 @@ def trained(jobs) -> Callable[[int], dict[str, dict]]:
 @pytest.mark.parametrize(
     ("case", "optimiser"), [(x, "adam") for x in VARIANTS] + [(x, "sgd") for x in BY_SGD]
 )
-@pytest.mark.parametrize("workers", RANKS)
+@pytest.mark.parametrize("workers", first_tier(RANKS, 3))
 def test_the_trajectory_is_that_of_one_rank(trained, workers, case, optimiser):
     made, reference = trained(workers)[f"{case},optimiser={optimiser}"], alone(optimiser)
     assert len(made["losses"]) == 50
@@ -87,7 +96,7 @@ def test_the_trajectory_is_that_of_one_rank(trained, workers, case, optimiser):
 
 
 @pytest.mark.parametrize("case", VARIANTS)
-@pytest.mark.parametrize("workers", RANKS)
+@pytest.mark.parametrize("workers", first_tier(RANKS, 3))
 def test_all_ranks_hold_the_same_bits(trained, workers, case):
     row = trained(workers)[f"{case},optimiser=adam"]
     served = case.startswith(("ps_async", "ps")) and not case.startswith(("ps_w", "ps_s"))
@@ -96,10 +105,10 @@ def test_all_ranks_hold_the_same_bits(trained, workers, case):
     assert row["worker"] == [None if served else 0, workers]
 
 
-@pytest.mark.parametrize(("workers", "case"), REPEATED)
-def test_a_second_job_has_the_same_bits(jobs, workers, case):
-    first, second = (job[f"{workers}:{case},optimiser=adam"] for job in jobs)
-    assert first["digests"] == second["digests"]
+@pytest.mark.full
+@pytest.mark.parametrize("case", TWICE)
+def test_a_second_job_has_the_same_bits(job, second_job, case):
+    assert job[case]["digests"] == second_job[case]["digests"]
 
 
 def test_overlap_does_not_change_the_bits(trained):
@@ -112,7 +121,7 @@ def test_overlap_does_not_change_the_bits(trained):
 
 
 def test_the_bucket_size_decides_how_many_there_are(trained):
-    made = trained(2)
+    made = trained(3)
     sizes = made["ring,optimiser=adam"]["reports"][0]["bucket_bytes"]
     whole = made["ring,bucket_kib=4096,optimiser=adam"]["reports"][0]["bucket_bytes"]
     assert len(sizes) > 2
@@ -151,11 +160,12 @@ def test_the_bound_of_a_synchronous_server_lets_no_gradient_age(trained):
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_an_exchange_does_not_do_is_refused(trained, case):
-    errors = trained(2)[case]["errors"]
-    assert len(errors) == 2 + case.startswith("ps_async")
+    errors = trained(3)[case]["errors"]
+    assert len(errors) == 3 + case.startswith("ps_async")
     assert all("float32" in error for error in errors)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bound", STALENESS)
 def test_no_gradient_is_staler_than_the_bound(trained, bound):
     row = trained(4)[f"ps_async,staleness={bound}"]

@@ -52,6 +52,7 @@ def finish(job: "subprocess.Popen[str]", log: Path) -> tuple[int, str]:
         end_job(job, "")
 
 
+@pytest.mark.full
 def test_bits_are_those_of_mpiexec(mpirun, toy, tmp_path):
     mpirun(2, words(toy, tmp_path / "mpi", 3), "--ranks", 2, timeout=150)
     log = tmp_path / "log"
@@ -64,6 +65,7 @@ def test_bits_are_those_of_mpiexec(mpirun, toy, tmp_path):
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+@pytest.mark.full
 def test_a_stopped_rank_is_named_and_the_job_ends(toy, tmp_path):
     log = tmp_path / "log"
     long = [*words(toy, tmp_path / "out", 5000), "--stall-seconds", "5"]

@@ -224,6 +224,7 @@ def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
     assert project.planned() == {}
 
 
+@pytest.mark.full
 def test_chapters_of_a_large_set_are_made_for_the_videos_that_are_named(project):
     config = {"demo": {"videos": 1001}}
     names = [Path(name).stem for name in demo_video_names(1001)]
@@ -311,6 +312,7 @@ def benchmark(project, monkeypatch):
     return accuracy, accuracy.changed_config([project.folder / "tiny.yaml"], [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", ["span", "origin"])
 def test_the_first_seed_of_a_benchmark_is_the_model_of_the_run(project, benchmark, model, tmp_path):
     accuracy, config = benchmark
@@ -327,6 +329,7 @@ def test_the_first_seed_of_a_benchmark_is_the_model_of_the_run(project, benchmar
         assert lists[0] == lists[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", ["span", "origin"])
 def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, monkeypatch, tmp_path):
     accuracy, config = benchmark
@@ -374,6 +377,7 @@ def losses(text: str) -> np.ndarray:
     return np.array([[float(row["training_loss"]), float(row["validation_loss"])] for row in rows])
 
 
+@pytest.mark.full
 def test_ranks_that_are_named_train_the_same_network(project):
     done = project.snakemake(
         "results/temporal/mtn/ring-2/probabilities.h5",
@@ -408,6 +412,7 @@ def test_tag_trains_the_base_network_where_no_model_asks_for_it(project):
     assert project.planned("results/proposals/tag/proposals.json", config=config) == {}
 
 
+@pytest.mark.full
 def test_training_times_are_measured_fitted_and_drawn(project):
     config = {"scaling": {"exchanges": ["ring"], "ranks": [2], "repeats": 2, "epochs": 1}}
     wanted = ("results/scaling/speedup.svg", "results/scaling/fit.svg")
@@ -441,6 +446,7 @@ TABLE_RULES = ("papers_mtn_table", "papers_mtn_claims", "papers_mtn_loss_curves"
 TABLES = [f"results/papers/mtn/{name}" for name in ("table3.md", "claims.md", "loss_curves.md")]
 
 
+@pytest.mark.full
 def test_the_tables_of_the_paper_plan_several_seeds(project):
     planned = project.planned(*TABLES, config={"evaluation": {"seeds": 2}})
     # of origin and mtn the first seed is there; 2 + 2 of cnn2 and cnn4 are trained only
@@ -449,6 +455,7 @@ def test_the_tables_of_the_paper_plan_several_seeds(project):
     assert {rule: planned[rule] for rule in TABLE_RULES} == dict.fromkeys(TABLE_RULES, 1)
 
 
+@pytest.mark.full
 def test_the_tables_of_the_paper_are_made_of_several_seeds(project, tmp_path):
     own = copy_program(tmp_path)
     copies = {"features/features.h5": "features/features.h5"}
@@ -501,6 +508,7 @@ def read_table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
+@pytest.mark.full
 def test_features_from_elsewhere_need_no_video_and_a_changed_file_re_runs(tmp_path):
     own = copy_program(tmp_path)
     folder = tmp_path / "npy"
