@@ -25,9 +25,8 @@ import numpy as np
 import yaml
 
 from actionspan.cli import main as actionspan
-from actionspan.plan.flags import flags as config_flags
-from actionspan.plan.flags import seeded_flags
-from actionspan.plan.runs import with_seed
+from actionspan.plan.runs import flags as config_flags
+from actionspan.plan.runs import seeded_flags, with_seed
 from actionspan.plan.sections import defaults
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 

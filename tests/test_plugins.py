@@ -77,7 +77,7 @@ def test_steps_are_listed_and_run(installed, tmp_path):
     missing = ["laps", "count", "--proposals", str(tmp_path / "none.csv")]
     done = python(installed, "-m", "actionspan", *missing)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    code = "from actionspan.plan.code import step; print(*step('laps count'), sep='\\n')"
+    code = "from actionspan.plan.steps import step; print(*step('laps count'), sep='\\n')"
     files = python(installed, "-c", code).stdout.split()
     assert any(file.endswith("laps/steps/count.py") for file in files)
     assert any(file.endswith("actionspan/errors.py") for file in files)

@@ -70,7 +70,7 @@ def test_the_product_knows_nothing_of_the_papers():
 
 
 def test_an_import_inside_a_function_counts():
-    text = "import os\ndef f():\n    from actionspan import cli\n    import actionspan.plan.code\n"
+    text = "import os\ndef f():\n    from actionspan import cli\n    import actionspan.plan.steps\n"
     assert list(imported(text + "NAME = 'actionspan.live.command'\n")) == ["live", "cli", "plan"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.plan.flags import flags
+from actionspan.plan.runs import flags
 from actionspan.plan.sections import SECTIONS
 from actionspan.settings import (
     Checked,

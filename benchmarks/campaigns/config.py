@@ -17,7 +17,7 @@ import yaml
 
 from actionspan.errors import InputError
 from actionspan.plan import settings as knobs
-from actionspan.plan.flags import flags
+from actionspan.plan.runs import flags
 from actionspan.plan.sections import SECTIONS, defaults
 from actionspan.plan.workflow import Plan
 from actionspan.settings import Knob, add_settings, from_mapping, knobs_of

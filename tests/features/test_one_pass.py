@@ -16,7 +16,7 @@ from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
-from actionspan.plan.flags import flags
+from actionspan.plan.runs import flags
 from actionspan.running.parts import rejected_videos
 from actionspan.video.safe_decord import decord
 from actionspan.video.settings import FlowSettings, FrameSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.plan import code, steps
-from actionspan.plan.code import source_files, step
+from actionspan.plan import steps
+from actionspan.plan.steps import source_files, step
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,7 @@ def test_each_file_is_parsed_once(package, monkeypatch):
     parsed = []
     parse = ast.parse
     monkeypatch.setattr(ast, "parse", lambda text: parsed.append(text) or parse(text))
-    code._imported.cache_clear()
+    steps._imported.cache_clear()
     for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
         source_files(module)
     assert len(parsed) == len(found("actionspan.top"))
@@ -99,7 +99,7 @@ def test_a_module_that_does_not_exist_is_an_error(package):
 
 def test_nothing_is_imported():
     code = (
-        "import sys; from actionspan.plan.code import source_files;"
+        "import sys; from actionspan.plan.steps import source_files;"
         "source_files('actionspan.propose.command');"
         "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
     )

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.plan.folds import method_of, of_fold
+from actionspan.plan.outcomes import method_of, of_fold
 from actionspan.plan.runs import seeded
 from plan.conftest import Wildcards
 

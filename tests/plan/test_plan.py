@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.runs import one_of, run_pattern, seeded
+from actionspan.plan.runs import flags, one_of, run_pattern, seeded, seeded_flags
 from plan.conftest import Wildcards
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from actionspan.plan.code import step
 from actionspan.plan.jobs import GROUPS, SHORTEST, ClusterPlan
-from actionspan.plan.steps import step_module
+from actionspan.plan.steps import step, step_module
 
 ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z0-9-]+ [a-z0-9-]+|[a-z0-9-]+ [a-z0-9-]+)")

@@ -24,7 +24,7 @@ from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
-from actionspan.plan.flags import flags as flag_line
+from actionspan.plan.runs import flags as flag_line
 from actionspan.proposals.bundle_path import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer

@@ -16,17 +16,23 @@ elif find_spec("actionspan") is None:
 
 from actionspan.errors import InputError
 from actionspan.finetune.names import HEADS
-from actionspan.plan.code import shard_step
-from actionspan.plan.code import step as step_files
 from actionspan.plan.dataset import Storage
 from actionspan.plan.features import drop_features, found_weights, keep_features
-from actionspan.plan.flags import flags, seeded_flags
-from actionspan.plan.folds import of_fold
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
 from actionspan.plan.messages import failures_text, print_briefly
-from actionspan.plan.recognition import LEARNING, STREAMS
-from actionspan.plan.runs import one_of, run_pattern, seeded, split_seed
+from actionspan.plan.outcomes import of_fold
+from actionspan.plan.runs import (
+    flags,
+    one_of,
+    run_pattern,
+    seeded,
+    seeded_flags,
+    split_seed,
+)
 from actionspan.plan.sections import fill_in
+from actionspan.plan.steps import shard_step
+from actionspan.plan.steps import step as step_files
+from actionspan.plan.training import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
 from actionspan.plugins import plugins
 from actionspan.running.takeover import begin_run

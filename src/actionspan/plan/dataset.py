@@ -17,7 +17,7 @@ from actionspan.dataset.sharding import (
 )
 from actionspan.demo.scenario import demo_video_names
 from actionspan.errors import InputError
-from actionspan.plan.flags import flags
+from actionspan.plan.runs import flags
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _PLUGIN = "snakemake_storage_plugin_s3"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.networks.names import PACKAGED
-from actionspan.plan.code import shard_step
-from actionspan.plan.flags import flags
+from actionspan.plan.runs import flags
+from actionspan.plan.steps import shard_step
 
 _RECIPE = "results/features/recipe.json"
 

@@ -1,4 +1,4 @@
-"""The grammar of the names of runs.
+"""The grammar of the names of runs, and sections of the configuration as flags.
 
 `mtn-seed2` is the second seed of the model mtn, `mtn-fold3` the model trained without the third
 fold of the training videos, `mtn-folds` all folds of it together; a seed stands before a fold.
@@ -8,6 +8,7 @@ fold of the training videos, `mtn-folds` all folds of it together; a seed stands
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
@@ -140,3 +141,27 @@ class Learning:
         if self.learning_rate is not None:
             changed["learning_rate"] = float(self.learning_rate)
         return changed
+
+
+def flags(section: Mapping[str, Any], *keys: str) -> str:
+    """Return a section of the configuration, or some of its keys, as command-line flags.
+
+    True becomes `--key`, false `--no-key`, a list `--key first second`, null nothing.
+    """
+    words: list[str] = []
+    for key, value in section.items():
+        flag = key.replace("_", "-")
+        if (keys and key not in keys) or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif isinstance(value, list | tuple):
+            words += [f"--{flag}", *(shlex.quote(str(item)) for item in value)]
+        else:
+            words.append(f"--{flag}={shlex.quote(str(value))}")
+    return " ".join(words)
+
+
+def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
+    """Return a section as flags, with the seed that belongs to a name such as mtn-seed2."""
+    return flags({**section, "seed": section["seed"] + split_seed(name)[1] - 1}, *keys)

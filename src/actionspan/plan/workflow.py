@@ -7,12 +7,10 @@ from actionspan.errors import InputError, counted
 from actionspan.plan.checking import check_config, check_names, check_settings
 from actionspan.plan.dataset import DatasetPlan, Storage
 from actionspan.plan.features import FeaturesPlan
-from actionspan.plan.folds import FoldsPlan
 from actionspan.plan.jobs import ClusterPlan
-from actionspan.plan.outcomes import BROWSED, OutcomesPlan
-from actionspan.plan.recognition import RecognitionPlan
+from actionspan.plan.outcomes import BROWSED, FoldsPlan, OutcomesPlan
 from actionspan.plan.runs import one_of
-from actionspan.plan.training import FinetunePlan, RanksPlan
+from actionspan.plan.training import FinetunePlan, RanksPlan, RecognitionPlan
 
 
 class Plan:
