@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def whole(pytestconfig: pytest.Config) -> bool:
+def both_tiers(pytestconfig: pytest.Config) -> bool:
     """Whether the second tier is run too: fixtures that run many cases at once leave it out."""
     return not is_first_tier(pytestconfig)
 

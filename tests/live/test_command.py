@@ -14,6 +14,7 @@ from actionspan.cli import main
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from live.camera import HttpCamera
 from live.vtt import cues
+from tiers import first_tier
 from video.numbered import encode
 
 TESTS = Path(__file__).parents[1]
@@ -79,7 +80,9 @@ def whole(video, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(("executor", "kills"), [("thread", 2), ("process", 1)])
+@pytest.mark.parametrize(
+    ("executor", "kills"), first_tier([("thread", 2), ("process", 1)], ("process", 1))
+)
 def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, executor, kills):
     for number in range(kills):
         before = seen(tmp_path)
@@ -98,7 +101,9 @@ def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, execu
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    ("number", "status"),
+    first_tier([(signal.SIGINT, 130), (signal.SIGTERM, 143)], (signal.SIGINT, 130)),
+    ids=["SIGINT", "SIGTERM"],
 )
 def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
     process = started(video, tmp_path, seconds=0.2)
@@ -112,6 +117,7 @@ def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
     assert "interrupted; --resume goes on" in line
 
 
+@pytest.mark.full
 def test_a_signal_to_the_whole_group_is_no_fault_of_a_stage(video, tmp_path):
     """A service manager ends all processes of a service at once."""
     process = started(video, tmp_path, "--executor", "process", seconds=0.2, group=True)
@@ -122,6 +128,7 @@ def test_a_signal_to_the_whole_group_is_no_fault_of_a_stage(video, tmp_path):
     assert_valid(tmp_path)
 
 
+@pytest.mark.full
 def test_a_state_of_an_earlier_stream_is_not_gone_on_from(video, whole, tmp_path):
     """It ended there; the one that is killed did not."""
     first = started(video, tmp_path, seconds=0.0)
@@ -140,7 +147,7 @@ def test_a_state_of_an_earlier_stream_is_not_gone_on_from(video, whole, tmp_path
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("name", [EVENTS, ACTIONNESS])
+@pytest.mark.parametrize("name", first_tier([EVENTS, ACTIONNESS], EVENTS))
 def test_a_full_disk_is_one_line(video, tmp_path, name):
     (tmp_path / name).symlink_to("/dev/full")
     process = started(video, tmp_path, seconds=0.0)
@@ -150,6 +157,7 @@ def test_a_full_disk_is_one_line(video, tmp_path, name):
     assert line.endswith(f"{tmp_path / name}: No space left on device")
 
 
+@pytest.mark.full
 def test_files_are_valid_at_any_instant(video, tmp_path):
     process = started(video, tmp_path, "--rate", "real", seconds=0.01)
     wait_for(process, lambda: (tmp_path / PROPOSALS[0]).exists())
@@ -165,6 +173,7 @@ def test_files_are_valid_at_any_instant(video, tmp_path):
     assert len(chapters) > 5, "it grows while the video plays"
 
 
+@pytest.mark.full
 def test_a_camera_until_it_is_interrupted(video, tmp_path):
     with HttpCamera(video, 50.0, password="geheim") as camera:
         process = started(camera.url, tmp_path, seconds=0.01)
@@ -176,6 +185,7 @@ def test_a_camera_until_it_is_interrupted(video, tmp_path):
     assert_valid(tmp_path)
 
 
+@pytest.mark.full
 def test_a_reader_of_events_may_leave(video, tmp_path):
     process = started(video, tmp_path)
     assert process.stdout.readline()

@@ -68,6 +68,7 @@ def test_no_video_up_to_the_longest_needs_more(way, execution, ratio):
     check(encoder(3, 60), way, execution, ratio, 3, 11)
 
 
+@pytest.mark.full
 @settings(max_examples=8)
 @given(
     case=st.sampled_from(CASES),

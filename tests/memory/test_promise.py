@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("budget_mb", "ratio", "execution", "keep"),
     [(330, None, "split", False), (260, 0.5, "replay", True)],

@@ -76,6 +76,7 @@ def test_split_saves_its_part_of_the_encoder_and_the_whole_head(name, pixels):
         assert saved == pytest.approx(ratio * (full - above) + above, rel=0.005)
 
 
+@pytest.mark.full
 def test_parts_of_full_training_are_the_published_ones():
     network, channels = encoder("efficientnet_lite0")
     frames, head = Video(100, 112), Head(channels, 100)

@@ -37,9 +37,9 @@ def alone() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun, whole) -> dict[str, dict]:
+def trained(mpirun, both_tiers) -> dict[str, dict]:
     """What came of all cases, in one job."""
-    calls = CALLS if whole else ON_THREE
+    calls = CALLS if both_tiers else ON_THREE
     lines = mpirun(max(WORKERS) + 1, CASES, *calls, timeout=300).stdout.splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     return {row["case"]: row for row in rows}

@@ -31,8 +31,8 @@ def run_cases(mpirun, ranks):
 
 
 @pytest.fixture(scope="module")
-def lines(mpirun, whole):
-    return run_cases(mpirun, 9 if whole else 4)
+def lines(mpirun, both_tiers):
+    return run_cases(mpirun, 9 if both_tiers else 4)
 
 
 @pytest.fixture(scope="module")

@@ -34,17 +34,17 @@ def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: object) ->
 
 
 @pytest.fixture(scope="module")
-def folder(mpirun: Mpirun, tmp_path_factory: pytest.TempPathFactory, whole: bool) -> Path:
+def folder(mpirun: Mpirun, tmp_path_factory: pytest.TempPathFactory, both_tiers: bool) -> Path:
     """All tunings, those on ranks in one job; in the first tier a ring of three ranks."""
     folder = tmp_path_factory.mktemp("tunings")
     cases = [case(folder, "ring", 3, execution="split")]
-    if whole:
+    if both_tiers:
         cases += [case(folder, exchange, 2) for exchange in (*SUMMED, *OWN)]
         cases += [case(folder, "ring", 3), case(folder, "ps", 2, sampler="importance")]
     (folder / "cases.json").write_text(json.dumps(cases))
     mpirun(3, CASES, folder / "cases.json", timeout=400)
     run(case(folder, "none", 1, execution="split"), None)
-    if whole:
+    if both_tiers:
         run(case(folder, "none", 1), None)
         run(case(folder, "none", 1, sampler="importance"), None)
     return folder

@@ -26,9 +26,9 @@ REFUSED = ("aavg,wire=float16", "aavg,overlap=1")
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun, whole) -> Callable[[int], dict[str, dict]]:
+def trained(mpirun, both_tiers) -> Callable[[int], dict[str, dict]]:
     """What came of the cases on so many ranks, all in one job."""
-    tier = ON_RANKS if whole else IN_FIRST_TIER
+    tier = ON_RANKS if both_tiers else IN_FIRST_TIER
     words = [f"{ranks}:{case}" for ranks, case in tier] + [f"2:{case}" for case in REFUSED]
     lines = mpirun(max(RANKS), CASES, *words, timeout=300).stdout.splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]

@@ -75,15 +75,15 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(
-    mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory, whole: bool
+    mpirun: Mpirun, clips: Path, tmp_path_factory: pytest.TempPathFactory, both_tiers: bool
 ) -> Runs:
     """All that is trained on ranks, in one job; some of it begun in this process and killed."""
     runs = Runs(clips, tmp_path_factory.mktemp("runs"))
     cases = [
         runs.case(f"ranks/{parts},{steps}", learners, aavg=PARTS[:parts], averaging_steps=steps)
-        for parts, steps, learners in (VARIANTS if whole else VARIANTS[-1:])
+        for parts, steps, learners in (VARIANTS if both_tiers else VARIANTS[-1:])
     ]
-    if whole:
+    if both_tiers:
         cases += _more(runs)
     (runs.folder / "cases.json").write_text(json.dumps(cases))
     mpirun(3, CASES, runs.folder / "cases.json", timeout=300)

@@ -57,13 +57,13 @@ TWICE = [f"{workers}:{case},optimiser=adam" for workers, case in REPEATED]
 
 
 @pytest.fixture(scope="module")
-def job(mpirun, whole) -> dict[str, dict]:
+def job(mpirun, both_tiers) -> dict[str, dict]:
     """What came of all cases, WORKERS:CASE; in the first tier of those on three workers."""
     words = [f"{workers}:{case},optimiser=adam" for workers in RANKS for case in VARIANTS]
     words += [f"{workers}:{case},optimiser=sgd" for workers in RANKS for case in BY_SGD]
     words += [f"4:ps_async,staleness={bound}" for bound in STALENESS]
     words += [f"3:{case}" for case in (*REFUSED, *HALF)]
-    return run(mpirun, [word for word in words if whole or word[0] == "3"])
+    return run(mpirun, [word for word in words if both_tiers or word[0] == "3"])
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from streaming.networks import (
     stream,
     weights,
 )
+from tiers import first_tier
 
 
 def learned(
@@ -56,7 +57,7 @@ def test_learning_gives_the_same_bits(executor: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("executor", ["thread", "process"])
-@pytest.mark.parametrize("slow", range(3))
+@pytest.mark.parametrize("slow", first_tier(range(3), 1))
 def test_slow_stages_change_nothing(executor: str, slow: int) -> None:
     samples = stream(12)
     losses, tensors = learned(chain(3), "sequential", samples)
@@ -68,7 +69,7 @@ def test_slow_stages_change_nothing(executor: str, slow: int) -> None:
         assert same(others, tensors)
 
 
-@pytest.mark.parametrize("executor", ["thread", "process"])
+@pytest.mark.parametrize("executor", first_tier(["thread", "process"], "thread"))
 def test_twenty_runs_are_one(executor: str) -> None:
     samples = stream(8)
     expected = learned(chain(3), "sequential", samples)
@@ -179,7 +180,7 @@ def test_a_state_at_any_step_goes_on_bitwise(cut: int, mode: str, first: str, se
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("executors", [("process", "sequential"), ("sequential", "process")])
-@pytest.mark.parametrize("cut", [0, 1, 3, 7])
+@pytest.mark.parametrize("cut", first_tier([0, 1, 3, 7], 3))
 def test_a_state_goes_on_in_another_process(
     executors: tuple[str, str], mode: str, cut: int
 ) -> None:

@@ -16,6 +16,7 @@ from torch import nn
 
 from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.networks import EXECUTORS, Failing, Slow, chain, sgd, squared, stream
+from tiers import first_tier
 
 ENDLESS = Path(__file__).with_name("endless.py")
 
@@ -45,7 +46,7 @@ def all_gone(processes: list[int], seconds: float = 60.0) -> bool:
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("stage", range(3))
+@pytest.mark.parametrize("stage", first_tier(range(3), 1))
 @pytest.mark.parametrize("learning", [False, True])
 def test_an_exception_names_stage_and_sample(executor: str, stage: int, learning: bool) -> None:
     network: list[nn.Module] = chain(3)
@@ -64,7 +65,7 @@ def test_an_exception_names_stage_and_sample(executor: str, stage: int, learning
 
 
 @pytest.mark.parametrize("learning", [False, True])
-@pytest.mark.parametrize("stage", range(3))
+@pytest.mark.parametrize("stage", first_tier(range(3), 1))
 def test_a_killed_stage_is_named(stage: int, learning: bool) -> None:
     how = {"loss": squared, "optimiser": sgd} if learning else {}
     samples = stream(200) if learning else [x for x, _ in stream(200)]
@@ -76,7 +77,7 @@ def test_a_killed_stage_is_named(stage: int, learning: bool) -> None:
     assert all(map(gone, ids))
 
 
-@pytest.mark.parametrize("stage", range(3))
+@pytest.mark.parametrize("stage", first_tier(range(3), 1))
 def test_a_stopped_stage_meets_the_deadline(stage: int) -> None:
     with Pipeline(chain(3), "process", loss=squared, optimiser=sgd, stall_seconds=2.0) as pipeline:
         ids = pipeline.processes()
@@ -119,6 +120,7 @@ def endless() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     process.communicate()
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_everything(endless: tuple[subprocess.Popen[str], list[int]]) -> None:
     process, ids = endless
     for one in (*ids, process.pid):  # as a terminal does
@@ -129,6 +131,7 @@ def test_ctrl_c_ends_everything(endless: tuple[subprocess.Popen[str], list[int]]
     assert all_gone(ids)
 
 
+@pytest.mark.full
 def test_stages_end_with_a_killed_parent(endless: tuple[subprocess.Popen[str], list[int]]) -> None:
     process, ids = endless
     shared = listed("/dev/shm")
@@ -140,6 +143,7 @@ def test_stages_end_with_a_killed_parent(endless: tuple[subprocess.Popen[str], l
     assert process.stderr.read() == ""  # no complaint of a resource tracker either
 
 
+@pytest.mark.full
 def test_a_hundred_pipelines_leave_nothing() -> None:
     samples = stream(3)
 
@@ -168,6 +172,7 @@ def test_what_cannot_be_sent_to_a_process_is_said() -> None:
         Pipeline(chain(1), "process", loss=lambda output, _: output.sum(), optimiser=sgd)
 
 
+@pytest.mark.full
 def test_a_program_without_a_guard_is_told_of_it_in_one_line(tmp_path: Path) -> None:
     program = tmp_path / "unguarded.py"
     program.write_text(

@@ -205,6 +205,7 @@ def test_threads_refuse_whatever_draws_and_stay_as_they_were():
             Pipeline([stage], "thread")
 
 
+@pytest.mark.full
 def test_threads_do_no_more_after_an_error():
     network = [nn.Sequential(Slow(3, most=1.0), chain(1)[0])]
     with pytest.raises(RuntimeError, match="of the caller"):
