@@ -1,6 +1,6 @@
 # make demo   set everything up and run the complete pipeline on the embedded data set
 # make test   run the tests          make check   run the linters
-# make test-all   run those too that take long or need more: docs/development.md
+# make test-all   run those too that take long or need more: CONTRIBUTING.md
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
 # make model  train the model that comes with the package: docs/demo_model.md
 # make docs   build the documentation, with the Python interface, as build/docs/index.html

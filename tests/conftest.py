@@ -28,7 +28,9 @@ SECOND_TIER = (
     "mpi/test_temporal_averaging.py",
     "papers",
     "report/test_browser.py",
+    "report/test_round.py",
     "slurm",
+    "test_wheel.py",
     *(
         f"workflow/test_{name}.py"
         for name in (

@@ -25,6 +25,7 @@ from actionspan.demo.scenario import (
     is_validation,
     plan_video,
 )
+from tiers import first_tier
 
 SHORT = DemoSettings(videos=2, seed=3, shortest_seconds=5, longest_seconds=6)
 
@@ -36,7 +37,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=[1, 2, 7])
+@pytest.fixture(scope="module", params=first_tier([1, 2, 7], 7))
 def planned(request: pytest.FixtureRequest) -> list:
     return plan_demo(DemoSettings(seed=request.param))
 

@@ -14,6 +14,7 @@ from video.numbered import encode
 SETTINGS = VideoSettings(encoders=EncoderSettings(input_size=32, device="cpu"))
 
 
+@pytest.mark.full
 def test_ray_data_maps_videos_to_arrays_on_two_workers(tmp_path):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'ray[data]'")
     lengths = (10, 25, 40, 17)

@@ -48,6 +48,7 @@ def test_the_package_is_imported_without_anything_heavy():
     assert lean(code).stdout.strip() == "[]"
 
 
+@pytest.mark.full
 def test_a_trained_model_needs_no_compiler(tmp_path):
     """That of torch takes 145 MB and two seconds, and nothing here calls it."""
     video = encode(tmp_path / "video.mp4", 100)
@@ -60,6 +61,7 @@ def test_a_trained_model_needs_no_compiler(tmp_path):
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_video(tmp_path):
     """All frames of the longer one would take 370 MB."""
     code = (

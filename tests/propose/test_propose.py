@@ -28,6 +28,7 @@ from actionspan.plan.runs import flags as flag_line
 from actionspan.proposals.bundle_path import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
+from tiers import first_tier
 from video.numbered import encode
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
@@ -494,7 +495,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(trained, tmp_pa
     assert (tmp_path / "notes").read_text() == "mine"
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", first_tier([signal.SIGINT, signal.SIGTERM], signal.SIGINT))
 def test_a_call_that_is_stopped_goes_on_and_leaves_nothing_else(trained, tmp_path, ending):
     words = [sys.executable, "-m", "actionspan", "propose", *map(str, trained.videos)]
     words += ["--model", "none", "--out", str(tmp_path / "out")]

@@ -16,6 +16,7 @@ from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
 from actionspan.training.run import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
+from tiers import first_tier
 
 FILES = ("model.pt", "scores.json")
 
@@ -58,13 +59,17 @@ def column(out: Path, name: str) -> list[float]:
 
 @pytest.mark.parametrize(
     ("network", "stream", "learners", "epochs"),
-    [
+    first_tier(
+        [
+            ("tiny", "rgb", 1, 12),
+            ("tiny", "rgb", 2, 12),
+            ("tiny", "flow", 1, 12),
+            ("tiny", "flow", 2, 12),
+            ("resnet18", "flow", 1, 3),
+        ],
         ("tiny", "rgb", 1, 12),
-        ("tiny", "rgb", 2, 12),
-        ("tiny", "flow", 1, 12),
         ("tiny", "flow", 2, 12),
-        ("resnet18", "flow", 1, 3),
-    ],
+    ),
 )
 def test_what_differs_is_learned(learn, clips, network, stream, learners, epochs):
     options = {"network": network, "epochs": epochs, "aavg": ()}
@@ -113,7 +118,7 @@ def test_the_batch_grows_when_the_accuracy_falls(learn, found):
         assert column(out, "batch_size") == wanted
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", first_tier([1, 2], 2))
 def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
     options = {"learners": 2, "aavg": PARTS[:parts], "epochs": 4}
     whole = learn("whole", **options)

@@ -11,6 +11,7 @@ import pytest
 
 from actionspan.files.process import Process
 from actionspan.running.supervisor import ENDED, RUN, WRITERS
+from tiers import first_tier
 
 SLEEPER = """
 import os, sys, time
@@ -85,7 +86,7 @@ def test_a_job_of_another_machine_or_batch_job_is_left_alone(start):
         assert child_of(f"job{number}") == job.pid
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+@pytest.mark.parametrize("number", first_tier([signal.SIGKILL, signal.SIGSEGV], signal.SIGKILL))
 def test_a_signal_that_killed_it_is_named_with_what_it_did(start, number):
     job = start(600, "job")
     pid = child_of("job")
@@ -106,7 +107,7 @@ def test_it_passes_on_the_signal_that_asks_it_to_end(start):
     assert gone(pid)
 
 
-@pytest.mark.parametrize("victim", ["run", "shell"])
+@pytest.mark.parametrize("victim", first_tier(["run", "shell"], "run"))
 def test_it_ends_with_what_started_it(start, tmp_path, victim):
     """The run is a process that starts a shell, which starts the job."""
     code = (
@@ -152,6 +153,7 @@ def test_two_jobs_never_make_the_same_file_at_once(start):
     assert not list(WRITERS.iterdir())
 
 
+@pytest.mark.full
 def test_a_job_that_waits_ends_with_its_run_too(start, tmp_path):
     first = start(600, "first", "--out", "x")
     child_of("first")

@@ -27,6 +27,7 @@ from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import add_noise, train
 from actionspan.training.run import CHECKPOINT
+from tiers import first_tier
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
 
@@ -263,7 +264,7 @@ def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_pa
     assert not same_files(tmp_path / "one", tmp_path / "three")
 
 
-@pytest.mark.parametrize("name", ["attention", "tcn"])
+@pytest.mark.parametrize("name", first_tier(["attention", "tcn"], "tcn"))
 def test_two_threads_give_the_same_bytes_every_time(toy, tmp_path, name):
     for out in ("one", "two"):
         train(toy.features, toy.annotations, name, SMALL, tmp_path / out, threads=2)
@@ -293,7 +294,7 @@ def stop_in_epoch(monkeypatch, epoch):
     monkeypatch.setattr(train_module, "training_step", failing)
 
 
-@pytest.mark.parametrize("epoch", [1, 3, 5])
+@pytest.mark.parametrize("epoch", first_tier([1, 3, 5], 3))
 @pytest.mark.parametrize(
     ("name", "keep"),
     [("origin", "best"), ("mtn", "average"), ("attention", "last"), ("tcn", "average")],
@@ -386,6 +387,7 @@ print(kills)
 """
 
 
+@pytest.mark.full
 def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = subprocess.run(

@@ -10,6 +10,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
+from tiers import first_tier
 from video.numbered import encode
 
 
@@ -21,7 +22,7 @@ def shard(tmp_path):
     return tmp_path / "shard.txt"
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", first_tier(["1", "2"], "2"))
 def test_from_a_shard_to_flow(processes, shard, tmp_path):
     frames, flow = tmp_path / "frames.h5", tmp_path / "flow.h5"
     more = ["--processes", processes]
