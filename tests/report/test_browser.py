@@ -301,7 +301,7 @@ def test_events_are_accepted_and_rejected(alone):
 
 def test_an_edge_is_dragged_to_a_frame(alone):
     lane(alone, "event").nth(1).click()
-    handle = alone.get_by_role("slider", name="End of the chosen segment")
+    handle = alone.get_by_role("slider", name="End of the selected segment")
     x, y = middle(handle.bounding_box())
     drag(alone, (x, y), (x_of(alone, 5.51), y))
     assert now(alone) == pytest.approx(5.52)
@@ -553,7 +553,7 @@ def test_hostile_names_are_text(show):
 
 def test_without_a_video_file_the_time_line_works(show):
     tab = show(pages.page([pages.video(file="")]))
-    assert "No video file is known" in tab.locator("#no-video-reason").inner_text()
+    assert "There is no video file" in tab.locator("#no-video-reason").inner_text()
     assert tab.locator("#toggle").is_disabled()
     first = tab.locator("#still").get_attribute("src")
     lane(tab, "event").nth(1).click()
@@ -574,7 +574,7 @@ def test_the_note_says_why_a_video_cannot_be_played(show, folder):
 
 def test_a_file_that_moved_can_be_chosen(show, folder):
     tab = show(pages.page([pages.video(file="gone.mp4")]))
-    tab.locator("#no-video-reason").get_by_text("not where it was").wait_for()
+    tab.locator("#no-video-reason").get_by_text("the file was moved").wait_for()
     tab.set_input_files("#choose-file", folder / "film.mp4")
     until(tab, "document.getElementById('video').videoWidth > 0")
     assert tab.locator("#no-video").is_hidden()
@@ -591,7 +591,7 @@ def test_a_file_of_any_name_is_played(show, folder):
 def test_without_storage_the_page_works_and_says_that_it_forgets(show):
     script = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
     tab = show(pages.page([pages.video(truth=())]), script=script)
-    assert "keeps nothing" in tab.locator("#storage-note").inner_text()
+    assert "keeps no data" in tab.locator("#storage-note").inner_text()
     lane(tab, "event").nth(1).click()
     press(tab, "a")
     assert saved(tab) == [row(START, END, "sit down", "accepted")]

@@ -113,8 +113,8 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert new.note.endswith("snakemake --cores 1 'results/report/videos/it'\"'\"'s new.mp4'")
     assert len(new.thumbnails) == 4
     assert new.proposals == []
-    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", (), 2.0)
-    assert gone.note == f"The video file is not here: {run_files / 'gone.mp4'}"
+    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", [], 2.0)
+    assert gone.note == f"The video file was not found: {run_files / 'gone.mp4'}"
     assert len(gone.curves["end"]) == 4
 
 
@@ -130,7 +130,7 @@ def test_without_video_files_there_is_still_a_page(run_files, pages):
     assert index("--subsets", "training", "validation") == 0
     new, plain = pages[0][1].videos
     assert [(each.file, each.note, each.thumbnails, each.curves) for each in (new, plain)] == [
-        ("", "", (), {})
+        ("", "", [], {})
     ] * 2
     assert plain.frames_per_second is None
     assert (pages[0][1].charts, pages[0][1].tables) == ([], [])
@@ -141,7 +141,7 @@ def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, p
     assert index("--videos=videos.tsv") == 0
     _, new, plain = pages[0][1].videos
     assert len(new.thumbnails) == 16
-    assert plain.thumbnails == ()
+    assert plain.thumbnails == []
     assert "plain.mp4: the work on it crashed: ended with status 9" in plain.note
 
 
@@ -266,12 +266,13 @@ def test_of_many_videos_the_worst_the_best_and_some_by_chance_are_shown():
     assert chosen == sorted(chosen)
     assert {*ranked[:10], *ranked[-10:]} <= set(chosen)
     assert said == (
-        "30 of 300 videos: 10 drawn by chance, the 10 of lowest and the 10 of highest recall"
+        "30 of 300 videos: 10 chosen at random, the 10 with the lowest and the 10 with the highest "
+        "recall"
     )
     more, _ = choose_videos([*videos, "another"], recalls, 30)
     assert len(set(more) ^ set(chosen)) <= 2
     assert choose_videos(videos, recalls, 300) == (videos, "")
-    assert choose_videos(videos, {}, 7)[1] == "7 of 300 videos: 7 drawn by chance"
+    assert choose_videos(videos, {}, 7)[1] == "7 of 300 videos: 7 chosen at random"
     few, _ = choose_videos(videos[:5], {"v000": 0.5}, 4)
     assert len(few) == 4
 

@@ -11,9 +11,9 @@ from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.writing import Row
 from actionspan.propose.results import Result, Shown, copy_path
-from actionspan.report.content import Page, PageVideo, Span, Thumbnail, choose_videos
+from actionspan.report.content import Page, PageVideo, choose_videos, page_video
 from actionspan.report.page import write_page
-from actionspan.report.video import playable_file, relative_path
+from actionspan.report.video import playable_file
 
 _MOST = 1000  # videos: a page of more is slow to open and hundreds of megabytes large
 
@@ -62,26 +62,20 @@ def _page_video(
     words = ("--video", str(file), "--out", str(copy))
     command = f"actionspan report video {shlex.join(words)}, then propose again"
     played, note = playable_file(file, copy, command, result.unplayable)
-    return PageVideo(
-        video_id=result.video_id,
-        file=relative_path(played or file, folder),
+    return page_video(
+        result.video_id,
+        folder,
+        played=played or file,
         note=note,
         duration_seconds=result.duration_seconds,
         frames_per_second=result.frames_per_second if file.is_file() else None,
         recall=_recall(instances, proposals),
-        truth=[Span(start=one.start, end=one.end, label=one.label) for one in instances],
-        proposals=list(map(_span, proposals)),
-        events=list(map(_span, shown.events(result.events))),
+        truth=instances,
+        proposals=proposals,
+        events=shown.events(result.events),
         curves=result.curves,
-        thumbnails=[
-            Thumbnail(seconds=seconds, jpeg=b64decode(jpeg)) for seconds, jpeg in result.thumbnails
-        ],
+        thumbnails=[(seconds, b64decode(jpeg)) for seconds, jpeg in result.thumbnails],
     )
-
-
-def _span(row: Row) -> Span:
-    start, end = row["segment"]
-    return Span(start=start, end=end, label=row.get("label", ""), score=row["score"])
 
 
 def _recall(instances: Sequence[Instance], proposals: Sequence[Row]) -> float | None:

@@ -163,7 +163,7 @@ def seconds_charts(folder: Path) -> list[Chart]:
             x=stages,
             series=[Series(name="seconds", values=[round(seconds[name], 1) for name in stages])],
             kind="bars",
-            note="Jobs that are timed: " + ", ".join(f"{name} {jobs[name]}" for name in stages),
+            note="Timed jobs: " + ", ".join(f"{name} {jobs[name]}" for name in stages),
         )
     ]
 

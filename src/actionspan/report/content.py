@@ -1,9 +1,23 @@
-"""What a page shows, in plain values: the stages fill it in, the page's scripts read it as JSON."""
+"""What a page shows: its videos with their segments, charts and tables, as JSON for its scripts.
 
+A segment is a `Span` here, a list of start, end, label and score in the JSON, and drawn by
+`assets/segments.js`.
+"""
+
+import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from actionspan.dataset.tables import Instance
+from actionspan.proposals.writing import Row
+
+_SECONDS, _SHARES = 3, 4  # decimals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +107,59 @@ class Page:
     tables: Sequence[Table] = ()
 
 
+def page_video(
+    video_id: str,
+    folder: Path,
+    *,
+    played: Path | None,
+    note: str,
+    duration_seconds: float,
+    frames_per_second: float | None,
+    subset: str = "",
+    recall: float | None,
+    truth: Iterable[Instance],
+    proposals: Iterable[Row],
+    events: Iterable[Row],
+    curves: Mapping[str, Sequence[float]],
+    thumbnails: Iterable[tuple[float, bytes]],
+) -> PageVideo:
+    """Return what the page in a folder shows of a video; rows are put in order, best first."""
+    return PageVideo(
+        video_id=video_id,
+        file="" if played is None else _relative(played, folder),
+        duration_seconds=duration_seconds,
+        frames_per_second=frames_per_second,
+        subset=subset,
+        note=note,
+        recall=recall,
+        truth=[Span(start=each.start, end=each.end, label=each.label) for each in truth],
+        proposals=_spans(proposals),
+        events=_spans(events),
+        curves=curves,
+        thumbnails=[Thumbnail(seconds=seconds, jpeg=jpeg) for seconds, jpeg in thumbnails],
+    )
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Return a file's path as seen from a folder, with forward slashes."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.absolute().as_uri()
+
+
+def _spans(rows: Iterable[Row]) -> list[Span]:
+    return [
+        Span(
+            start=round(row["segment"][0], _SECONDS),
+            end=round(row["segment"][1], _SECONDS),
+            label=str(row.get("label") or ""),
+            score=row["score"],
+        )
+        for row in sorted(rows, key=lambda row: -row["score"])
+    ]
+
+
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
@@ -116,7 +183,114 @@ def choose_videos(
     # by a hash, so that a video that is added moves few others
     others = sorted(set(videos) - chosen, key=lambda video: hashlib.sha256(video.encode()).digest())
     drawn = others[: most - len(chosen)]
-    said = f"{most:,} of {len(videos):,} videos: {len(drawn):,} drawn by chance"
+    said = f"{most:,} of {len(videos):,} videos: {len(drawn):,} chosen at random"
     if third:
-        said += f", the {third:,} of lowest and the {third:,} of highest recall"
+        said += f", the {third:,} with the lowest and the {third:,} with the highest recall"
     return sorted(chosen.union(drawn)), said
+
+
+def index_of(page: Page) -> dict[str, Any]:
+    """Return what the list of videos needs, and what holds for all of them."""
+    spans = (span for video in page.videos for span in (*video.truth, *video.proposals))
+    return {
+        "title": page.title,
+        "labels": sorted({span.label for span in spans if span.label}),
+        "videos": [
+            {
+                "id": video.video_id,
+                "file": _address(video.file),
+                "duration": _number(video.duration_seconds, _SECONDS),
+                "rate": _number(video.frames_per_second),
+                "subset": video.subset,
+                "note": video.note,
+                "recall": _number(video.recall),
+                "score": _number(video.proposals[0].score) if video.proposals else None,
+                "truths": len(video.truth),
+                "proposals": len(video.proposals),
+            }
+            for video in page.videos
+        ],
+    }
+
+
+def details_of(video: PageVideo) -> dict[str, Any]:
+    """Return what is parsed when the video is chosen."""
+    return {
+        "truth": _rows(video.truth),
+        "proposals": _rows(video.proposals),
+        "events": _rows(video.events),
+        "curves": {
+            name: [_number(value, _SHARES) for value in values]
+            for name, values in video.curves.items()
+        },
+        "thumbnails": [
+            [_number(picture.seconds, _SECONDS), base64.b64encode(picture.jpeg).decode("ascii")]
+            for picture in video.thumbnails
+        ],
+    }
+
+
+def _rows(spans: Sequence[Span]) -> list[list[Any]]:
+    return [
+        [
+            _number(span.start, _SECONDS),
+            _number(span.end, _SECONDS),
+            span.label,
+            _number(span.score),
+        ]
+        for span in spans
+    ]
+
+
+def summary_of(page: Page) -> dict[str, Any]:
+    """Return the charts and tables."""
+    return {
+        "charts": [
+            {
+                "title": chart.title,
+                "kind": chart.kind,
+                "xLabel": chart.x_label,
+                "yLabel": chart.y_label,
+                "note": chart.note,
+                "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
+                "series": [
+                    {
+                        "name": series.name,
+                        "values": list(map(_number, series.values)),
+                        "low": list(map(_number, series.low)),
+                        "high": list(map(_number, series.high)),
+                    }
+                    for series in chart.series
+                ],
+            }
+            for chart in page.charts
+        ],
+        "tables": [
+            {
+                "title": table.title,
+                "columns": list(table.columns),
+                "rows": list(map(list, table.rows)),
+                "note": table.note,
+            }
+            for table in page.tables
+        ],
+    }
+
+
+def _number(value: Any, decimals: int | None = None) -> float | None:
+    """Return a number that JSON can hold, to 6 significant digits or to so many decimals."""
+    if value is None or not math.isfinite(value):
+        return None
+    exact = float(value)
+    rounded = float(f"{exact:.6g}") if decimals is None else round(exact, decimals)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _address(file: str) -> str:
+    """Return a path as an address: no name, whatever is in it, is taken for a scheme or a query."""
+    if not file:
+        return ""
+    if Path(file).is_absolute():
+        return Path(file).as_uri()
+    parts = Path(file).as_posix().split("/")
+    return "/".join(quote(os.fsencode(part), safe="") for part in parts)

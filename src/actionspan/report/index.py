@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +26,8 @@ from actionspan.files.storage import open_h5
 from actionspan.proposals.reading import iterate_proposals
 from actionspan.proposals.writing import Row
 from actionspan.report import charts as made
-from actionspan.report.content import Chart, Page, PageVideo, Span, Table, Thumbnail, choose_videos
-from actionspan.report.video import playable_file, relative_path
+from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, page_video
+from actionspan.report.video import playable_file
 from actionspan.running.apart import work_apart
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         events=arguments.events,
         probabilities=arguments.probabilities,
         videos={video.video_id: video for video in files},
-        recalls=recalls,
+        recalls={name: round(recall, 4) for name, recall in recalls.items()},
         copies=arguments.copies or out.parent / "videos",
     )
     videos = page_videos(
@@ -165,7 +165,7 @@ def page_videos(
             cannot be decoded, is none: the page says so.
     """
     wanted = {video.video_id for video in chosen}
-    found = dict(_looked_at(chosen, sources, pictures))
+    looks = dict(_looked_at(chosen, sources, pictures))
     proposals = _rows_of(sources.proposals, wanted)
     events = _rows_of(sources.events, wanted) if sources.events is not None else {}
     path = sources.probabilities
@@ -175,47 +175,32 @@ def page_videos(
         for video in chosen:
             name = video.video_id
             row = sources.videos.get(name)
-            shown, note, small = found[name]
+            look = looks[name]
             values = table.video(places[name]) if table is not None and name in places else None
-            yield PageVideo(
-                video_id=name,
-                file="" if shown is None else relative_path(shown, folder),
+            yield page_video(
+                name,
+                folder,
+                played=look.file,
+                note=look.note,
                 duration_seconds=video.duration_seconds,
                 frames_per_second=row.fps or None if row is not None else None,
                 subset=video.subset,
-                note=note,
-                recall=_rounded(sources.recalls.get(name)),
-                truth=[
-                    Span(start=each.start, end=each.end, label=each.label)
-                    for each in video.instances
-                ],
-                proposals=spans(proposals.get(name, ())),
-                events=spans(events.get(name, ())),
+                recall=sources.recalls.get(name),
+                truth=video.instances,
+                proposals=proposals.get(name, ()),
+                events=events.get(name, ()),
                 curves={} if values is None else curves(values),
-                thumbnails=small,
+                thumbnails=look.thumbnails,
             )
 
 
-def _rounded(recall: float | None) -> float | None:
-    return None if recall is None else round(recall, 4)
-
-
 def _rows_of(path: Path, wanted: set[str]) -> dict[str, list[Row]]:
-    return {name: rows for name, rows in iterate_proposals(path) if name in wanted}
-
-
-def spans(rows: Iterable[Row]) -> list[Span]:
-    """Return proposals as the page shows them, best first."""
-    ranked = sorted(rows, key=lambda row: -row["score"])
-    return [
-        Span(
-            start=round(row["segment"][0], 3),
-            end=round(row["segment"][1], 3),
-            label=str(row.get("label") or ""),
-            score=float(f"{row['score']:.4g}"),
-        )
-        for row in ranked
-    ]
+    """Return the rows of videos, with scores of 4 significant digits."""
+    return {
+        name: [{**row, "score": float(f"{row['score']:.4g}")} for row in rows]
+        for name, rows in iterate_proposals(path)
+        if name in wanted
+    }
 
 
 def curves(probabilities: Float32) -> dict[str, list[float]]:
@@ -227,11 +212,11 @@ def curves(probabilities: Float32) -> dict[str, list[float]]:
 
 
 class Look(NamedTuple):
-    """What the page plays of a video, why a browser may not play it, and its thumbnails."""
+    """What the page plays of a video, why browsers cannot play it, and its thumbnails."""
 
     file: Path | None = None
     note: str = ""
-    thumbnails: Sequence[Thumbnail] = ()
+    thumbnails: Sequence[tuple[float, bytes]] = ()
 
 
 def _looked_at(
@@ -257,5 +242,4 @@ def _look(item: tuple[str, Path | None, Path, int]) -> Look:
 
     if shown is None:
         return Look(None, note)
-    small = thumbnails(shown, pictures) if pictures else []
-    return Look(shown, note, [Thumbnail(seconds=round(at, 3), jpeg=jpeg) for at, jpeg in small])
+    return Look(shown, note, thumbnails(shown, pictures) if pictures else [])

@@ -8,25 +8,21 @@ opens at once. The same content gives the same bytes.
 import base64
 import hashlib
 import json
-import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from actionspan.files.storage import atomic_path
-from actionspan.report.content import Page, PageVideo, Span
+from actionspan.report.content import Page, details_of, index_of, summary_of
 
 _HERE = Path(__file__).parent
 _LIBRARY = "vendor/uPlot"
 _STYLES = "base layout list player inspector timeline segments summary narrow".split()
-_SECONDS, _SHARES = 3, 4  # decimals
 
 
 def write_page(path: Path, page: Page) -> None:
@@ -38,9 +34,9 @@ def write_page(path: Path, page: Page) -> None:
     parts = {
         "title": page.title,
         "subtitle": page.subtitle,
-        "index": _json(_index(page)),
-        "summary": _json(_summary(page)) if page.charts or page.tables else "",
-        "videos": (_json(_details(video)) for video in page.videos),
+        "index": _json(index_of(page)),
+        "summary": _json(summary_of(page)) if page.charts or page.tables else "",
+        "videos": (_json(details_of(video)) for video in page.videos),
         "styles": _styles(),
         "scripts": _scripts(),
         "policy": _policy(),
@@ -63,116 +59,10 @@ def _environment() -> Environment:
     )
 
 
-def _index(page: Page) -> dict[str, Any]:
-    """Return what the list of videos needs, and what holds for all of them."""
-    spans = (span for video in page.videos for span in (*video.truth, *video.proposals))
-    return {
-        "title": page.title,
-        "labels": sorted({span.label for span in spans if span.label}),
-        "videos": [
-            {
-                "id": video.video_id,
-                "file": _address(video.file),
-                "duration": _number(video.duration_seconds, _SECONDS),
-                "rate": _number(video.frames_per_second),
-                "subset": video.subset,
-                "note": video.note,
-                "recall": _number(video.recall),
-                "score": _number(video.proposals[0].score) if video.proposals else None,
-                "truths": len(video.truth),
-                "proposals": len(video.proposals),
-            }
-            for video in page.videos
-        ],
-    }
-
-
-def _details(video: PageVideo) -> dict[str, Any]:
-    """Return what is parsed when the video is chosen."""
-    return {
-        "truth": _rows(video.truth),
-        "proposals": _rows(video.proposals),
-        "events": _rows(video.events),
-        "curves": {
-            name: [_number(value, _SHARES) for value in values]
-            for name, values in video.curves.items()
-        },
-        "thumbnails": [
-            [_number(picture.seconds, _SECONDS), base64.b64encode(picture.jpeg).decode("ascii")]
-            for picture in video.thumbnails
-        ],
-    }
-
-
-def _rows(spans: Sequence[Span]) -> list[list[Any]]:
-    return [
-        [
-            _number(span.start, _SECONDS),
-            _number(span.end, _SECONDS),
-            span.label,
-            _number(span.score),
-        ]
-        for span in spans
-    ]
-
-
-def _summary(page: Page) -> dict[str, Any]:
-    return {
-        "charts": [
-            {
-                "title": chart.title,
-                "kind": chart.kind,
-                "xLabel": chart.x_label,
-                "yLabel": chart.y_label,
-                "note": chart.note,
-                "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
-                "series": [
-                    {
-                        "name": series.name,
-                        "values": list(map(_number, series.values)),
-                        "low": list(map(_number, series.low)),
-                        "high": list(map(_number, series.high)),
-                    }
-                    for series in chart.series
-                ],
-            }
-            for chart in page.charts
-        ],
-        "tables": [
-            {
-                "title": table.title,
-                "columns": list(table.columns),
-                "rows": list(map(list, table.rows)),
-                "note": table.note,
-            }
-            for table in page.tables
-        ],
-    }
-
-
-def _number(value: Any, decimals: int | None = None) -> float | None:
-    """Return a number that JSON can hold, to 6 significant digits or to so many decimals."""
-    if value is None or not math.isfinite(value):
-        return None
-    exact = float(value)
-    rounded = float(f"{exact:.6g}") if decimals is None else round(exact, decimals)
-    return int(rounded) if rounded.is_integer() else rounded
-
-
 def _json(content: Any) -> Markup:
     """Return JSON for a script element: nothing in it can end the element or begin a comment."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-
-
-def _address(file: str) -> str:
-    """Return a path as an address: no name, whatever is in it, is taken for a scheme or a query."""
-    if not file:
-        return ""
-    if Path(file).is_absolute():
-        return Path(file).as_uri()
-    parts = Path(file).as_posix().split("/")
-    return "/".join(quote(os.fsencode(part), safe="") for part in parts)
 
 
 @cache

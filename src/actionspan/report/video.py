@@ -1,7 +1,6 @@
 """A small copy of a video that browsers play."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
@@ -26,24 +25,16 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{ended}; the copy ends there", file=sys.stderr)
 
 
-def relative_path(path: Path, folder: Path) -> str:
-    """Return a file's path as seen from a folder, with forward slashes."""
-    try:
-        return Path(os.path.relpath(path, folder)).as_posix()
-    except ValueError:  # another drive of Windows
-        return path.absolute().as_uri()
-
-
 def playable_file(
     path: Path | None, copy: Path, command: str, why: str | None = None
 ) -> tuple[Path | None, str]:
-    """Return the file of a video that a page plays, and a note where a browser may not.
+    """Return the file of a video that a page plays, and a note where browsers cannot play it.
 
     Args:
         path: The video's file, if it has one.
         copy: The copy that browsers play, which may not be there yet.
         command: What makes it.
-        why: Why a browser may not play the file, if that is known; empty: it may.
+        why: Why browsers cannot play the file, if that is known; empty: they can.
     """
     if copy.is_file() and not _newer(path, copy):
         return copy, ""
@@ -52,14 +43,17 @@ def playable_file(
     from actionspan.video.playable import why_not_playable
 
     if not path.is_file():
-        return None, f"The video file is not here: {path}"
+        return None, f"The video file was not found: {path}"
     try:
         why = why_not_playable(path) if why is None else why
     except InputError as error:
         return None, str(error)
     if not why:
         return path, ""
-    return path, f"A browser may not play this file ({why}). A copy that it plays: {command}"
+    return (
+        path,
+        f"Your browser cannot play this file ({why}). To make a copy that it can play: {command}",
+    )
 
 
 def _newer(path: Path | None, copy: Path) -> bool:

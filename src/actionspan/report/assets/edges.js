@@ -52,12 +52,12 @@ export function edgeHandles(segment, button) {
       class: `handle ${edge}`,
       role: "slider",
       tabindex: "0",
-      "aria-label": `${edge === "start" ? "Start" : "End"} of the chosen segment`,
+      "aria-label": `${edge === "start" ? "Start" : "End"} of the selected segment`,
       "aria-valuemin": "0",
       "aria-valuemax": duration(),
       "aria-valuenow": segment[edge],
       "aria-valuetext": clock(segment[edge]),
-      title: "Drag, or use the arrow keys: a frame, with shift ten",
+      title: "Drag, or use the arrow keys: one frame, or ten with shift",
     });
     handle.dataset.focus = `handle ${edge}`;
     handle.style.setProperty("--start", segment[edge] / duration());

@@ -24,7 +24,7 @@ import { on, state } from "./state.js";
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
 const MOST_LISTED = 8;
 const HINT =
-  "Click a segment, or go through them with n and p. Drag over an empty part of the lane Corrected to add one.";
+  "Click a segment, or step through them with n and p. Drag across an empty part of the Corrected lane to add one.";
 
 /* ---- what is done with the chosen segment ---- */
 
@@ -169,7 +169,7 @@ function drawSegment(segment) {
     );
   row.append(button("Play", commands.play, "enter", "play"));
   if (correction) {
-    row.append(button(added ? "Delete" : "Take back", commands.forget, "delete", "undo"));
+    row.append(button(added ? "Delete" : "Remove correction", commands.forget, "delete", "undo"));
   }
   byId("inspector").replaceChildren(
     el("h3", {}, titleOf(segment)),

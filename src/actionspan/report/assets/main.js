@@ -19,7 +19,7 @@ import { startThreshold } from "./threshold.js";
 import { startView } from "./view.js";
 
 const FORGETS =
-  "This browser keeps nothing for this page: save your corrections before you close it.";
+  "This browser keeps no data for this page: save your corrections before you close it.";
 
 function countCorrections(kept = true) {
   const number = touchedVideos().length;

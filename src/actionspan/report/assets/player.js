@@ -128,8 +128,8 @@ function withVideo() {
 
 function reasonFor(entry) {
   if (entry.note) return entry.note;
-  if (!entry.file) return "No video file is known. The timeline works without it.";
-  return "The video cannot be shown: it is not where it was, or this browser does not play its format.";
+  if (!entry.file) return "There is no video file. The timeline works without it.";
+  return "The video cannot be played: the file was moved, or this browser does not support its format.";
 }
 
 /** Show the picture nearest to the playhead in place of the video. */

@@ -5,7 +5,7 @@ import { emit } from "./state.js";
 import { store } from "./store.js";
 
 const THEMES = ["system", "light", "dark"];
-const NAMES = { system: "as the system", light: "light", dark: "dark" };
+const NAMES = { system: "same as the system", light: "light", dark: "dark" };
 let theme = "system";
 
 function apply(name) {
