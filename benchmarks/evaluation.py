@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.proposals.writing import result_rows, write_proposals
+from actionspan.proposals.segments import result_rows, write_proposals
 
 
 def write_input(folder: Path, videos: int, proposals: int) -> None:

@@ -34,7 +34,7 @@ from actionspan.features.store import open_features
 from actionspan.files.storage import open_h5
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.segments import temporal_iou
 from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.prediction import predict_sequence
 

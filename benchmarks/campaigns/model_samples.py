@@ -17,10 +17,9 @@ from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle import SECTIONS
 from actionspan.proposals.evaluator import ProposalEvaluator, evaluator_state
-from actionspan.proposals.events import Calibration
-from actionspan.proposals.intensity import DensityModel, Intensity, density_state
-from actionspan.proposals.lattice import Lengths
+from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, density_state
 from actionspan.proposals.segment_classifier import SegmentClassifier, classifier_state
+from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.settings import to_json
 from actionspan.temporal.model_file import model_content

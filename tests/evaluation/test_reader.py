@@ -11,7 +11,7 @@ from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.evaluation.reader import NUMBERS, Judgement, reader_figures, repeats
 from actionspan.evaluation.recall import tiou
-from actionspan.proposals.events import right_events
+from actionspan.proposals.selection import right_events
 
 
 def video(name, *segments, subset="validation"):

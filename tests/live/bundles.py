@@ -9,11 +9,10 @@ from actionspan.features.cues import REACHES
 from actionspan.features.past import Past
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import StreamTransform, Transform
-from actionspan.proposals.events import Calibration
-from actionspan.proposals.intensity import DensityModel, Intensity
-from actionspan.proposals.lattice import Lengths
+from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
 from actionspan.proposals.model_bundle import Bundle
 from actionspan.proposals.segment_classifier import SegmentClassifier
+from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import (
     CandidateSettings,
     EventSettings,

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from actionspan.live import found as found_module
 from actionspan.live.found import Found, LiveChapters
+from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import webvtt
 from live.vtt import cues
 
 

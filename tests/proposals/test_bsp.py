@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actionspan.proposals import bsp_features
-from actionspan.proposals.bsp import PLACES
+from actionspan.proposals.pgm import PLACES
 from proposals import oracle
 
 

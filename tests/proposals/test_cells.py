@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.cells import FEATURES, cell_features
+from actionspan.proposals.intensity import FEATURES, cell_features
 
 STEPS = 40
 ALONG, ACROSS = np.linspace(0.03, 0.97, 12), np.linspace(-0.4, 0.4, 9)

@@ -22,16 +22,18 @@ from actionspan.proposals.density_training import (
     load_density,
     train_density,
 )
-from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     DensityModel,
     Intensity,
+    Lengths,
     density_from_state,
     density_state,
+    lattice,
+    peak_pairs,
+    usual_lengths,
 )
-from actionspan.proposals.lattice import Lengths, lattice, usual_lengths
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.peaks import peak_pairs
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from actionspan.proposals.events import (
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.selection import (
     Calibration,
     calibrate,
     distinct_events,
     right_events,
     shown_events,
 )
-from actionspan.proposals.overlap import temporal_iou
 from actionspan.proposals.settings import EventSettings
 
 

@@ -10,18 +10,18 @@ from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations, read_segments
 from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
+from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import (
     boundary_inputs,
     evaluator_from_state,
     evaluator_state,
     load_evaluator,
     save_evaluator,
+    to_seconds,
 )
 from actionspan.proposals.examples import Examples, best_overlap, examples_of
 from actionspan.proposals.pgm import Candidates
-from actionspan.proposals.ranking import to_seconds
 from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.proposals.store import open_candidates
 from actionspan.proposals.training import train_evaluator
 
 

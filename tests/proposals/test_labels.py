@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.labels import detection_rows, label_rows
+from actionspan.proposals.segments import detection_rows, label_rows
 
 ROWS = [{"score": 0.8, "segment": [0.0, 2.0]}, {"score": 0.5, "segment": [3.0, 4.0], "note": "x"}]
 SCORES = np.array([[0.3, 0.6, 0.1], [0.0, 0.25, 0.75]])

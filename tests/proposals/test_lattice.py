@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.lattice import Lengths, lattice, usual_lengths
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.intensity import Lengths, lattice, usual_lengths
+from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import LatticeSettings
 
 

@@ -14,7 +14,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.networks.weights import load_state
-from actionspan.proposals.bundle_path import bundle_path
+from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import Proposer
 

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.proposals.events import Calibration
-from actionspan.proposals.intensity import DensityModel, Intensity, paired_features
-from actionspan.proposals.lattice import Lengths
-from actionspan.proposals.online_cells import APART, OnlineCells
-from actionspan.proposals.online_selection import OnlineSelection
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.peaks import peak_pairs
-from actionspan.proposals.selection import recall_reached, select
+from actionspan.proposals.intensity import (
+    DensityModel,
+    Intensity,
+    Lengths,
+    paired_features,
+    peak_pairs,
+)
+from actionspan.proposals.online import APART, OnlineCells, OnlineSelection
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.selection import Calibration, recall_reached, select
 from actionspan.proposals.settings import LatticeSettings, SelectionSettings
 
 SECONDS = 0.4

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.peaks import peak_pairs, peaks
+from actionspan.proposals.intensity import peak_pairs, peaks
 
 
 def test_a_peak_lies_inside_its_step():

@@ -6,11 +6,9 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.proposals.bsp import bsp_features
-from actionspan.proposals.pgm import video_candidates
-from actionspan.proposals.predicted import candidates_of, count_of
+from actionspan.proposals.candidates import open_candidates, write_candidates
+from actionspan.proposals.pgm import bsp_features, candidates_of, count_of, video_candidates
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.proposals.store import open_candidates, write_candidates
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 SEGMENTS = np.array([[0.1, 0.5], [0.2, 0.21], [0.0, 1.0], [0.3, 0.304], [0.6, 0.9]], np.float32)

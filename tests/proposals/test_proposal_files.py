@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.files import json_stream
 from actionspan.files.storage import read_json
-from actionspan.proposals import result_stream
-from actionspan.proposals.reading import iterate_proposals, read_proposals
-from actionspan.proposals.writing import result_rows, write_proposals
+from actionspan.proposals import segments
+from actionspan.proposals.segments import (
+    iterate_proposals,
+    read_proposals,
+    result_rows,
+    write_proposals,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -148,12 +152,12 @@ def test_a_file_is_read_in_pieces_as_it_would_be_in_one(
     path.write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "_CHARACTERS", characters)
-        assert list(result_stream.read_results(path)) == list(results.items())
+        assert list(segments.read_results(path)) == list(results.items())
         # whatever is cut off is named as when the file is read at once
         cut = text[: len(text) * 2 // 3]
         path.write_text(cut, encoding="utf-8")
         with pytest.raises(InputError) as in_pieces:
-            list(result_stream.read_results(path))
+            list(segments.read_results(path))
         with pytest.raises(InputError) as at_once:
             read_json(path)
         assert str(in_pieces.value) == str(at_once.value)

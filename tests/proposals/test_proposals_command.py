@@ -12,9 +12,9 @@ import torch
 from actionspan.cli import main
 from actionspan.files.storage import read_tsv
 from actionspan.proposals import propose_video, temporal_iou
+from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator
-from actionspan.proposals.reading import read_proposals
-from actionspan.proposals.store import open_candidates
+from actionspan.proposals.segments import read_proposals
 from proposals.conftest import write_probabilities
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.segment_features import BLOCKS, neighbours, segment_features
+from actionspan.proposals.segment_classifier import BLOCKS, neighbours, segment_features
+from actionspan.proposals.segments import temporal_iou
 
 STEPS, CHANNELS, DURATION = 12, 3, 30.0
 SEQUENCE = np.random.default_rng(0).normal(size=(STEPS, CHANNELS)).astype(np.float32)

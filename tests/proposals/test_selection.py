@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import found, recall_reached, select
 from actionspan.proposals.settings import SelectionSettings
 

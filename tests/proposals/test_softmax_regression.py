@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from actionspan.proposals.softmax_regression import fit_softmax, softmax_scores
+from actionspan.proposals.classifier_training import fit_softmax
+from actionspan.proposals.segment_classifier import softmax_scores
 
 
 def problem(rows=60, columns=5, classes=3):

@@ -11,8 +11,8 @@ from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan.proposals import training as module
+from actionspan.proposals.candidates import write_candidates
 from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
-from actionspan.proposals.store import write_candidates
 from actionspan.proposals.training import train_pem
 
 EPOCHS = 4

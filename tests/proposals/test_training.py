@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
-from actionspan.proposals import sampling as sampling_module
+from actionspan.proposals import examples as sampling_module
 from actionspan.proposals.evaluator import load_evaluator, save_evaluator
-from actionspan.proposals.examples import Examples, best_overlap
-from actionspan.proposals.sampling import balanced_sample, sampling_rates
+from actionspan.proposals.examples import Examples, balanced_sample, best_overlap, sampling_rates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator, weighted_loss
 

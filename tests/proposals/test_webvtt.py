@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.proposals.chapters import choose_chapters, webvtt, write_chapters
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import choose_chapters, webvtt, write_chapters
 
 CUE = re.compile(r"(\d{2,}):([0-5]\d):([0-5]\d)\.(\d{3}) --> (\d{2,}):([0-5]\d):([0-5]\d)\.(\d{3})")
 

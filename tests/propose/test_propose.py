@@ -25,7 +25,7 @@ from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
 from actionspan.plan.runs import flags as flag_line
-from actionspan.proposals.bundle_path import bundle_path
+from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer
 from tiers import first_tier

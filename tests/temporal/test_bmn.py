@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.segments import temporal_iou
 from actionspan.temporal.bmn import BoundaryMatching, _balance
 from actionspan.temporal.matching import cell_overlaps, cell_steps
 from actionspan.temporal.settings import TemporalSettings

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.segments import temporal_iou
 from actionspan.temporal.instances import instances_of, tiou
 from actionspan.temporal.targets import video_targets
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.proposals.overlap import temporal_iou
+from actionspan.proposals.segments import temporal_iou
 from actionspan.temporal.pyramid import (
     STRIDES,
     Pyramid,

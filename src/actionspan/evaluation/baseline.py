@@ -19,8 +19,8 @@ from actionspan.features.store import open_features
 from actionspan.features.windows import merge_windows
 from actionspan.files.storage import open_h5
 from actionspan.proposals.grouping import group_proposals
+from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
-from actionspan.proposals.writing import result_rows, write_proposals
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
 

@@ -18,8 +18,8 @@ from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.files.scratch import VideoTables
 from actionspan.files.text import read_utf8
-from actionspan.proposals import reading
-from actionspan.proposals.writing import Row
+from actionspan.proposals import segments
+from actionspan.proposals.segments import Row
 
 ALL_SUBSETS = "all"
 TABLES = (".csv", ".tsv")
@@ -111,7 +111,7 @@ def read_proposals(path: Path) -> VideoTables:
     Raises:
         InputError: The file is not in that form, or a row is reversed or not finite.
     """
-    videos = reading.iterate_proposals(path, below_zero=True)
+    videos = segments.iterate_proposals(path, below_zero=True)
     return VideoTables(((video_id, as_array(rows)) for video_id, rows in videos), 3)
 
 
@@ -128,7 +128,7 @@ def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str
         InputError: The file is not in that form, or a row is reversed, not finite or has no label.
     """
     detections = {}
-    for video_id, rows in reading.iterate_proposals(path, below_zero=True):
+    for video_id, rows in segments.iterate_proposals(path, below_zero=True):
         for number, row in enumerate(rows, start=1):
             if not (isinstance(row.get("label"), str) and row["label"].strip()):
                 raise InputError(

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
-from actionspan.proposals.reading import read_proposals
-from actionspan.proposals.writing import Row, write_proposals
+from actionspan.proposals.segments import Row, read_proposals, write_proposals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,9 +29,9 @@ from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposal
 from actionspan.evaluation.score import check_common
 from actionspan.files.storage import write_json, write_text
 from actionspan.files.text import markdown_table
-from actionspan.proposals.reading import read_proposals
+from actionspan.proposals.chapters import choose_chapters
+from actionspan.proposals.segments import read_proposals
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import choose_chapters
 from actionspan.settings import add_settings, from_arguments
 
 

@@ -129,7 +129,7 @@ def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     """Return (G, P) intersection over union of (G, 2) instances and (P, 2) segments.
 
     It is 0 where either has no length. The operations and their order are the protocols', which
-    decide at the thresholds; `actionspan.proposals.overlap` rounds differently.
+    decide at the thresholds; `actionspan.proposals.segments` rounds differently.
 
     Args:
         instances: Starts and ends.

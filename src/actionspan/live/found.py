@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.files.storage import write_text
+from actionspan.proposals.chapters import choose_chapters, webvtt
+from actionspan.proposals.segments import Row
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import choose_chapters, webvtt
-from actionspan.proposals.writing import Row
 
 MOST = 100_000  # proposals in the tables: the best; a camera finds some thousands an hour
 _SPARE = 10_000  # beyond them, before the worst are dropped

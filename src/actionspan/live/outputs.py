@@ -13,7 +13,7 @@ from actionspan.files.checksums import Growing
 from actionspan.live.found import Found, LiveChapters
 from actionspan.live.handover import Gap
 from actionspan.live.proposing import OnlineProposal
-from actionspan.proposals.writing import Row, write_proposals
+from actionspan.proposals.segments import Row, write_proposals
 
 EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
 _GROWING = (EVENTS, ACTIONNESS)

@@ -17,8 +17,7 @@ from actionspan.errors import InputError
 from actionspan.features.past import PastStream
 from actionspan.features.transform import Transform
 from actionspan.proposals.model_bundle import Bundle
-from actionspan.proposals.online_cells import OnlineCells
-from actionspan.proposals.online_selection import OnlineSelection
+from actionspan.proposals.online import OnlineCells, OnlineSelection
 from actionspan.temporal.networks import CLASSES
 from actionspan.temporal.streaming import NetworkStream
 

@@ -1,10 +1,22 @@
 """Boundary probabilities to candidates (PGM of BSN)."""
 
 import argparse
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import h5py
+import numpy as np
+
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.errors import InputError
+from actionspan.files.checksums import CheckedMap, map_checked
+from actionspan.files.storage import create_h5, digest, open_h5
+from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of, count_of
 from actionspan.proposals.settings import CandidateSettings
+from actionspan.running.progress import progress
 from actionspan.settings import add_settings, from_arguments
+from actionspan.temporal.probabilities import NAMES, SEGMENTS, read_probabilities
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +28,117 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Make candidates.h5 from probabilities.h5."""
-    from actionspan.proposals.store import write_candidates
-
     settings = from_arguments(CandidateSettings, arguments)
     write_candidates(arguments.probabilities, arguments.out, settings)
+
+
+_WIDTHS = {"segments": 2, "scores": 2, "features": FEATURES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateTable:
+    """All candidates of a file; the arrays are memory maps, so that opening costs nothing.
+
+    Video v's candidates are rows `offsets[v]` to `offsets[v + 1]`, best first.
+    """
+
+    digest: str
+    video_id: list[str]
+    duration_seconds: Float64
+    subset: list[str]
+    offsets: Int64
+    segments: Float32
+    scores: Float32
+    features: Float32
+
+    def video(self, index: int) -> Candidates:
+        """Return the candidates of one video."""
+        segments, scores = self.boundaries(index)
+        return Candidates(segments=segments, scores=scores, features=self._read("features", index))
+
+    def boundaries(self, index: int) -> tuple[Float32, Float32]:
+        """Return the segments (M, 2) and the scores (M, 2) of one video."""
+        return self._read("segments", index), self._read("scores", index)
+
+    def _read(self, name: str, index: int) -> Float32:
+        first, after = self.offsets[index : index + 2].tolist()
+        return _read_rows(getattr(self, name), first, after)
+
+
+def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSettings) -> None:
+    """Make `candidates.h5` from `probabilities.h5`, which `temporal predict` wrote.
+
+    Raises:
+        InputError: The probabilities are missing, or a video's are not numbers in 0…1.
+    """
+    with open_h5(probabilities_path) as source:
+        # count each video's candidates
+        probabilities = read_probabilities(source, probabilities_path)
+        video_ids = probabilities.video_id
+        counts = np.zeros(len(video_ids), np.int64)
+        for index, prediction in enumerate(probabilities.predictions()):
+            for values, what in zip(prediction, ("probabilities", *SEGMENTS), strict=False):
+                if values is not None and not ((values >= 0) & (values <= 1)).all():  # nor NaN
+                    raise InputError(
+                        f"{probabilities_path}: {video_ids[index]}: {what} are not all in "
+                        "0…1; make the file again"
+                    )
+            counts[index] = count_of(prediction, settings)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        # write them into arrays of that size
+        with create_h5(out, digest(settings, probabilities.digest)) as file:
+            for name in NAMES[1:]:
+                source.copy(name, file)
+            file["offsets"] = offsets
+            for name, width in _WIDTHS.items():
+                file.create_dataset(name, (int(offsets[-1]), width), np.float32)
+            predictions = progress(probabilities.predictions(), "candidates", len(video_ids))
+            for index, prediction in enumerate(predictions):
+                candidates = candidates_of(prediction, settings)
+                rows = slice(offsets[index], offsets[index + 1])
+                assert len(candidates.segments) == rows.stop - rows.start
+                for name in _WIDTHS:
+                    file[name][rows] = getattr(candidates, name)
+
+
+def open_candidates(path: Path) -> CandidateTable:
+    """Open `candidates.h5`.
+
+    Raises:
+        InputError: The file is missing or holds no candidates.
+    """
+    with open_h5(path) as file:
+        try:
+            return CandidateTable(
+                digest=str(file.attrs.get("digest", "")),
+                video_id=list(file["video_id"].asstr()[:]),
+                duration_seconds=file["duration_seconds"][:],
+                subset=list(map(sys.intern, file["subset"].asstr()[:])),
+                offsets=file["offsets"][:],
+                **{name: _memory_map(path, file[name]) for name in _WIDTHS},
+            )
+        except KeyError as error:
+            raise InputError(
+                f"{path}: no candidates in it ({error}); `proposals candidates` makes them"
+            ) from None
+
+
+def _read_rows(array: Float32, first: int, after: int) -> Float32:
+    """Return rows of a memory map by reading the file.
+
+    A pass over a map would keep the entire file in this process's memory.
+    """
+    if not isinstance(array, CheckedMap):
+        return array[first:after].copy()
+    row_bytes = array.shape[1] * array.itemsize
+    data = array.file.read(array.offset + first * row_bytes, (after - first) * row_bytes)
+    return np.frombuffer(data, np.float32).reshape(-1, array.shape[1])
+
+
+def _memory_map(path: Path, dataset: h5py.Dataset) -> Float32:
+    """Map a contiguous dataset into memory, read-only."""
+    if not dataset.size:
+        return np.zeros(dataset.shape, dataset.dtype)
+    offset = dataset.id.get_offset()
+    assert offset is not None, f"{dataset.name} is not contiguous"
+    return map_checked(path, np.float32, offset, dataset.shape)

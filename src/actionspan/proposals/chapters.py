@@ -1,9 +1,19 @@
-"""The best proposals of each video as WebVTT chapters for players."""
+"""The best proposals of each video as WebVTT chapters for players.
+
+A web page shows them by `<track kind="chapters" src="video.vtt">`, mpv by `--sub-file=video.vtt`,
+VLC where the file has the video's name, and `ffmpeg` puts them inside of a video
+(docs/tutorial.md). Chapters may not cut through each other, and a reader wants the good ones: those
+that overlap no better one, with a score near the best and some length.
+"""
 
 import argparse
+from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
+from actionspan.files.storage import atomic_path
+from actionspan.proposals.segments import Row
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.settings import add_settings, from_arguments
 
@@ -24,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a WebVTT file for each video."""
-    from actionspan.proposals.reading import iterate_proposals
-    from actionspan.proposals.webvtt import write_chapters
+    from actionspan.proposals.segments import iterate_proposals
 
     settings = from_arguments(ChapterSettings, arguments)
     chosen = dict.fromkeys(arguments.videos or ())
@@ -47,3 +56,104 @@ def _path(arguments: argparse.Namespace, video_id: str) -> Path:
         raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
     folder: Path = arguments.out_folder
     return folder / f"{video_id}.vtt"
+
+
+def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tuple[int, Row]]:
+    """Choose the best of a video's proposals that do not overlap a better chosen one.
+
+    Returns:
+        (rank, proposal) in order of time; rank 1 is the best proposal of all, and of equal scores
+        the first row.
+    """
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    long = [
+        (rank, row, *_milliseconds(row))
+        for rank, row in enumerate(ranked, start=1)
+        if row["segment"][1] - row["segment"][0] >= settings.shortest
+    ]
+    best = max((row["score"] for _, row, *_ in long), default=0.0)
+    bar = max(settings.minimum_score, settings.share * best)
+    chosen: list[tuple[int, Row]] = []
+    spans: list[tuple[int, int]] = []  # of those chosen, in order of time
+    for rank, row, start, end in long:
+        if len(chosen) == settings.chapters or row["score"] < bar:
+            break
+        # A cue must last: what rounds to no time is left out.
+        place = bisect_left(spans, (start, end))
+        free = (place == 0 or spans[place - 1][1] <= start) and (
+            place == len(spans) or end <= spans[place][0]
+        )
+        if start < end and free:
+            spans.insert(place, (start, end))
+            chosen.append((rank, row))
+    return sorted(chosen, key=lambda ranked: _milliseconds(ranked[1]))
+
+
+def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
+    """Return the chapters of one video's proposals as the text of a WebVTT file.
+
+    A chapter is called by its times, the proposal's `label` where it has one, and its score:
+    `2:03–2:09 fall (0.72)`.
+    """
+    parts = ["WEBVTT\n"]
+    for _, row in choose_chapters(rows, settings or ChapterSettings()):
+        start, end = _milliseconds(row)
+        label = _escape(str(row.get("label") or ""))
+        words = [_said(start, end), *[label] * bool(label), f"({score_text(row['score'])})"]
+        parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(words)}\n")
+    return "\n".join(parts)
+
+
+def score_text(score: float) -> str:
+    """Return a score as a reader is told it: two decimals, or its first digit if it is smaller."""
+    return f"{score:.2f}" if score >= 0.01 or score == 0 else f"{score:.1g}"
+
+
+def said_times(start: float, end: float) -> str:
+    """Return times in seconds as a reader is told them, such as `2:03–2:09`.
+
+    Where both are in the same second, tenths are told too.
+    """
+    return _said(*_milliseconds({"segment": [start, end]}))
+
+
+def _said(start: int, end: int) -> str:
+    """Return two times in milliseconds as `2:03–2:09`."""
+    tenths = round(start / 1000) == round(end / 1000)
+
+    def said(time: int) -> str:
+        if tenths:
+            minutes, rest = divmod(round(time / 100), 600)
+            seconds = f"{rest // 10:02}.{rest % 10}"
+        else:
+            minutes, rest = divmod(round(time / 1000), 60)
+            seconds = f"{rest:02}"
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes}:{seconds}"
+
+    return f"{said(start)}–{said(end)}"
+
+
+def write_chapters(path: Path, rows: Sequence[Row], settings: ChapterSettings) -> None:
+    """Write one video's chapters, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(webvtt(rows, settings), encoding="utf-8", newline="\n")
+
+
+def _milliseconds(row: Row) -> tuple[int, int]:
+    """Return a proposal's start (not before the video's) and end, rounded."""
+    start, end = row["segment"]
+    return max(round(start * 1000), 0), max(round(end * 1000), 0)
+
+
+def _clock(milliseconds: int) -> str:
+    """Return a time as `hh:mm:ss.mmm`; hours may have more digits."""
+    seconds, rest = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{rest:03}"
+
+
+def _escape(label: str) -> str:
+    """Return a label as one line of cue text without markup."""
+    line = " ".join(label.split())
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

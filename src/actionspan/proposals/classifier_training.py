@@ -5,14 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Instance
-from actionspan.proposals.segment_classifier import SegmentClassifier
-from actionspan.proposals.segment_features import BLOCKS, neighbours, segment_features
+from actionspan.proposals.segment_classifier import (
+    BLOCKS,
+    SegmentClassifier,
+    neighbours,
+    segment_features,
+    softmax_scores,
+)
 from actionspan.proposals.settings import ClassifierSettings
-from actionspan.proposals.softmax_regression import fit_softmax, softmax_scores
+from actionspan.running.determinism import deterministic
 
+_STEPS = 100  # of L-BFGS, at most
+_GRADIENT = 1e-5  # the largest entry that still counts as the optimum
 _MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
 LOG_COLUMNS = (
     *("penalty", "folds", "videos", "instances"),
@@ -166,3 +174,49 @@ def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSet
         )
     min(log, key=lambda row: row["log_loss"])["kept"] = True
     return log
+
+
+def fit_softmax(
+    features: Float64,
+    classes: Int64,
+    count: int,
+    penalty: float,
+    start: Float64 | None = None,
+) -> Float64:
+    """Return the coefficients (K, D + 1) of the classes, the intercept last.
+
+    They minimise the mean cross-entropy + penalty / 2 · |coefficients|², without
+    the intercepts. Features should be of similar scale, since the penalty treats them alike.
+
+    Args:
+        features: (N, D).
+        classes: (N,) in 0…K − 1.
+        count: K.
+        penalty: Above 0.
+        start: Coefficients to start from, e.g. those of a stronger penalty.
+    """
+    rows, columns = features.shape
+    with deterministic(threads=1):
+        inputs, targets = torch.from_numpy(features), torch.from_numpy(classes)
+        first = np.zeros((count, columns + 1)) if start is None else start
+        coefficients = torch.tensor(first, requires_grad=True)
+        optimiser = torch.optim.LBFGS(
+            [coefficients],
+            max_iter=_STEPS,
+            tolerance_grad=_GRADIENT,
+            tolerance_change=0,
+            history_size=20,
+            line_search_fn="strong_wolfe",
+        )
+
+        def loss() -> torch.Tensor:
+            optimiser.zero_grad()
+            logits = inputs @ coefficients[:, :-1].T + coefficients[:, -1]  # (N, K)
+            total = torch.nn.functional.cross_entropy(logits, targets)
+            total = total + penalty / 2 * coefficients[:, :-1].square().sum()
+            total.backward()  # type: ignore[no-untyped-call]
+            return total
+
+        optimiser.step(loss)  # type: ignore[no-untyped-call]
+        fitted: Float64 = coefficients.detach().numpy()
+    return fitted

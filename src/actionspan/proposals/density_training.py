@@ -17,18 +17,24 @@ from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.files.torch_files import read_model, write_torch
-from actionspan.proposals.events import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.intensity import (
     LOG_RANGE,
     DensityModel,
     Intensity,
+    Lengths,
     cells_of,
     density_from_state,
     density_state,
+    usual_lengths,
 )
-from actionspan.proposals.lattice import Lengths, usual_lengths
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.selection import recall_reached
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.selection import (
+    Calibration,
+    calibrate,
+    distinct_events,
+    recall_reached,
+    right_events,
+)
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities

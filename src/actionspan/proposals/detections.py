@@ -20,10 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the detections of all videos."""
-    from actionspan.proposals.labeller import Labeller
-    from actionspan.proposals.labels import detection_rows
-    from actionspan.proposals.reading import iterate_proposals
-    from actionspan.proposals.writing import write_proposals
+    from actionspan.proposals.segment_classifier import Labeller
+    from actionspan.proposals.segments import detection_rows, iterate_proposals, write_proposals
 
     classes = from_arguments(DetectionSettings, arguments).classes
     labeller = Labeller(arguments.features, arguments.classifier)

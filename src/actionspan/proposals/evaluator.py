@@ -1,4 +1,4 @@
-"""The evaluator of candidates (PEM of BSN): features to the tIoU that a candidate may have."""
+"""The evaluator of candidates (PEM of BSN), and the proposals that it ranks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from actionspan import __version__
-from actionspan.arrays import Float32
+from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part, read_model, write_torch
-from actionspan.proposals.bsp import FEATURES
-from actionspan.proposals.pgm import Candidates
+from actionspan.proposals.pgm import FEATURES, Candidates, video_candidates
+from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
+from actionspan.proposals.suppression import soft_nms
 from actionspan.running.determinism import deterministic
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
@@ -117,3 +118,64 @@ def load_evaluator(path: Path) -> ProposalEvaluator:
     if "evaluator" not in part:
         raise InputError(f"{path}: {unreadable}")
     return evaluator_from_state(part["evaluator"])
+
+
+def propose_video(
+    probabilities: ArrayLike,
+    duration_seconds: float,
+    evaluator: ProposalEvaluator,
+    candidate_settings: CandidateSettings | None = None,
+    suppression_settings: SuppressionSettings | None = None,
+    ranking_settings: RankingSettings | None = None,
+) -> tuple[Float64, Float64]:
+    """Return the proposals of one video, the same bits as the workflow writes.
+
+    Args:
+        probabilities: (T, 3) start, actionness and end probabilities, in 0…1.
+        duration_seconds: The video's length.
+        evaluator: A trained evaluator.
+        candidate_settings: How candidates are made.
+        suppression_settings: How overlapping candidates are suppressed.
+        ranking_settings: How scores are made.
+
+    Returns:
+        (K, 2) segments in seconds, best first, and their (K,) scores.
+    """
+    # The workflow writes probabilities as float32.
+    probabilities = np.asarray(probabilities, np.float32)
+    candidates = video_candidates(probabilities, candidate_settings or CandidateSettings())
+    return rank_candidates(
+        candidates, duration_seconds, evaluator, suppression_settings, ranking_settings
+    )
+
+
+def rank_candidates(
+    candidates: Candidates,
+    duration_seconds: float,
+    evaluator: ProposalEvaluator,
+    suppression_settings: SuppressionSettings | None = None,
+    ranking_settings: RankingSettings | None = None,
+) -> tuple[Float64, Float64]:
+    """Score one video's candidates and suppress them; the rest is that of `propose_video`.
+
+    A score is (p_start · p_end)^boundary_power · tIoU expected by the evaluator.
+    """
+    if not len(candidates.segments):
+        return np.zeros((0, 2)), np.zeros(0)
+    iou = evaluator.evaluate_candidates(candidates)
+    boundary = candidates.scores.astype(np.float64)
+    power = (ranking_settings or RankingSettings()).boundary_power
+    scores = (boundary[:, 0] * boundary[:, 1]) ** power * iou
+    segments = to_seconds(candidates.segments, duration_seconds)
+    kept, scores = soft_nms(segments, scores, suppression_settings, duration=duration_seconds)
+    return segments[kept], scores
+
+
+def to_seconds(segments: ArrayLike, duration_seconds: float) -> Float64:
+    """Return segments given in 0…1 of a video in seconds.
+
+    float32 segments are first rounded to a millionth of the video, which gives back the bin
+    centres float32 cannot hold.
+    """
+    shares: Float64 = np.asarray(segments, np.float64).round(6)
+    return shares * duration_seconds

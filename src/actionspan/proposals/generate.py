@@ -21,11 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Rank the candidates of all videos and write their proposals."""
-    from actionspan.proposals.evaluator import load_evaluator
-    from actionspan.proposals.labeller import optional_labeller
-    from actionspan.proposals.ranking import rank_candidates
-    from actionspan.proposals.store import open_candidates
-    from actionspan.proposals.writing import Row, result_rows, write_proposals
+    from actionspan.proposals.candidates import open_candidates
+    from actionspan.proposals.evaluator import load_evaluator, rank_candidates
+    from actionspan.proposals.segment_classifier import optional_labeller
+    from actionspan.proposals.segments import Row, result_rows, write_proposals
     from actionspan.running.progress import progress
 
     settings = from_arguments(SuppressionSettings, arguments)

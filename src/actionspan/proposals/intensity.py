@@ -1,29 +1,196 @@
 """The density of instances: how many are expected at each cell of a lattice of segments.
 
 Instances are taken for a Poisson process over the lattice. Its density at a cell follows from the
-boundary curves in and round it (`proposals.cells`), by a small network that learns two more things
-of a cell along the way: its best tIoU with an instance and the recall that it reaches.
+boundary curves in and round it, by a small network that learns two more things of a cell along the
+way: its best tIoU with an instance and the recall that it reaches.
+
+Lengths of the lattice rise by a constant factor, and segments of one length are a constant share of
+it apart. So the nearest cell overlaps any segment about equally well, be it two seconds or an hour
+long, and their number grows with the length of the video, not with its square. Beside them are
+pairs of a peak of the start curve with one of the end curve, finer than the lattice.
+
+What the density sees of a segment:
+
+| values | what |
+|---|---|
+| 12 | actionness along the segment |
+| 27 + 27 | start, actionness, end at 9 places across its start and across its end |
+| 15 + 15 | the same at 5 places one step apart, whatever its length |
+| 12 | their means inside, in the half length before and behind, and in the middle half |
+| 3 | logarithm of the length in seconds, as share of the video, and in steps |
+
+There is nothing in it that depends on where in the video the segment lies. Where proposals are made
+while the video goes on, a segment is looked at soon after its end: nothing is seen farther than
+some steps behind it, where the curves go on as they were, and the share of the video is 0.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part
-from actionspan.proposals.cells import FEATURES, cell_features
-from actionspan.proposals.events import Calibration
-from actionspan.proposals.lattice import Lengths, lattice
-from actionspan.proposals.peaks import peak_pairs
+from actionspan.proposals.pgm import END, START
+from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.running.determinism import deterministic
+
+_MARGIN = (0.5, 2.0)  # of the usual lengths: new videos have others
+_USUAL = (0.01, 0.99)  # quantiles
+
+
+class Lengths(NamedTuple):
+    """The shortest and longest segment of a lattice, in seconds."""
+
+    shortest: float
+    longest: float
+
+
+def usual_lengths(lengths: Iterable[float]) -> Lengths:
+    """Return the range of all but the most unusual of these lengths, and a margin.
+
+    Raises:
+        ValueError: No length is above 0.
+    """
+    given = np.array([length for length in lengths if length > 0])
+    if not len(given):
+        raise ValueError("no instance has a length")
+    low, high = np.quantile(given, _USUAL)
+    return Lengths(float(low * _MARGIN[0]), float(high * _MARGIN[1]))
+
+
+def lattice(steps: int, shortest: float, longest: float, settings: LatticeSettings) -> Float64:
+    """Return the cells (N, 2) of a video of `steps` steps, as starts and ends in steps.
+
+    No cell is shorter than a step or longer than the video; lengths are in steps.
+    """
+    length = min(max(shortest, 1.0), float(steps))
+    longest = min(max(longest, length), float(steps))
+    cells = []
+    while True:
+        places = math.ceil((steps - length) / (length * settings.stride) - 1e-9) + 1
+        starts = np.linspace(0, steps - length, places)
+        cells.append(np.stack([starts, starts + length], axis=1))
+        if length >= longest:
+            return np.concatenate(cells)
+        length = min(length * settings.ratio, longest)
+
+
+_STARTS = 256  # starts paired at once
+
+
+def peaks(curve: Float64) -> tuple[Float64, Float64]:
+    """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,).
+
+    A place is the mean of the maximum and its neighbours, weighted by the curve: a boundary lies
+    inside a step.
+    """
+    padded = np.pad(curve, 1)
+    before, here, after = padded[:-2], padded[1:-1], padded[2:]
+    top = np.flatnonzero((here > before) & (here >= after) & (here > 0))
+    around = np.stack([before, here, after])[:, top]
+    places = top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)
+    return places, here[top]
+
+
+def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) -> Float64:
+    """Return (N, 2) the pairs of highest product of both peaks, in steps.
+
+    Args:
+        curves: (T, 3) start, actionness and end.
+        shortest: Of a pair, in steps.
+        longest: Of a pair, in steps.
+        most: How many.
+    """
+    values = np.asarray(curves, np.float64)
+    (starts, first), (ends, second) = peaks(values[:, START]), peaks(values[:, END])
+    best, scores = np.zeros((0, 2)), np.zeros(0)
+    lowest = np.searchsorted(ends, starts + shortest)  # the ends that each start may have
+    counts = np.maximum(np.searchsorted(ends, starts + longest, side="right") - lowest, 0)
+    for begin in range(0, len(starts), _STARTS):
+        number = counts[begin : begin + _STARTS]
+        rows = begin + np.repeat(np.arange(len(number)), number)
+        columns = (
+            lowest[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
+        )
+        scores = np.concatenate([scores, first[rows] * second[columns]])
+        pairs = np.concatenate([best, np.stack([starts[rows], ends[columns]], axis=1)])
+        kept = np.argsort(-scores, kind="stable")[:most]
+        best, scores = pairs[kept], scores[kept]
+    return best
+
+
+_CURVES = 3  # start, actionness, end
+_ALONG = np.linspace(0.03, 0.97, 12)  # of the length
+_ACROSS = np.linspace(-0.4, 0.4, 9)  # of the length, or of `_REACH` steps if that is more
+_REACH = 2.5
+_STEPWISE = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
+_LEAST = 0.25  # steps that a mean is taken over
+FEATURES = len(_ALONG) + 2 * _CURVES * (len(_ACROSS) + len(_STEPWISE)) + 4 * _CURVES + 3
+
+
+def cell_features(
+    probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
+) -> Float32:
+    """Return the features (N, 111) of segments.
+
+    Args:
+        probabilities: (T, 3) start, actionness and end of a video; beyond its ends they are 0.
+        cells: (N, 2) starts and ends in steps.
+        seconds: Length of a step.
+        ahead: Steps behind its end that are seen of the curves; None: as far as they go.
+    """
+    curves = np.asarray(probabilities, np.float64).T  # (3, T)
+    steps = curves.shape[1]
+    start, end = cells[:, :1], cells[:, 1:]  # (N, 1)
+    length = end - start
+    last = np.full_like(end, np.inf) if ahead is None else end + ahead  # (N, 1)
+    across = np.maximum(length, _REACH) * _ACROSS  # (N, 9)
+    sampled = [
+        _sample(curves[1:2], start + length * _ALONG),
+        *(
+            _sample(curves, np.minimum(edge + places, last))
+            for places in (across, _STEPWISE)
+            for edge in (start, end)
+        ),
+    ]
+    half, quarter = length / 2, length / 4
+    sums = np.concatenate([np.zeros((_CURVES, 1)), np.cumsum(curves, axis=1)], axis=1)
+    regions = [(start, end), (start - half, start), (end, np.minimum(end + half, last))]
+    means = [_means(sums, *region) for region in [*regions, (start + quarter, end - quarter)]]
+    share = length / steps if ahead is None else np.ones_like(length)
+    sizes = np.log(np.concatenate([length * seconds, share, length], axis=1))
+    return np.concatenate([*sampled, *means, sizes], axis=1).astype(np.float32)
+
+
+def _sample(curves: Float64, places: Float64) -> Float64:
+    """Return (N, K·P) values of K curves at places (N, P), linear between the steps' middles."""
+    steps = curves.shape[1]
+    padded = np.pad(curves, ((0, 0), (1, 2)))
+    position = np.clip(places + 0.5, 0, steps + 1)
+    before = position.astype(np.intp)
+    share = position - before
+    values = padded[:, before] * (1 - share) + padded[:, before + 1] * share  # (K, N, P)
+    flat: Float64 = values.transpose(1, 0, 2).reshape(len(places), -1)
+    return flat
+
+
+def _means(sums: Float64, first: Float64, last: Float64) -> Float64:
+    """Return (N, K) means of K curves from `first` to `last` (N, 1), cut to the video."""
+    edges = np.arange(sums.shape[1])
+    first, last = (np.clip(ends[:, 0], 0, edges[-1]) for ends in (first, last))
+    areas = [np.interp(last, edges, row) - np.interp(first, edges, row) for row in sums]
+    means: Float64 = np.stack(areas, axis=1) / np.maximum(last - first, _LEAST)[:, None]
+    return means
+
 
 OUTPUTS = 3  # tIoU, recall reached, density; each before its last function
 LOG_RANGE = (-12.0, 12.0)  # of the density to its mean

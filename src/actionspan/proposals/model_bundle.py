@@ -22,7 +22,7 @@ from actionspan.files.torch_files import Part, read_model, read_torch, write_tor
 from actionspan.networks.architecture import architecture
 from actionspan.networks.names import PACKAGED
 from actionspan.networks.weights import load_file, load_state
-from actionspan.proposals.bundle_path import bundle_path
+from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,

@@ -1,13 +1,65 @@
-"""Candidate proposals from boundary probabilities (PGM of BSN)."""
+"""Candidate proposals and what the evaluator sees of them (PGM and BSP of BSN).
+
+BSP are 32 samples of actionness. Where they lie, for a segment [s, e] of length len = e − s:
+
+| values | region [a, b] | n |
+|---|---|---|
+| 0…15 | centre [s, e] | 16 |
+| 16…23 | start [s − len/5, s + len/5] | 8 |
+| 24…31 | end [e − len/5, e + len/5] | 8 |
+
+A region's n grid points are a + k·h, k = 0…n−1, with h = (b − a)/(n − 1): the first and the last
+lie on its ends. Value k is the mean of actionness at four finer points round grid point k, at
+−h/2, −h/6, +h/6 and +h/2. Actionness is linear between bin centres; outside the video it continues
+with bins of zero, so that it falls linearly to zero over the bin beyond each end.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from actionspan.arrays import Float32, Float64
-from actionspan.proposals.bsp import bsp_features
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.proposals.settings import CandidateSettings
+from actionspan.temporal.probabilities import Prediction
+
+_CENTRE = 16  # samples
+_BOUNDARY = 8
+_REACH = 0.2  # of the segment's length, to each side of a boundary
+_FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
+FEATURES = _CENTRE + 2 * _BOUNDARY
+
+
+_BEFORE, _AFTER = (-_REACH, _REACH, _BOUNDARY), (1 - _REACH, 1 + _REACH, _BOUNDARY)
+PLACES = np.concatenate(  # (4, 32): the finer samples, as a multiple of the length after the start
+    [
+        low + (high - low) / (samples - 1) * (np.arange(samples) + _FINER[:, None])
+        for low, high, samples in ((0.0, 1.0, _CENTRE), _BEFORE, _AFTER)
+    ],
+    axis=1,
+)
+
+
+def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
+    """Return (M, 32) samples of a video's actionness (T,) in and round segments (M, 2) in 0…1."""
+    bins = np.asarray(actionness, np.float64)
+    padded = np.concatenate([[0.0], bins, [0.0, 0.0]])  # the last for the point on the right end
+    rise = np.diff(padded)
+    within = np.asarray(segments, np.float64).reshape(-1, 2) * len(bins) + 0.5  # in padded bins
+    start = within[:, :1]
+    length = within[:, 1:] - start
+    total = np.zeros((len(within), FEATURES))
+    for places in PLACES:
+        # interpolate between the bins before and after, in place
+        position = start + length * places  # (M, 32)
+        np.clip(position, 0, len(bins) + 1, out=position)
+        before = position.astype(np.intp)
+        position -= before
+        position *= rise.take(before)
+        position += padded.take(before)
+        total += position
+    return (total / len(PLACES)).astype(np.float32)
+
 
 Mask = NDArray[np.bool_]
 
@@ -112,4 +164,48 @@ def video_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> C
         segments=segments.astype(np.float32),
         scores=scores.astype(np.float32),
         features=bsp_features(np.asarray(probabilities)[:, ACTIONNESS], segments),
+    )
+
+
+_ROUNDING = 1e-3  # of a step, for what float32 cannot hold
+
+
+def chosen_segments(
+    segments: Float32, scores: Float32, steps: int, settings: CandidateSettings
+) -> Int64:
+    """Return the rows of the best segments of a video of so many steps, best first.
+
+    `shortest`, `longest` and `candidates` are those of PGM; `peak_ratio` does not apply. Segments
+    of equal score keep their order.
+    """
+    length = (segments[:, 1].astype(np.float64) - segments[:, 0]) * steps
+    allowed = length >= settings.shortest - _ROUNDING
+    if settings.longest:
+        allowed &= length <= settings.longest + _ROUNDING
+    rows = allowed.nonzero()[0]
+    best: Int64 = rows[np.argsort(-scores[rows], kind="stable")[: settings.candidates]]
+    return best
+
+
+def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
+    """Return how many candidates `candidates_of` makes."""
+    probabilities, segments, scores, _ = prediction
+    if segments is None or scores is None:
+        return count_candidates(probabilities, settings)
+    return len(chosen_segments(segments, scores, len(probabilities), settings))
+
+
+def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candidates:
+    """Return one video's candidates with their BSP features.
+
+    A network's own segments come with its score in place of both p_start and p_end.
+    """
+    probabilities, segments, scores, _ = prediction
+    if segments is None or scores is None:
+        return video_candidates(probabilities, settings)
+    best = chosen_segments(segments, scores, len(probabilities), settings)
+    return Candidates(
+        segments=segments[best],
+        scores=np.repeat(scores[best, None], 2, axis=1),
+        features=bsp_features(probabilities[:, ACTIONNESS], segments[best]),
     )

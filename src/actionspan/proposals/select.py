@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
     from actionspan.files.storage import open_h5
-    from actionspan.proposals.choosing import choose
     from actionspan.proposals.density_training import load_density
-    from actionspan.proposals.labeller import optional_labeller
-    from actionspan.proposals.writing import proposal_files, result_rows
+    from actionspan.proposals.segment_classifier import optional_labeller
+    from actionspan.proposals.segments import proposal_files, result_rows
+    from actionspan.proposals.selection import choose
     from actionspan.running.progress import progress
     from actionspan.temporal.probabilities import read_probabilities
 

@@ -1,4 +1,4 @@
-"""Selection of the proposals that find the most, from the density of instances over a lattice.
+"""Selection of the proposals that find the most, and of distinct events for a reader.
 
 What a list of proposals is worth is the recall that it is expected to reach: the sum over all cells
 of the instances expected there, times what the list reaches on an instance that lies there. Each
@@ -6,15 +6,27 @@ proposal is the one that adds the most to those before. The worth of a list is s
 beginning of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and
 Fisher, 1978), and what a proposal adds never rises along the list. It takes the place of
 suppression: what overlaps a chosen proposal adds little, for the reason that it finds little more.
+
+An event is right where it overlaps an instance by a tIoU of 0.5 that no event before it does. Its
+chance follows from what it adds to the instances expected to be found, by a logistic curve (Platt,
+1999) fitted on training videos with models that never saw them.
 """
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.proposals.settings import SelectionSettings
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.settings import EventSettings, SelectionSettings
+
+if TYPE_CHECKING:
+    from actionspan.proposals.intensity import DensityModel
 
 Reach = Callable[[Float32], Float32]
 """What a proposal reaches, 0…1, on instances that it overlaps by these tIoU."""
@@ -94,3 +106,138 @@ def _tiou(cells: Float32) -> Float32:
     np.maximum(shared, 0, out=shared)
     tiou: Float32 = shared / hull
     return tiou
+
+
+RIGHT = 0.5  # tIoU
+_LEAST = 1e-6  # a smaller gain counts as this
+_LOOKED_AT = 5  # cells looked at for each event that is wanted
+
+
+class Calibration(NamedTuple):
+    """chance = expit(offset + slope · log gain); events below the bar are not shown."""
+
+    offset: float = 0.0
+    slope: float = 1.0
+    bar: float = 0.0
+
+    def chance(self, gains: Float64) -> Float64:
+        """Return the chance (N,) to be right of events that add these gains (N,)."""
+        logarithm = np.log(np.maximum(gains, _LEAST))
+        chance: Float64 = expit(self.offset + self.slope * logarithm)
+        return chance
+
+
+def distinct_events(
+    cells: Float64, density: Float64, settings: EventSettings
+) -> tuple[Float64, Float64]:
+    """Return the segments (K, 2) of a video's events and their gains (K,), best first.
+
+    Each adds the most to the instances expected to be found at tIoU 0.5, of the cells that share
+    no more than `overlap` of the shorter of both with any event before.
+    """
+    looked_at = SelectionSettings(proposals=_LOOKED_AT * settings.events)
+    chosen, gains = select(cells, density, looked_at, found)
+    kept: list[int] = []
+    for place, cell in enumerate(chosen):
+        start, end = cells[cell]
+        others = cells[chosen[kept]]
+        shared = np.minimum(end, others[:, 1]) - np.maximum(start, others[:, 0])
+        shorter = np.minimum(end - start, others[:, 1] - others[:, 0])
+        if (shared <= settings.overlap * shorter).all():
+            kept.append(place)
+        if len(kept) == settings.events:
+            break
+    return cells[chosen[kept]], gains[kept]
+
+
+def right_events(events: Float64, instances: Float64) -> Float64:
+    """Return 1 for each event (K,) that is the first to find an instance (G, 2), else 0."""
+    right = np.zeros(len(events))
+    free = np.full(len(instances), True)
+    for place, row in enumerate(temporal_iou(events, instances)):
+        row = np.where(free, row, 0.0)
+        if row.max(initial=0) >= RIGHT:
+            right[place] = 1
+            free[row.argmax()] = False
+    return right
+
+
+def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:
+    """Fit the curve, and the bar that makes the best F1 score on the same events.
+
+    The curve is drawn towards the middle by one right and one wrong event more, as Platt's is.
+
+    Args:
+        gains: (N,) of events of many videos.
+        right: (N,) 1 where the event is right.
+        instances: How many there are in those videos.
+    """
+    if not len(gains):
+        return Calibration()
+    logarithm = np.log(np.maximum(gains, _LEAST))
+    positive, negative = right.sum(), len(right) - right.sum()
+    target = np.where(right > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
+
+    def loss(parameters: Float64) -> tuple[float, Float64]:
+        score = parameters[0] + parameters[1] * logarithm
+        value = np.logaddexp(0, score) - target * score
+        error = expit(score) - target
+        return float(value.sum()), np.array([error.sum(), (error * logarithm).sum()])
+
+    fitted = minimize(loss, [0.0, 1.0], jac=True, bounds=[(None, None), (0.0, None)])
+    curve = Calibration(*map(float, fitted.x))
+    return curve._replace(bar=_best_bar(curve.chance(gains), right, instances))
+
+
+def _best_bar(chances: Float64, right: Float64, instances: int) -> float:
+    """Return the lowest chance that is shown where F1 is best."""
+    order = np.argsort(-chances, kind="stable")
+    shown = np.arange(1, len(order) + 1)
+    scores = 2 * right[order].cumsum() / (shown + instances)
+    falling = chances[order]
+    scores[:-1][falling[1:] == falling[:-1]] = -1  # equal chances are shown together
+    return float(falling[scores.argmax()])
+
+
+def shown_events(
+    cells: Float64, density: Float64, calibration: Calibration, settings: EventSettings
+) -> tuple[Float64, Float64]:
+    """Return the segments (K, 2) and chances (K,) of the events to show, best first."""
+    segments, gains = distinct_events(cells, density, settings)
+    chances = calibration.chance(gains)
+    bar = calibration.bar if settings.bar is None else settings.bar
+    shown = chances >= bar
+    return segments[shown], chances[shown]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """A video's proposals (K, 2) with scores, and the reader's events (E, 2) with chances."""
+
+    segments: Float64
+    scores: Float64
+    events: Float64
+    chances: Float64
+
+
+def choose(
+    probabilities: Float32,
+    duration_seconds: float,
+    model: "DensityModel",
+    selection: SelectionSettings | None = None,
+    events: EventSettings | None = None,
+) -> Chosen:
+    """Return one video's proposals and events in seconds, best first.
+
+    Args:
+        probabilities: (T, 3) start, actionness and end, in 0…1.
+        duration_seconds: The video's length.
+        model: A trained density.
+        selection: How proposals are chosen; a score is the expected recall that one adds.
+        events: Which events are shown; their score is the chance to be right at tIoU 0.5.
+    """
+    values = np.asarray(probabilities, np.float32)  # as the workflow writes them
+    cells, density = model.density(values, duration_seconds)
+    chosen, gains = select(cells, density, selection)
+    shown, chances = shown_events(cells, density, model.calibration, events or EventSettings())
+    return Chosen(segments=cells[chosen], scores=gains, events=shown, chances=chances)

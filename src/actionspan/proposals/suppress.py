@@ -24,9 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Apply Soft-NMS to a file of proposals."""
-    from actionspan.proposals.reading import read_proposals
+    from actionspan.proposals.segments import read_proposals, write_proposals
     from actionspan.proposals.suppression import suppress_rows
-    from actionspan.proposals.writing import write_proposals
 
     settings = from_arguments(SuppressionSettings, arguments)
     proposals = read_proposals(arguments.proposals)

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64, Int64
-from actionspan.proposals.overlap import overlap
+from actionspan.proposals.segments import Row, overlap
 from actionspan.proposals.settings import SuppressionSettings
-from actionspan.proposals.writing import Row
 
 
 def soft_nms(

@@ -12,11 +12,18 @@ from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_segments
 from actionspan.files.storage import digest, write_tsv
 from actionspan.parallel.member import Replica
+from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
-from actionspan.proposals.examples import Examples, examples_of
-from actionspan.proposals.sampling import Sample, Sampler, chunks, class_counts, sampling_rates
+from actionspan.proposals.examples import (
+    Examples,
+    Sample,
+    Sampler,
+    chunks,
+    class_counts,
+    examples_of,
+    sampling_rates,
+)
 from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.proposals.store import open_candidates
 from actionspan.running.determinism import deterministic
 from actionspan.training.fit import fit
 from actionspan.training.run import Row, Run

@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle_path import DEMO, bundle_path
+    from actionspan.proposals.bundle import DEMO, bundle_path
     from actionspan.propose.files import named_videos
 
     if arguments.top is not None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from actionspan import __version__
 from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
-from actionspan.proposals.overlap import temporal_iou
-from actionspan.proposals.writing import Row
+from actionspan.proposals.segments import Row, temporal_iou
 from actionspan.propose.results import Result, Shown, copy_path
 from actionspan.report.content import Page, PageVideo, choose_videos, page_video
 from actionspan.report.page import write_page

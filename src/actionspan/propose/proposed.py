@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from actionspan.proposals.labels import label_rows
+from actionspan.proposals.chapters import choose_chapters
+from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import choose_chapters
-from actionspan.proposals.writing import Row, result_rows
 
 if TYPE_CHECKING:
     import pandas

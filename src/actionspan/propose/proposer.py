@@ -16,10 +16,10 @@ from actionspan.features.settings import Device
 from actionspan.features.transform import Transform, transform_features
 from actionspan.features.video_settings import VideoSettings
 from actionspan.features.windows import cut_windows, merge_windows
-from actionspan.proposals.choosing import choose
+from actionspan.proposals.evaluator import rank_candidates
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.predicted import candidates_of
-from actionspan.proposals.ranking import rank_candidates
+from actionspan.proposals.pgm import candidates_of
+from actionspan.proposals.selection import choose
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.reading import read_duration
 from actionspan.temporal.prediction import (

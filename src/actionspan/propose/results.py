@@ -20,8 +20,8 @@ from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError, counted
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
+from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.writing import Row, proposal_files
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.reading import read_frame_rate
 from actionspan.video.playable import why_not_playable
@@ -206,7 +206,7 @@ class ResultFolder:
     def show(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
         """Write a video's chapters and its pictures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
-        from actionspan.proposals.webvtt import write_chapters
+        from actionspan.proposals.chapters import write_chapters
         from actionspan.report.contact_sheet import write_sheet
 
         chapters, picture, sheet = self.beside(result.video_id)

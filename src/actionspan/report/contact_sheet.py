@@ -9,10 +9,9 @@ import numpy as np
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError
-from actionspan.proposals.reading import iterate_proposals
+from actionspan.proposals.chapters import choose_chapters, said_times, score_text
+from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.proposals.webvtt import choose_chapters, said_times, score_text
-from actionspan.proposals.writing import Row
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,8 +23,7 @@ from actionspan.dataset.tables import (
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores
 from actionspan.files.storage import open_h5
-from actionspan.proposals.reading import iterate_proposals
-from actionspan.proposals.writing import Row
+from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.report import charts as made
 from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, page_video
 from actionspan.report.video import playable_file

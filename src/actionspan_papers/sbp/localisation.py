@@ -104,8 +104,8 @@ class Line:
         `weights` is a checkpoint of `finetune train`; None: the public weights.
         """
         from actionspan.features.collect import collect
+        from actionspan.proposals.candidates import write_candidates
         from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
-        from actionspan.proposals.store import write_candidates
         from actionspan.proposals.training import train_pem
         from actionspan.temporal.prediction import predict
         from actionspan.temporal.training import train
@@ -141,11 +141,10 @@ class Line:
 
 def _ranked(candidates: Path, evaluator: Path, out: Path) -> Path:
     """Rank candidates and suppress overlaps, as `proposals generate` does."""
-    from actionspan.proposals.evaluator import load_evaluator
-    from actionspan.proposals.ranking import rank_candidates
+    from actionspan.proposals.candidates import open_candidates
+    from actionspan.proposals.evaluator import load_evaluator, rank_candidates
+    from actionspan.proposals.segments import result_rows, write_proposals
     from actionspan.proposals.settings import RankingSettings, SuppressionSettings
-    from actionspan.proposals.store import open_candidates
-    from actionspan.proposals.writing import result_rows, write_proposals
 
     model, table = load_evaluator(evaluator), open_candidates(candidates)
     settings, ranking = SuppressionSettings(), RankingSettings()

@@ -1,0 +1,228 @@
+"""Segments of videos: their tIoU, labels and files in ActivityNet result form (JSON) and as CSV."""
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TextIO, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from actionspan.arrays import Float64
+from actionspan.errors import InputError
+from actionspan.files.json_stream import RepeatedMemberError, members
+from actionspan.files.storage import atomic_path, read_json
+from actionspan.files.text import safe_cell
+
+
+def temporal_iou(first: ArrayLike, second: ArrayLike) -> Float64:
+    """Return the tIoU (N, M) of segments (N, 2) with segments (M, 2), start ≤ end, in any unit.
+
+    It is 0 where both segments have no length.
+    """
+    rows = np.asarray(first, np.float64).reshape(-1, 1, 2)
+    columns = np.asarray(second, np.float64).reshape(1, -1, 2)
+    return overlap(rows[..., 0], rows[..., 1], columns[..., 0], columns[..., 1])
+
+
+def overlap(
+    start: ArrayLike, end: ArrayLike, other_start: ArrayLike, other_end: ArrayLike
+) -> Float64:
+    """Return the tIoU of segments given by their starts and ends, which broadcast."""
+    shared = np.asarray(np.minimum(end, other_end)) - np.maximum(start, other_start)
+    # Where two segments overlap their union is their hull; a sum of lengths would let rounding
+    # push the tIoU of equal segments off 1.
+    hull = np.asarray(np.maximum(end, other_end)) - np.minimum(start, other_start)
+    iou: Float64 = np.maximum(shared, 0.0) / np.maximum(hull, np.finfo(float).smallest_subnormal)
+    return iou
+
+
+VERSION = "actionspan 1"
+_CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
+_LABEL_COLUMNS = ("label", "label_score")
+
+Row = Mapping[str, Any]  # {"score": number, "segment": [start, end]} and what else a file gives
+
+
+def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
+    """Return one video's (K, 2) segments in seconds and (K,) scores in ActivityNet result form."""
+    pairs = zip(np.asarray(scores).tolist(), np.asarray(segments).tolist(), strict=True)
+    return [{"score": score, "segment": segment} for score, segment in pairs]
+
+
+def write_proposals(
+    results: Iterable[tuple[str, Iterable[Row]]],
+    json_path: Path,
+    csv_path: Path | None = None,
+    *,
+    labelled: bool = False,
+) -> None:
+    """Write the proposals of many videos, one video at a time and atomically.
+
+    Args:
+        results: Video ids with their proposals, best first.
+        json_path: ActivityNet result form, one video a line.
+        csv_path: A table with each proposal's rank, 1 the best; None: no table.
+        labelled: Whether the table has the rows' labels and their scores.
+    """
+    with proposal_files(json_path, csv_path, labelled=labelled) as write:
+        for video_id, rows in results:
+            write(video_id, rows)
+
+
+@contextmanager
+def proposal_files(
+    json_path: Path, csv_path: Path | None = None, *, labelled: bool = False
+) -> Iterator[Callable[[str, Iterable[Row]], None]]:
+    """Yield a function that writes the next video; the arguments are those of `write_proposals`."""
+    with ExitStack() as stack:
+
+        def open_output(path: Path) -> TextIO:
+            partial = stack.enter_context(atomic_path(path))
+            return stack.enter_context(partial.open("w", newline="", encoding="utf-8"))
+
+        file = open_output(json_path)
+        table = None
+        more = _LABEL_COLUMNS if labelled else ()
+        if csv_path is not None:
+            table = csv.writer(open_output(csv_path), lineterminator="\n")
+            table.writerow((*_CSV_COLUMNS, *more))
+        file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
+        separator = "\n"
+
+        def write(video_id: str, rows: Iterable[Row]) -> None:
+            nonlocal separator
+            file.write(f"{separator}{json.dumps(video_id)}: [")
+            separator = ",\n"
+            for rank, row in enumerate(rows, start=1):
+                file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
+                if table is not None:
+                    cells = (video_id, rank, *row["segment"], row["score"])
+                    labels = (row[name] for name in more)
+                    table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
+            file.write("]")
+
+        yield write
+        file.write('\n}, "external_data": {}}\n')
+
+
+_FORM = 'not of the form {"segment": [start, end], "score": number}'
+
+
+def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:
+    """Read `{"results": {video_id: [{"score": …, "segment": [start, end]}, …]}}`.
+
+    Other keys of the file are ignored, other keys of a row are kept.
+
+    Args:
+        path: The file.
+        below_zero: Whether a score may be below 0. To rank proposals only their order counts, so
+            that scoring takes such scores (logits); Soft-NMS multiplies scores by factors below 1,
+            which would lift them.
+
+    Raises:
+        InputError: The file is missing or not in that form; the line names the file, the video
+            and the row, counted from 1.
+    """
+    return dict(iterate_proposals(path, below_zero=below_zero))
+
+
+def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple[str, list[Row]]]:
+    """Yield what `read_proposals` returns, video by video; only one is in memory."""
+    for video_id, rows in read_results(path):
+        if not isinstance(rows, list):
+            kind = type(rows).__name__
+            raise InputError(f"{path}: video {video_id!r}, proposals: a list is needed, not {kind}")
+        for number, row in enumerate(rows, start=1):
+            if wrong := _what_is_wrong(row, below_zero):
+                raise InputError(f"{path}: video {video_id!r}, proposal {number}: {wrong}")
+        yield video_id, rows
+
+
+def _what_is_wrong(row: Any, below_zero: bool) -> str:
+    """Say in a few words why a row is no proposal, or nothing."""
+    segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
+    if not (isinstance(segment, list) and len(segment) == 2):
+        return _FORM
+    start, end = segment
+    if not (_is_number(start) and _is_number(end) and _is_number(score)):
+        return _FORM
+    wrong = ""
+    if not all(map(math.isfinite, (start, end, score))):
+        wrong = "not finite"
+    elif start > end:
+        wrong = "start is after end"
+    elif score < 0 and not below_zero:
+        wrong = "a score of 0 or more is needed here"
+    return wrong and f"[{start:g}, {end:g}] with score {score:g}: {wrong}"
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    """Return whether this is a number that a float can hold, NaN and infinities included."""
+    return isinstance(value, float) or type(value) is int and abs(value) <= sys.float_info.max
+
+
+def read_results(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each video id of `{"results": {video_id: …}}` with what the file has of it.
+
+    Other keys of the file are passed over.
+
+    Raises:
+        InputError: The file is missing, is not JSON in UTF-8 or has no such object.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            yield from members(file, "results")
+    except RepeatedMemberError as error:
+        raise InputError(f"{path}: {error}; keep one") from None
+    except KeyError:
+        read_json(path)
+        raise InputError(
+            f'{path}: not a result file: no proposals in it; write {{"results": {{video: '
+            '[{"score": 0.9, "segment": [1.0, 2.5]}]}}'
+        ) from None
+    except (OSError, ValueError, RecursionError):
+        read_json(path)  # names the line
+        raise
+
+
+def label_rows(rows: Sequence[Row], labels: Sequence[str], scores: Float64) -> list[Row]:
+    """Return one video's proposals with the best class of each and its score.
+
+    Args:
+        rows: N proposals.
+        labels: The K classes; without any the rows stay as they are.
+        scores: (N, K) of the classes, 0…1; of equal scores the first class counts.
+    """
+    if not labels:
+        return list(rows)
+    best = scores.argmax(axis=1).tolist()
+    return [
+        {**row, "label": labels[place], "label_score": float(values[place])}
+        for row, place, values in zip(rows, best, scores, strict=True)
+    ]
+
+
+def detection_rows(
+    rows: Sequence[Row], labels: Sequence[str], scores: Float64, classes: int
+) -> list[Row]:
+    """Return one video's detections, best first: each proposal as each of its best `classes`.
+
+    A detection's score is the proposal's, 0 or more, times the class's. Other arguments are those
+    of `label_rows`.
+    """
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :classes]
+    detections = [
+        {
+            "label": labels[place],
+            "score": row["score"] * float(values[place]),
+            "segment": list(row["segment"]),
+        }
+        for row, places, values in zip(rows, best.tolist(), scores, strict=True)
+        for place in places
+    ]
+    return sorted(detections, key=lambda row: -row["score"])
