@@ -35,8 +35,8 @@ class Features:
 
         import actionspan.features.importing
         import actionspan.networks.weights
-        import actionspan.temporal.model_file  # noqa: F401
-        from actionspan.temporal.mtn import build_model
+        import actionspan.temporal.networks  # noqa: F401
+        from actionspan.temporal.networks import build_model
         from actionspan.temporal.settings import TemporalSettings
 
         self._folder = folder
@@ -62,7 +62,7 @@ class Features:
         torch.save({"state_dict": state, "epoch": 1}, folder / "w.1.pt")
         torch.save(state, folder / "w.2.pt", _use_new_zipfile_serialization=False)
         safetensors.torch.save_file(state, folder / "w.safetensors")
-        from actionspan.temporal.model_file import model_content
+        from actionspan.temporal.networks import model_content
 
         torch.save(model_content("origin", 6, settings, state, "x"), folder / "m.pt")
         (folder / "secret").write_bytes(SECRET * 100)
@@ -137,7 +137,7 @@ class Features:
 def _load(path: Path) -> int:
     """Read a file as encoders and predictions do."""
     from actionspan.networks.weights import load_file
-    from actionspan.temporal.model_file import load_model
+    from actionspan.temporal.networks import load_model
 
     read: Callable[[Path], Any] = load_model if path.name.startswith("m") else load_file
     try:

@@ -22,8 +22,7 @@ from actionspan.proposals.segment_classifier import SegmentClassifier, classifie
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.settings import to_json
-from actionspan.temporal.model_file import model_content
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 

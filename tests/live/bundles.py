@@ -22,7 +22,7 @@ from actionspan.proposals.settings import (
     SelectionSettings,
     SuppressionSettings,
 )
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
 

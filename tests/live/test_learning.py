@@ -13,7 +13,7 @@ from actionspan.live.learning import OnlineLearner, Ranking
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.settings import LearningSettings
 from actionspan.temporal.labels import boundary_overlaps
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import TemporalSettings
 from live.bundles import STEP, add, make_video, streaming_bundle
 

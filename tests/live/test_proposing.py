@@ -10,7 +10,7 @@ from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import transform_features
 from actionspan.live.proposing import OnlineProposer
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.prediction import predict_probabilities
 from actionspan.temporal.settings import TemporalSettings
 from live.bundles import STEP, add, make_video, streaming_bundle

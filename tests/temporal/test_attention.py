@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from actionspan.temporal.attention import HEADS, AttentionBlock, AttentionTEM, positions
+from actionspan.temporal.mtn import HEADS, AttentionBlock, AttentionTEM, positions
 
 
 def literal_block(block, steps):

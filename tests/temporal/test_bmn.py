@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from actionspan.proposals.segments import temporal_iou
-from actionspan.temporal.bmn import BoundaryMatching, _balance
-from actionspan.temporal.matching import cell_overlaps, cell_steps
+from actionspan.temporal.bmn import BoundaryMatching, _balance, cell_overlaps, cell_steps
+from actionspan.temporal.labels import video_targets
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.targets import video_targets
 from actionspan.temporal.training import start
 
 

@@ -11,8 +11,8 @@ from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import UNSHARED, read_transform
 from actionspan.temporal import load_model
-from actionspan.temporal.labels import boundary_overlaps
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.labels import COLUMNS, INSIDE, NO_PART, PART, boundary_overlaps, divide
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.prediction import (
     predict,
     predict_parts,
@@ -21,7 +21,6 @@ from actionspan.temporal.prediction import (
 )
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.targets import COLUMNS, INSIDE, NO_PART, PART, divide
 from actionspan.temporal.training import train
 from actionspan.training.run import CHECKPOINT
 from temporal.conftest import write_toy_sequences

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from actionspan.proposals.segments import temporal_iou
-from actionspan.temporal.instances import instances_of, tiou
-from actionspan.temporal.targets import video_targets
+from actionspan.temporal.labels import video_targets
+from actionspan.temporal.loss import instances_of, tiou
 
 
 def targets(*segments, steps=20):

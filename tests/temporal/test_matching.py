@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from actionspan.proposals.segments import temporal_iou
-from actionspan.temporal.matching import (
+from actionspan.temporal.bmn import (
     FINER,
     REACH,
     SAMPLES,

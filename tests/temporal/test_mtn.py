@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from actionspan.temporal import MTN, BaseTEM
-from actionspan.temporal.depth import DepthTEM
-from actionspan.temporal.mtn import MultipathDenseNet, SqueezeExcitation, build_model
+from actionspan.temporal.mtn import DepthTEM, MultipathDenseNet, SqueezeExcitation
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import MODELS, TemporalSettings
 
 

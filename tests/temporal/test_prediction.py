@@ -10,8 +10,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.files.torch_files import write_torch
 from actionspan.temporal import load_model, predict_probabilities
-from actionspan.temporal.model_file import model_content
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.prediction import predict
 from actionspan.temporal.settings import MODELS, TemporalSettings
 

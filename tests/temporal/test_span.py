@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.temporal.labels import KINDS
+from actionspan.temporal.labels import COLUMNS, INSIDE, KINDS, NO_PART, PART
 from actionspan.temporal.span import DILATIONS, PATHS, SpanNetwork
-from actionspan.temporal.targets import COLUMNS, INSIDE, NO_PART, PART
 
 MEMBERS, CHANNELS = 3, 5
 

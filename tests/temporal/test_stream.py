@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.temporal.mtn import build_model
-from actionspan.temporal.networks import CLASSES
-from actionspan.temporal.prediction import predict_probabilities
+from actionspan.temporal.networks import build_model, network_class
+from actionspan.temporal.prediction import NetworkStream, predict_probabilities
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.streaming import NetworkStream
 
 CHANNELS = 1 + 2 * 6
 
@@ -64,7 +62,7 @@ def test_a_state_goes_on_bitwise(rng):
 def test_a_network_of_whole_videos_is_refused():
     with pytest.raises(ValueError, match="whole video"):
         NetworkStream(network(name="span"))
-    assert CLASSES["span"].look_ahead is None
+    assert network_class("span").look_ahead is None
 
 
 def test_features_that_are_no_two_halves_are_refused():

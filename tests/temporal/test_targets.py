@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.features.store import UNSHARED
-from actionspan.temporal.targets import (
+from actionspan.temporal.labels import (
     AFTER,
     BEFORE,
     COLUMNS,

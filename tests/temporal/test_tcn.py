@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from actionspan.temporal.tcn import DILATIONS, REACH, DilatedTEM
+from actionspan.temporal.mtn import DILATIONS, REACH, DilatedTEM
 
 
 def network(channels=4, hidden=12, **options):

@@ -1,6 +1,6 @@
 """Where the seconds of a run went."""
 
-from actionspan.temporal.timing import whole_timing
+from actionspan.temporal.training import whole_timing
 
 
 def test_a_run_has_the_seconds_of_the_worker_that_computed_longest():

@@ -21,8 +21,8 @@ from actionspan.parallel.member import Replica
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
-from actionspan.temporal.mtn import BaseTEM, build_model
-from actionspan.temporal.networks import CLASSES
+from actionspan.temporal.mtn import BaseTEM
+from actionspan.temporal.networks import build_model, network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import add_noise, train
@@ -50,7 +50,7 @@ def validation_losses(folder, samples, settings):
     return train_module.validate(model, replica, samples, settings)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if not CLASSES[name].cross_fitted])
+@pytest.mark.parametrize("name", [name for name in MODELS if not network_class(name).cross_fitted])
 def test_it_learns_a_toy_problem(toy, tmp_path, name):
     settings = replace(
         SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs=(30,), fusion_weight=0.8

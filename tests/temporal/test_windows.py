@@ -12,8 +12,7 @@ from actionspan.dataset.tables import Annotation, Instance, read_annotations, wr
 from actionspan.errors import InputError
 from actionspan.features.windows import cut_windows, window_starts
 from actionspan.temporal.labels import boundary_labels
-from actionspan.temporal.model_file import load_model
-from actionspan.temporal.networks import Segments, TemporalNetwork
+from actionspan.temporal.networks import Segments, TemporalNetwork, load_model
 from actionspan.temporal.prediction import predict_probabilities, predict_windows
 from actionspan.temporal.probabilities import (
     Prediction,

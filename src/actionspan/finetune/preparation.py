@@ -25,7 +25,7 @@ from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import TunedVideo, TunedVideos
 from actionspan.parallel.communicator import Communicator
 from actionspan.running.determinism import seed_torch
-from actionspan.temporal.mtn import build_model
+from actionspan.temporal.networks import build_model
 from actionspan.temporal.samples import epoch_order
 from actionspan.temporal.settings import TemporalSettings
 

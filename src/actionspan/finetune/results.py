@@ -17,7 +17,7 @@ from actionspan.finetune.encoders import encoder_content
 from actionspan.finetune.objectives import OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
-from actionspan.temporal.model_file import model_content
+from actionspan.temporal.networks import model_content
 from actionspan.training.run import Run
 
 LOG_COLUMNS = (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actionspan.settings import Checked, option
-from actionspan.temporal.settings import ModelName
+from actionspan.temporal.settings import MODELS, ModelName
 from actionspan.training.keep import Keep
 
 Stream = Literal["rgb", "flow"]
@@ -13,16 +13,7 @@ SamplerName = Literal[
     "uniform_random", "fixed", "diverse_feature", "diverse_gradient", "importance"
 ]
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
-STEPPED: tuple[ModelName, ...] = (
-    "origin",
-    "se",
-    "dense",
-    "mtn",
-    "cnn2",
-    "cnn4",
-    "attention",
-    "tcn",
-)
+STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
 
 

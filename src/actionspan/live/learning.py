@@ -24,11 +24,10 @@ from actionspan.errors import InputError
 from actionspan.live.proposing import Actionness
 from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
-from actionspan.temporal.labels import boundary_regions, covered
+from actionspan.temporal.labels import INSIDE, NO_PART, boundary_regions, covered, video_targets
 from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.prediction import NetworkStream
 from actionspan.temporal.span import SpanNetwork
-from actionspan.temporal.streaming import NetworkStream
-from actionspan.temporal.targets import INSIDE, NO_PART, video_targets
 
 _MOST_ROWS = 8192  # that wait for labels: of a longer instance only the end is learned
 _FEWEST = 16  # labelled snippets that a first step wants

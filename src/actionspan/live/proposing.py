@@ -18,8 +18,9 @@ from actionspan.features.past import PastStream
 from actionspan.features.transform import Transform
 from actionspan.proposals.model_bundle import Bundle
 from actionspan.proposals.online import OnlineCells, OnlineSelection
-from actionspan.temporal.networks import CLASSES
-from actionspan.temporal.streaming import NetworkStream
+from actionspan.temporal.networks import network_class
+from actionspan.temporal.prediction import NetworkStream
+from actionspan.temporal.settings import MODELS
 
 _SLACK = 0.5  # how much shorter, or longer, than all training instances proposals may be
 _MARGIN = 4  # steps kept beyond those that a proposal may need
@@ -296,7 +297,7 @@ def _check(bundle: Bundle, delay_seconds: float) -> None:
         or bundle.density is None
         or bundle.density.ahead is None
     ):
-        names = " or ".join(name for name, kind in CLASSES.items() if kind is type(bundle.temporal))
+        names = " or ".join(name for name in MODELS if network_class(name) is type(bundle.temporal))
         raise InputError(
             f"the model {names} sees the whole video; a stream needs a model trained with "
             "temporal.models: [stream]"

@@ -129,6 +129,7 @@ class TemporalKnobs(Checked):
         "stream: span for a video that is still being recorded; bmn: boundary-matching network; "
         "pyramid: anchor-free pyramid (both find segments themselves)",
         fewest=1,
+        choices=tuple(MODELS),
     )
     exchange: ExchangeName = option(
         "none",

@@ -46,8 +46,7 @@ from actionspan.proposals.settings import (
     SuppressionSettings,
 )
 from actionspan.settings import Checked, from_mapping, to_json
-from actionspan.temporal.model_file import load_model
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.networks import TemporalNetwork, load_model
 from actionspan.video.optical_flow import hold_weights
 from actionspan.video.settings import FlowSettings, FrameSettings
 

@@ -3,7 +3,7 @@
 from actionspan.lazy import lazy
 
 _MODULES = {
-    "MotionProposer": "actionspan.propose.motion",
+    "MotionProposer": "actionspan.propose.proposed",
     "Proposed": "actionspan.propose.proposed",
     "Proposer": "actionspan.propose.proposer",
     "load_model": "actionspan.propose.proposer",

@@ -4,17 +4,20 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import has_magic, iglob
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from actionspan import __version__
+from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
     from actionspan.dataset.tables import Instance
     from actionspan.propose.results import ResultFolder, Shown
+
 
 _UNTRAINED = "none"
 _DEMO_NOTE = (
@@ -79,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
     from actionspan.proposals.bundle import DEMO, bundle_path
-    from actionspan.propose.files import named_videos
 
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
@@ -88,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     untrained = arguments.model == _UNTRAINED
     model = None if untrained else bundle_path(Path(arguments.model or DEMO))
     videos, passed = named_videos(arguments.videos)
-    for left_out, reason in passed.items():
-        _say(f"{left_out}: {reason}")
+    for path, reason in passed.items():
+        _say(f"{path}: {reason}")
     if not videos:
         raise InputError(_nothing(len(passed)))
     if arguments.model is None and not arguments.quiet:
@@ -167,3 +169,44 @@ def _say(line: str) -> None:
 def _nothing(broken: int) -> str:
     which = "the video" if broken == 1 else f"not one of {counted(broken, 'video')}"
     return f"no proposals: {which} could {'not ' * (broken == 1)}be read"
+
+
+def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], dict[str, str]]:
+    """Return the videos that `words` name, by id, and why others were left out.
+
+    A folder stands for its video files, told by their suffix; sub-folders are not searched. A
+    pattern that the shell did not expand, such as `"*.mp4"`, is expanded here. Of videos with the
+    same id, the name without its suffix, the first counts.
+
+    Returns:
+        Paths by video id in the order of `words`, and reasons by path.
+
+    Raises:
+        InputError: A folder holds no video or cannot be read, or no file matches a pattern.
+    """
+    videos: dict[str, Path] = {}
+    passed: dict[str, str] = {}
+    for word in words:
+        for path in _expanded(word, passed):
+            if not path.exists():
+                passed[str(path)] = "no such file"
+            elif videos.setdefault(path.stem, path) != path:
+                passed[str(path)] = f"{videos[path.stem]} has the same name; rename one"
+    return videos, passed
+
+
+def _expanded(word: Path, passed: dict[str, str]) -> Iterator[Path]:
+    if word.is_dir():
+        found = find_videos(word)
+        passed |= left_out(word)
+        if not found:
+            suffixes = " ".join(sorted(VIDEO_SUFFIXES))
+            raise InputError(f"{word}: no video here: no file ends with one of {suffixes}")
+        yield from found.values()
+    elif has_magic(str(word)) and not word.exists():
+        matches = sorted(map(Path, iglob(str(word), recursive=True)))  # noqa: PTH207, of any root
+        if not matches:
+            raise InputError(f"{word}: no file matches")
+        yield from (match for match in matches if not match.is_dir())
+    else:
+        yield word

@@ -1,13 +1,26 @@
-"""The proposals of one video."""
+"""The proposals of one video, and those that need no model: motion grouped by watershed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import av
+import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.dataset.video_facts import probe_video
+from actionspan.errors import InputError
+from actionspan.features.settings import RescaleSettings
+from actionspan.features.steps import rescale
 from actionspan.proposals.chapters import choose_chapters
+from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
+from actionspan.video.batches import snippet_batches
+from actionspan.video.decode import has_eight_bits, read_frames
+from actionspan.video.opening import opened
+from actionspan.video.settings import FlowSettings, FrameSettings
 
 if TYPE_CHECKING:
     import pandas
@@ -67,3 +80,58 @@ class Proposed:
     def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:
         rows = result_rows(segments, scores)
         return rows if class_scores is None else label_rows(rows, self.classes, class_scores)
+
+
+def read_duration(path: Path) -> float:
+    """Return the length of a video in seconds.
+
+    Raises:
+        InputError: The file is missing or cannot be decoded.
+    """
+    video = probe_video(path)
+    if video.error:
+        raise InputError(f"{path}: {video.error}")
+    return video.duration_seconds
+
+
+def read_frame_rate(path: Path) -> float | None:
+    """Return the frames per second that a container states, None where it cannot be read."""
+    try:
+        with opened(path) as (_, stream):
+            rate = stream.average_rate or stream.guessed_rate
+            return float(rate) if rate else None
+    except (av.FFmpegError, OSError, InputError):
+        return None
+
+
+_BATCH = 16  # snippets
+
+
+class MotionProposer:
+    """Groups the magnitude of optical flow by watershed (TAG), without training."""
+
+    def propose(
+        self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
+    ) -> Proposed:
+        """Return the proposals of one video file.
+
+        Args:
+            video: The file.
+            on_progress: Is told now and then how much of the video is done, and its length [s].
+
+        Raises:
+            InputError: The file is missing or cannot be decoded.
+        """
+        settings = RescaleSettings()
+        duration = read_duration(Path(video))
+        # decord would decode far ahead of the flow and fill the memory
+        frames = read_frames(Path(video), steady=has_eight_bits(Path(video)))
+        batches = []
+        for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH):
+            batches.append((batch.flow_magnitude, batch.time))
+            if on_progress:
+                on_progress(float(batch.time[-1]), duration)
+        magnitude, times = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+        motion = rescale(magnitude, times, duration, settings.steps, settings.method, motion=True)
+        segments, scores = group_proposals(motion, duration)
+        return Proposed(duration_seconds=duration, segments=segments, scores=scores, motion=motion)

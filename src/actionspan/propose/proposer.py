@@ -20,8 +20,7 @@ from actionspan.proposals.evaluator import rank_candidates
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.pgm import candidates_of
 from actionspan.proposals.selection import choose
-from actionspan.propose.proposed import Proposed
-from actionspan.propose.reading import read_duration
+from actionspan.propose.proposed import Proposed, read_duration
 from actionspan.temporal.prediction import (
     needs_no_windows,
     predict_sequence,

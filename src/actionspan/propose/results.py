@@ -22,8 +22,7 @@ from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.propose.proposed import Proposed
-from actionspan.propose.reading import read_frame_rate
+from actionspan.propose.proposed import Proposed, read_frame_rate
 from actionspan.video.playable import why_not_playable
 from actionspan.video.thumbnails import thumbnails
 

@@ -101,7 +101,7 @@ _proposer: Any = None  # in a process of its own
 def _load(model: Path | None, threads: int, device: Device | None) -> None:
     global _proposer
     if model is None:
-        from actionspan.propose.motion import MotionProposer
+        from actionspan.propose.proposed import MotionProposer
 
         _proposer = MotionProposer()
         return

@@ -6,7 +6,7 @@ _MODULES = {
     "BaseTEM": "actionspan.temporal.mtn",
     "MTN": "actionspan.temporal.mtn",
     "boundary_labels": "actionspan.temporal.labels",
-    "load_model": "actionspan.temporal.model_file",
+    "load_model": "actionspan.temporal.networks",
     "predict_probabilities": "actionspan.temporal.prediction",
     "weighted_binary_loss": "actionspan.temporal.loss",
 }

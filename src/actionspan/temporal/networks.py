@@ -1,14 +1,21 @@
-"""The base class of temporal networks, and the register that finds a network by its name."""
+"""The base class of temporal networks, the register that finds them by name, and their files."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+import dataclasses
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from actionspan import __version__
+from actionspan.arrays import Int64
+from actionspan.errors import InputError
+from actionspan.files.torch_files import Part, read_model
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
-from actionspan.temporal.settings import ModelName, TemporalSettings
+from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
 
@@ -61,21 +68,80 @@ class TemporalNetwork(nn.Module):
         video += deviation * torch.randn(video.shape, generator=generator)
 
 
-Network = TypeVar("Network", bound=type[TemporalNetwork])
-NETWORKS: dict[ModelName, Callable[[int, TemporalSettings], TemporalNetwork]] = {}
-CLASSES: dict[ModelName, type[TemporalNetwork]] = {}
+def network_class(name: ModelName) -> type[TemporalNetwork]:
+    """Return the class of a network of `MODELS`."""
+    listed = MODELS[name]
+    kind: type[TemporalNetwork] = getattr(import_module(listed.module), listed.kind)
+    return kind
 
 
-def network(name: ModelName, *more: str, **fixed: Any) -> Callable[[Network], Network]:
-    """Register the class below; it takes the settings `SHAPE` and `more`, and always `fixed`."""
+def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> TemporalNetwork:
+    """Build the network of a name for features (B, T, channels)."""
+    listed = MODELS[name]
+    given = {key: getattr(settings, key) for key in (*SHAPE, *listed.takes)}
+    return network_class(name)(channels, **given, **listed.fixed)
 
-    def register(kind: Network) -> Network:
-        def build(channels: int, settings: TemporalSettings) -> TemporalNetwork:
-            given = {key: getattr(settings, key) for key in (*SHAPE, *more)}
-            return kind(channels, **given, **fixed)
 
-        NETWORKS[name] = build
-        CLASSES[name] = kind
-        return kind
+FORMAT = "actionspan temporal 1"
+MOST_CHANNELS = 1 << 20  # of the features of a step
 
-    return register
+
+def model_content(
+    name: ModelName,
+    channels: int,
+    settings: TemporalSettings,
+    weights: Mapping[str, Tensor],
+    training_digest: str,
+    parts: Mapping[str, Int64] | None = None,
+) -> dict[str, Any]:
+    """Return what model.pt holds: everything needed to build the network again.
+
+    `parts` says which part each step (T,) of each training video was in, if they were divided.
+    """
+    return {
+        "format": FORMAT,
+        "actionspan_version": __version__,
+        "model": name,
+        "channels": channels,
+        "settings": dataclasses.asdict(settings),
+        "state_dict": dict(weights),
+        "digest": training_digest,
+        "parts": {name: torch.from_numpy(each) for name, each in (parts or {}).items()},
+    }
+
+
+def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork:
+    """Build the network of a model.pt, or of what it holds, ready to predict.
+
+    Raises:
+        InputError: The file is missing, or not a model of this version of the format.
+    """
+    part = source if isinstance(source, Part) else _part(source)
+    if "format" not in part or part["format"].value != FORMAT:
+        raise InputError(f"{part.name}: not a model of 'actionspan temporal train' ({FORMAT!r})")
+    name = part["model"].text(tuple(MODELS))
+    channels = part["channels"].whole(1, MOST_CHANNELS)
+    # of the settings only the network's shape: those of training have changed between versions
+    known = (*SHAPE, "fusion_weight", "members", "look_ahead")
+    settings = part["settings"].settings(TemporalSettings, known)
+    if name == "stream" and channels % 2 == 0:
+        part["channels"].refuse("an odd number for a network of streams")
+    return part["state_dict"].network(lambda: build_model(name, channels, settings), name)
+
+
+def model_digest(path: Path) -> tuple[str, dict[str, Int64]]:
+    """Return the digest of a model.pt, and the parts (T,) of each training video it learned.
+
+    Raises:
+        InputError: The file is missing, or not a model of this version of the format.
+    """
+    part = _part(path)
+    parts = part["parts"].entries() if "parts" in part else {}
+    kind = torch.int64
+    return part["digest"].text(), {k: v.tensor(None, kind=kind).numpy() for k, v in parts.items()}
+
+
+def _part(source: Path | str | Mapping[str, Any]) -> Part:
+    if isinstance(source, Mapping):
+        return Part(source, "temporal model")
+    return read_model(Path(source))

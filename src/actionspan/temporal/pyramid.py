@@ -6,11 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, logsigmoid, softplus
 
-from actionspan.temporal.instances import instances_of, tiou
-from actionspan.temporal.labels import KINDS
-from actionspan.temporal.loss import BoundaryLoss, boundary_loss
-from actionspan.temporal.networks import Segments, TemporalNetwork, network
-from actionspan.temporal.targets import COLUMNS
+from actionspan.temporal.labels import COLUMNS, KINDS
+from actionspan.temporal.loss import BoundaryLoss, boundary_loss, instances_of, tiou
+from actionspan.temporal.networks import Segments, TemporalNetwork
 
 STRIDES = (1, 2, 4, 8, 16)  # steps between the points of each level
 FARTHEST = (4.0, 8.0, 16.0, 32.0, math.inf)  # steps from a level's point to a boundary of its own
@@ -108,7 +106,6 @@ class _Head(nn.Module):
         return torch.cat([self.conv2(self.norm(self.conv1(maps)).relu()) for maps in levels], dim=2)
 
 
-@network("pyramid")
 class Pyramid(TemporalNetwork):
     """Points on five levels of strides 1 to 16, each with a score and the way to its boundaries.
 

@@ -19,9 +19,15 @@ from actionspan.errors import InputError
 from actionspan.features.store import Features, open_features
 from actionspan.features.windows import cut_windows
 from actionspan.files.scratch import scratch
-from actionspan.temporal.labels import KINDS, boundary_labels, boundary_overlaps
+from actionspan.temporal.labels import (
+    KINDS,
+    NO_PART,
+    boundary_labels,
+    boundary_overlaps,
+    divide_steps,
+    video_targets,
+)
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.targets import NO_PART, divide_steps, video_targets
 
 Labels = NDArray[Any]  # bool, or float32 where they are soft
 _USED = ("training", "validation")  # subsets

@@ -1,33 +1,101 @@
 """The knobs of the temporal network and its training."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from actionspan.settings import Checked, option
-from actionspan.temporal.labels import LabelRule
 from actionspan.training.keep import Keep
 from actionspan.training.schedule import rate_after
 
-ModelName = Literal[
-    "origin",
-    "se",
-    "dense",
-    "mtn",
-    "cnn2",
-    "cnn4",
-    "attention",
-    "tcn",
-    "span",
-    "stream",
-    "bmn",
-    "pyramid",
-]
-MODELS: tuple[ModelName, ...] = get_args(ModelName)
-SEQUENCES: Mapping[str, str] = {"span": "sequences", "stream": "causal"}
+LabelRule = Literal["bsn", "mtn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A temporal network, as much as is known of it before torch is imported.
+
+    Attributes:
+        module: Where its class is.
+        kind: The name of its class, a `temporal.networks.TemporalNetwork`.
+        help: What it is, in a few words.
+        features: The file in results/features that it learns from: features.h5, or snippets as they
+            are, sequences.h5 or causal.h5. Proposals of the latter two are chosen by a density of
+            instances.
+        takes: Settings that its class takes besides `temporal.networks.SHAPE`.
+        fixed: Further arguments of its class.
+        on_steps: Whether its loss is on start, action and end of each step alone.
+    """
+
+    module: str
+    kind: str
+    help: str
+    features: Literal["features", "sequences", "causal"] = "features"
+    takes: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    on_steps: bool = True
+
+
+_MTN = "actionspan.temporal.mtn"
+_SPAN = "actionspan.temporal.span"
+MODELS: dict[str, Network] = {
+    "origin": Network(module=_MTN, kind="BaseTEM", help="BSN's TEM"),
+    "se": Network(module=_MTN, kind="BaseTEM", help="SE-ConvNet alone", fixed={"squeeze": True}),
+    "dense": Network(
+        module=_MTN,
+        kind="MTN",
+        help="TEM + Multipath DenseNet",
+        takes=("fusion_weight",),
+        fixed={"squeeze": False},
+    ),
+    "mtn": Network(
+        module=_MTN,
+        kind="MTN",
+        help="SE-ConvNet + Multipath DenseNet",
+        takes=("fusion_weight",),
+        fixed={"squeeze": True},
+    ),
+    "cnn2": Network(
+        module=_MTN, kind="DepthTEM", help="TEM with 2 convolutions", fixed={"layers": 2}
+    ),
+    "cnn4": Network(
+        module=_MTN, kind="DepthTEM", help="TEM with 4 convolutions", fixed={"layers": 4}
+    ),
+    "attention": Network(module=_MTN, kind="AttentionTEM", help="self-attention"),
+    "tcn": Network(module=_MTN, kind="DilatedTEM", help="residual dilated convolutions"),
+    "span": Network(
+        module=_SPAN,
+        kind="SpanNetwork",
+        help="cross-fitted dilated convolutions over snippets",
+        features="sequences",
+        takes=("members",),
+        on_steps=False,
+    ),
+    "stream": Network(
+        module=_SPAN,
+        kind="StreamNetwork",
+        help="span for a video that is still being recorded",
+        features="causal",
+        takes=("members", "look_ahead"),
+        on_steps=False,
+    ),
+    "bmn": Network(
+        module="actionspan.temporal.bmn",
+        kind="BoundaryMatching",
+        help="boundary-matching network",
+        on_steps=False,
+    ),
+    "pyramid": Network(
+        module="actionspan.temporal.pyramid",
+        kind="Pyramid",
+        help="anchor-free pyramid with regression",
+        on_steps=False,
+    ),
+}
+ModelName = str  # a key of MODELS
+SEQUENCES = {name: each.features for name, each in MODELS.items() if each.features != "features"}
 """The features, sequences.h5 or causal.h5, of models of snippets as they are."""
-ON_SEQUENCES: tuple[ModelName, ...] = ("span", "stream")
-"""Those models; their proposals are chosen by a density of instances."""
+ON_SEQUENCES = tuple(SEQUENCES)
 
 
 @dataclass(frozen=True, kw_only=True)

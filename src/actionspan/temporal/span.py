@@ -8,23 +8,27 @@ meets what it will meet on new videos. A new video gets the mean of all members.
 A member has two paths of the same form, as MTN has two: one sees the features as they are, which
 tell what happens; the other their difference to the mean of the video, which tells what is unlike
 the rest of it, wherever the camera hangs.
+
+The stream network is its relative that can serve a video while it is recorded. What makes span look
+at the whole video is replaced: the rows of causal.h5 already hold the difference to a running mean
+of the past, which the second path sees, and the convolutions reach back as far as span's on both
+sides together but ahead by `look_ahead` snippets only. So a probability depends on no snippet but
+those before and so many behind it.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, pad
 
-from actionspan.temporal.labels import KINDS
+from actionspan.temporal.labels import COLUMNS, INSIDE, KINDS, PART
 from actionspan.temporal.loss import ACTION_WEIGHT, RATIO_RANGE, BoundaryLoss
-from actionspan.temporal.networks import TemporalNetwork, network
-from actionspan.temporal.targets import COLUMNS, INSIDE, PART
+from actionspan.temporal.networks import TemporalNetwork
 
 DILATIONS = (1, 2, 4)
 PATHS = 2
 _SHARE = 8  # a path of a member has an eighth of `hidden` maps
 
 
-@network("span", "members")
 class SpanNetwork(TemporalNetwork):
     """Per path and member: Conv(W, 1, ReLU), three residual Conv(W, 3, ReLU), Conv(3, 1, sigmoid).
 
@@ -134,3 +138,45 @@ class SpanNetwork(TemporalNetwork):
         """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""
         members = torch.arange(self.members)[:, None, None]
         return labels[..., INSIDE] * (labels[..., PART] != members)
+
+
+class StreamNetwork(SpanNetwork):
+    """Span, its convolutions moved back in time; each path sees a half of a row of causal.h5."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        hidden: int = 512,
+        output_scale: float = 1.0,
+        dropout: float = 0.0,
+        members: int = 3,
+        look_ahead: int = 2,
+    ) -> None:
+        super().__init__(
+            channels, hidden=hidden, output_scale=output_scale, dropout=dropout, members=members
+        )
+        self.reaches, left = [], look_ahead
+        for step in DILATIONS:  # the first layers look ahead
+            ahead = min(step, left)
+            left -= ahead
+            self.reaches.append((2 * step - ahead, ahead))
+        self.look_back, self.look_ahead = (sum(side) for side in zip(*self.reaches, strict=True))
+
+    def seen(self, channels: int) -> int:
+        """Return how many features of a step each path sees: a half of them.
+
+        Raises:
+            ValueError: The features cannot be halved.
+        """
+        if channels % 2 == 0:
+            raise ValueError(
+                f"{channels} features a step: stream learns from causal.h5, which `features "
+                "causal` makes"
+            )
+        return (channels - 1) // 2
+
+    def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the two paths see: the halves of the features (B, C - 1, T)."""
+        whole, centred = values.chunk(2, dim=1)
+        return whole, centred

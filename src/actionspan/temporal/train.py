@@ -17,12 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         choices=MODELS,
         default="mtn",
-        help="origin: BSN's TEM; se: SE-ConvNet alone; dense: TEM + Multipath DenseNet; "
-        "mtn: SE-ConvNet + Multipath DenseNet; cnn2, cnn4: TEM with 2 and 4 convolutions; "
-        "attention: self-attention; tcn: residual dilated convolutions; "
-        "span: cross-fitted dilated convolutions over snippets; "
-        "stream: span for a video that is still being recorded; bmn: boundary-matching network; "
-        "pyramid: anchor-free pyramid with regression (default: mtn)",
+        help="; ".join(f"{name}: {each.help}" for name, each in MODELS.items()) + " (default: mtn)",
     )
     add_training_flags(
         parser,
@@ -41,8 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train a network on this process, or as one of many ranks."""
     from actionspan.parallel.launch import join
     from actionspan.running.memory import keep_freed_memory
-    from actionspan.temporal.timing import process_start
-    from actionspan.temporal.training import train
+    from actionspan.temporal.training import process_start, train
 
     # MPI first, so that the first rank to find a mistake ends the job
     comm = join("temporal train", arguments.exchange, "--ranks", arguments.ranks)

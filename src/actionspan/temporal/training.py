@@ -2,7 +2,10 @@
 
 import contextlib
 import math
+import os
+import platform
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,15 @@ from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.loss import BoundaryLoss
-from actionspan.temporal.model_file import FORMAT, model_content
-from actionspan.temporal.mtn import build_model
-from actionspan.temporal.networks import CLASSES, TemporalNetwork
+from actionspan.temporal.networks import (
+    FORMAT,
+    TemporalNetwork,
+    build_model,
+    model_content,
+    network_class,
+)
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
-from actionspan.temporal.settings import SEQUENCES, ModelName, TemporalSettings
-from actionspan.temporal.timing import rank_timing, whole_timing
+from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 from actionspan.training.fit import begin, end, fit, introduce
 from actionspan.training.run import CHECKPOINT, Row, Run
 from actionspan.training.stopwatch import Stopwatch
@@ -201,7 +207,7 @@ def train(
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
-    kind = CLASSES[name]
+    kind = network_class(name)
 
     def read() -> Samples:
         first = comm is None or comm.Get_rank() == 0
@@ -211,7 +217,7 @@ def train(
             settings,
             columns=kind.columns,
             parts=settings.members if kind.cross_fitted else 0,
-            causal=SEQUENCES.get(name) == "causal",
+            causal=MODELS[name].features == "causal",
             check=first,
         )
 
@@ -279,3 +285,53 @@ def train(
         }
         write_json(out / "timing.json", described | whole_timing(timings))
     end(run, checkpoint)
+
+
+def process_start() -> float:
+    """Return when this process began, in `time.perf_counter`'s seconds.
+
+    Only Linux says; elsewhere it is now, without the start of Python and its imports.
+    """
+    try:
+        status = Path("/proc/self/stat").read_text()
+        ticks = int(status.rpartition(")")[2].split()[19])  # since boot
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError):
+        age = 0.0
+    return time.perf_counter() - age
+
+
+def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
+    """Return a rank's host, and where its seconds went as paper 000 divides them (section III-E).
+
+    `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
+    for their gradients, and between epochs. `t3` is the rest: the start of Python and of MPI,
+    reading, checkpoints and writing the model. `communication` is what all exchanges of gradients
+    took, which is more than t2 where they overlap with computing.
+    """
+    report = stopwatch.report()
+    t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)
+    t2 = replica.seconds["exchange"]
+    return {
+        "rank": replica.rank,
+        "host": platform.node(),
+        "role": "server" if replica.worker is None else "worker",
+        "t1": t1,
+        "t2": t2,
+        "t3": report["seconds"] - t1 - t2,
+        "communication": replica.seconds["communication"],
+        "parts": report,
+        **replica.report(),
+    }
+
+
+def whole_timing(timings: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the timing of a run from those of its ranks.
+
+    Its t1, t2 and t3 are those of a single rank, so that they add up to its seconds: of the worker
+    that computed longest, since the others waited for it.
+    """
+    workers = [rank for rank in timings if rank["role"] == "worker"]
+    slowest = max(workers, key=lambda rank: rank["t1"])
+    parts = {f"{part}_seconds": slowest[part] for part in ("t1", "t2", "t3")}
+    return {"seconds": slowest["parts"]["seconds"], **parts, "per_rank": timings}
