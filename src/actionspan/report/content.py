@@ -15,7 +15,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from actionspan.dataset.tables import Instance
-from actionspan.proposals.writing import Row
+from actionspan.proposals.segments import Row
 
 _SECONDS, _SHARES = 3, 4  # decimals
 
