@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.partime.names import ENCODERS
+from actionspan_papers.partime.published import ENCODERS
 from actionspan_papers.partime.settings import SpeedSettings
 from actionspan_papers.rows import Row, distinct, values
 from actionspan_papers.tables import add_outputs, write_figures, write_table
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network, work and number of stages, and the figure."""
     settings = from_arguments(SpeedSettings, arguments)
-    from actionspan_papers.partime.balance_rows import balance_rows
+    from actionspan_papers.partime.speed_rows import balance_rows
 
     rows = balance_rows(settings)
     caption = [

@@ -1,13 +1,15 @@
 """Compute what GPipe, PipeDream, PipeDream-2BW and PARTIME give and need, as in figure 1."""
 
 import argparse
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.partime.schedules import BATCHED, SCHEDULES, measures, timetable
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.timeline_report import draw_events
+from actionspan_papers.partime.timeline import draw_events
 from actionspan_papers.tables import add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
@@ -84,3 +86,147 @@ def _draw(figure: "Figure") -> None:
         size = f", M = {_DRAWN}" if schedule in BATCHED else ""
         axes.set_title(f"{schedule}: D = {_DRAWN}{size}; numbers are samples")
     axes.set_xlabel("units of time: forward 1, backward 2")
+
+
+Schedule = Literal["GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+BATCHED: tuple[Schedule, ...] = ("GPipe", "PipeDream-2BW")
+"""Those that update weights once for a batch of samples; the others do for each."""
+_KINDS = FORWARD, BACKWARD = "forward", "backward"
+_UNITS = {FORWARD: 1, BACKWARD: 2}
+_STEP = sum(_UNITS.values())
+
+
+class Work(NamedTuple):
+    """A pass in stage h, from 1; a backward one is of the loss of `sample`, from 0."""
+
+    begin: int
+    stage: int
+    work: str
+    sample: int
+    through: int
+    """The sample of the forward pass that a backward one goes through: PARTIME's is another."""
+
+    @property
+    def end(self) -> int:
+        """Return when it is over."""
+        return self.begin + _UNITS[self.work]
+
+
+class Measures(NamedTuple):
+    """What a schedule gives and needs once the pipeline is full; tuples are by stage.
+
+    `idle` is the share of time that a stage waits, `speedup` is over one device. `latency` is the
+    longest time from arrival to answer, in steps of a forward and a backward pass, of samples that
+    arrive evenly as fast as they are taken. `versions` of weights and `activations` of samples are
+    the most that are kept at one time; `delay` is the number of updates between the forward pass of
+    a sample and its gradient; `other_input`, how many samples later the one is that a gradient
+    goes through.
+    """
+
+    idle: Fraction
+    speedup: Fraction
+    latency: Fraction
+    versions: tuple[int, ...]
+    activations: tuple[int, ...]
+    delay: tuple[int, ...]
+    other_input: tuple[int, ...]
+
+
+def timetable(schedule: Schedule, stages: int, batch: int, samples: int) -> list[Work]:
+    """Return the passes of all stages, each as early as the schedule has it.
+
+    Args:
+        schedule: Which; PipeDream and PARTIME take no batches.
+        stages: D.
+        batch: M, samples of an update.
+        samples: That enter, a multiple of the batch.
+    """
+    if schedule == "PARTIME":
+        return _lock_step(stages, samples)
+    queues = [deque(_order(schedule, stages - h, batch, samples)) for h in range(stages)]
+    ended = {(FORWARD, 0, sample): 0 for sample in range(samples)}
+    free, works = [0] * (stages + 1), []
+    while any(queues):
+        for stage, queue in enumerate(queues, start=1):
+            while queue:
+                work, sample = queue[0]
+                before = stage - 1 if work == FORWARD else stage + 1
+                needed = (work, before, sample) if before <= stages else (FORWARD, stages, sample)
+                if needed not in ended:
+                    break
+                works.append(Work(max(free[stage], ended[needed]), stage, work, sample, sample))
+                free[stage] = ended[work, stage, sample] = works[-1].end
+                queue.popleft()
+    return works
+
+
+def _order(schedule: Schedule, depth: int, batch: int, samples: int) -> list[tuple[str, int]]:
+    """Return the passes of a stage that has `depth` stages from itself to the last."""
+    if schedule == "GPipe":
+        starts = range(0, samples, batch)
+        return [(work, i + k) for i in starts for work in _KINDS for k in range(batch)]
+    # each backward pass makes room for one more sample to enter
+    passes = [[(FORWARD, i + depth - 1), (BACKWARD, i)] for i in range(1 - depth, samples)]
+    return [(work, i) for pair in passes for work, i in pair if 0 <= i < samples]
+
+
+def _lock_step(stages: int, samples: int) -> list[Work]:
+    works = []
+    for step in range(samples + stages - 1):
+        for stage in range(1, stages + 1):
+            own, lost = step - stage + 1, step + stage - 2 * stages + 1
+            if 0 <= own < samples:
+                works.append(Work(_STEP * step, stage, FORWARD, own, own))
+                if lost >= 0:
+                    works.append(Work(_STEP * step + 1, stage, BACKWARD, lost, own))
+    return works
+
+
+def measures(schedule: Schedule, stages: int, batch: int) -> Measures:
+    """Return what a schedule gives and needs; the arguments are those of `timetable`."""
+    batches = 4 + 4 * -(-stages // batch)
+    works = timetable(schedule, stages, batch, batch * batches)
+    forward = {(each.stage, each.sample): each for each in works if each.work == FORWARD}
+    first = batch * (batches // 2)  # far from filling and from draining
+    period = forward[1, first + batch].begin - forward[1, first].begin
+    idle, apart = 1 - Fraction(batch * _STEP, period), Fraction(period, batch)
+    middle = range(first, first + batch)
+    arrival = min(forward[1, i].begin - i * apart for i in middle)
+    latency = max(forward[stages, i].end - i * apart for i in middle) - arrival
+    kept = [_kept(schedule, stage, batch, works, forward) for stage in range(1, stages + 1)]
+    return Measures(idle, stages * (1 - idle), latency / _STEP, *zip(*kept, strict=True))
+
+
+def _kept(
+    schedule: Schedule,
+    stage: int,
+    batch: int,
+    works: Sequence[Work],
+    forward: Mapping[tuple[int, int], Work],
+) -> tuple[int, int, int, int]:
+    """Return versions, activations, delay and the distance of the inputs in a stage."""
+    size = batch if schedule in BATCHED else 1
+    own = [each for each in works if each.stage == stage]
+    losses = [each for each in own if each.work == BACKWARD]
+    ends = {
+        h: sorted(e.end for e in works if (e.stage, e.work) == (h, BACKWARD)) for h in (1, stage)
+    }
+
+    def newest(time: int, at: int = stage) -> int:
+        return bisect_right(ends[at], time) // size
+
+    def used(sample: int) -> int:
+        if schedule == "PipeDream-2BW":  # one for all stages: the newest as the batch entered
+            return newest(forward[1, sample - sample % batch].begin, 1)
+        return newest(forward[stage, sample].begin)
+
+    released = {each.through: each.end for each in own}  # by the last pass through a sample
+    most_versions = most_samples = 0
+    for each in own:
+        now = each.begin
+        held = [i for i, end in released.items() if forward[stage, i].begin <= now < end]
+        most_samples = max(most_samples, len(held))
+        most_versions = max(most_versions, len({newest(now), *map(used, held)}))
+    delay = max(newest(each.begin) - used(each.sample) for each in losses)
+    return most_versions, most_samples, delay, max(e.through - e.sample for e in losses)

@@ -11,9 +11,12 @@ from actionspan.arrays import Float64
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate, over_seeds
 from actionspan_papers.partime.published import SEQUENTIAL_ACCURACY
-from actionspan_papers.partime.runs import settings_of
-from actionspan_papers.partime.settings import ClassificationSettings, PartimeSettings
-from actionspan_papers.partime.variants import Variant, variants
+from actionspan_papers.partime.settings import (
+    ClassificationSettings,
+    PartimeSettings,
+    Variant,
+    variants,
+)
 from actionspan_papers.rows import Row as Read
 from actionspan_papers.rows import distinct, estimate, values
 from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
@@ -36,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a stream, window, way of learning, rate and seed, and the figure."""
-    own, settings = settings_of(arguments), from_arguments(ClassificationSettings, arguments)
+    own, settings = (
+        from_arguments(PartimeSettings, arguments),
+        from_arguments(ClassificationSettings, arguments),
+    )
     from actionspan_papers.partime.classification_rows import classification_rows
 
     classes, rows = classification_rows(

@@ -14,7 +14,12 @@ from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.partime.networks import in_stages, perceptron
-from actionspan_papers.partime.settings import ClassificationSettings, PartimeSettings
+from actionspan_papers.partime.settings import (
+    ClassificationSettings,
+    PartimeSettings,
+    Variant,
+    variants,
+)
 from actionspan_papers.partime.snippets import (
     ORDERS,
     Order,
@@ -24,7 +29,6 @@ from actionspan_papers.partime.snippets import (
     split_videos,
     windows,
 )
-from actionspan_papers.partime.variants import Variant, variants
 from actionspan_papers.rows import number
 
 

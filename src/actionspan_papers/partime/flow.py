@@ -10,9 +10,12 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import over_seeds
-from actionspan_papers.partime.runs import settings_of
-from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings
-from actionspan_papers.partime.variants import Variant, variants
+from actionspan_papers.partime.settings import (
+    FlowLearningSettings,
+    PartimeSettings,
+    Variant,
+    variants,
+)
 from actionspan_papers.rows import Row as Read
 from actionspan_papers.rows import estimate, values
 from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
@@ -33,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a way of learning, rate, seed and window of time, and the figure."""
-    own, settings = settings_of(arguments), from_arguments(FlowLearningSettings, arguments)
+    own, settings = (
+        from_arguments(PartimeSettings, arguments),
+        from_arguments(FlowLearningSettings, arguments),
+    )
     from actionspan_papers.partime.flow_rows import flow_rows
     from actionspan_papers.partime.footage import Footage
 

@@ -14,11 +14,9 @@ from actionspan.streaming.pipeline import Pipeline
 from actionspan.video.optical_flow import estimator
 from actionspan.video.settings import FlowSettings
 from actionspan_papers.partime.flow import ways
-from actionspan_papers.partime.footage import Footage
-from actionspan_papers.partime.motion import Pairs, pairs_of, photometric, roughness
+from actionspan_papers.partime.footage import Footage, Pairs, pairs_of, photometric, roughness
 from actionspan_papers.partime.networks import flow_network, in_stages
-from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings
-from actionspan_papers.partime.variants import Variant
+from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings, Variant
 from actionspan_papers.rows import number
 
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate
-from actionspan_papers.partime.runs import settings_of
-from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
-from actionspan_papers.partime.variants import MODES
+from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
 from actionspan_papers.rows import Row as Read
 from actionspan_papers.rows import distinct, estimate, values
 from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
@@ -36,7 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a stream, number of stages, mode, stage and seed, and the figure."""
-    own, settings = settings_of(arguments), from_arguments(GradientSettings, arguments)
+    own, settings = (
+        from_arguments(PartimeSettings, arguments),
+        from_arguments(GradientSettings, arguments),
+    )
     from actionspan_papers.partime.footage import Footage
     from actionspan_papers.partime.gradients_rows import gradient_rows
 

@@ -1,8 +1,9 @@
 """Gradients of pipelines beside the true ones, run by run."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.running.determinism import deterministic
-from actionspan.streaming.learning import Gradients
+from actionspan.streaming.learning import Gradients, Loss
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
-from actionspan_papers.partime.footage import Footage
-from actionspan_papers.partime.footprints import footprints
+from actionspan_papers.partime.bytes_rows import footprints
+from actionspan_papers.partime.footage import Footage, frame_stream, random_stream, speed
 from actionspan_papers.partime.networks import (
     RANDOM_INPUTS,
     RANDOM_OUTPUTS,
@@ -25,10 +26,7 @@ from actionspan_papers.partime.networks import (
     perceptron,
     teacher,
 )
-from actionspan_papers.partime.probe import Probe
-from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
-from actionspan_papers.partime.streams import frame_stream, random_stream, speed
-from actionspan_papers.partime.variants import MODES
+from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
 from actionspan_papers.rows import number
 
 _MEASURED = 30  # steps of a stream in which gradients are compared
@@ -138,3 +136,62 @@ def _loss(output: Value, target: Value) -> Tensor:
     assert isinstance(output, Tensor)
     assert isinstance(target, Tensor)
     return functional.mse_loss(output, target)
+
+
+Target = Callable[[int], tuple[Tensor, Tensor]]
+
+
+class Probe:
+    """Compares the gradient of each stage with that of the sample whose loss it carries.
+
+    The true one is that of the whole network with the weights from before the step. Give `clips`
+    to the pipeline, which has the `sequential` executor, and call `before` and `cosines` round a
+    step.
+    """
+
+    def __init__(self, stages: Sequence[nn.Module], loss: Loss) -> None:
+        self._stages, self._loss = list(stages), loss
+        self._twin = [copy.deepcopy(stage) for stage in stages]
+        self._used: list[Tensor | None] = [None] * len(stages)
+        self.clips = [partial(self._keep, index) for index in range(len(stages))]
+
+    def _keep(self, index: int, parameters: Iterable[nn.Parameter]) -> None:
+        self._used[index] = _flat(parameters)
+
+    def before(self) -> None:
+        """Remember the weights, and forget the gradients of earlier steps."""
+        self._used = [None] * len(self._stages)
+        for stage, twin in zip(self._stages, self._twin, strict=True):
+            twin.load_state_dict(stage.state_dict())
+
+    def cosines(self, step: int, sample: Target) -> list[float]:
+        """Return the cosine of each stage, after a step; NaN where it learned nothing.
+
+        Args:
+            step: Which, from 0.
+            sample: Returns a sample and its target by their index.
+        """
+        count = len(self._stages)
+        found = []
+        for index, used in enumerate(self._used):
+            carried = step + index - 2 * count + 2
+            if used is None or carried < 0:
+                found.append(float("nan"))
+                continue
+            true = self._true(*sample(carried))[index]
+            found.append(float(functional.cosine_similarity(used, true, dim=0)))
+        return found
+
+    def _true(self, x: Tensor, y: Tensor) -> list[Tensor]:
+        out = x
+        with torch.enable_grad():
+            for stage in self._twin:
+                stage.zero_grad(set_to_none=True)
+                out = stage(out)
+            torch.autograd.backward((self._loss(out, y),))
+        return [_flat(stage.parameters()) for stage in self._twin]
+
+
+def _flat(parameters: Iterable[nn.Parameter]) -> Tensor:
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return torch.cat([gradient.detach().flatten() for gradient in gradients])

@@ -10,8 +10,7 @@ from actionspan_papers.estimates import Estimate, over_seeds
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
-from actionspan_papers.partime.settings import PartimeSettings
-from actionspan_papers.partime.variants import LAST_ONLY, Variant
+from actionspan_papers.partime.settings import LAST_ONLY, PartimeSettings, Variant
 from actionspan_papers.rows import Row, distinct, values
 
 PATTERN = 0.9

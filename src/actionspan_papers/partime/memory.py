@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.variants import MODES
+from actionspan_papers.partime.settings import MODES, SpeedSettings
 from actionspan_papers.rows import Row, distinct, values
 from actionspan_papers.tables import add_outputs, write_figures, write_table
 
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network, number of stages, mode and stage, and the figure."""
     settings = from_arguments(SpeedSettings, arguments)
-    from actionspan_papers.partime.memory_rows import PARTS, memory_rows
+    from actionspan_papers.partime.bytes_rows import PARTS, memory_rows
 
     rows = memory_rows(settings)
     caption = [

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network and number of stages."""
     settings = from_arguments(SpeedSettings, arguments)
-    from actionspan_papers.partime.messages_rows import message_rows
+    from actionspan_papers.partime.bytes_rows import message_rows
 
     rows = message_rows(settings)
     caption = [

@@ -84,3 +84,13 @@ def printed_range(network: Network, work: Work, stages: int, *, graph: bool) -> 
         if (cell.network, cell.work, cell.stages, cell.graph) == (network, work, stages, graph)
     ]
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
+
+
+PLAIN, POOLED = "convolutions", "pooled convolutions"
+ENCODERS = ("resnet18", "efficientnet_lite0")
+KINDS: Mapping[str, Network] = {
+    PLAIN: "plain",
+    POOLED: "pooled",
+    **dict.fromkeys(ENCODERS, "resnet"),
+}
+"""Their like in the paper."""

@@ -1,9 +1,13 @@
 """The knobs of paper 002's experiments; each section is given to the steps that use it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from actionspan.settings import Checked, option
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,3 +134,41 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
     ".flow": (FlowLearningSettings, "figures 4 and 5"),
 }
 """The settings by the section of config.yaml under papers.partime, and their comments."""
+
+
+Mode = Literal["paper", "inputs", "stash"]
+MODES: tuple[Mode, ...] = ("paper", "inputs", "stash")
+
+
+LAST_ONLY = "last stage only"
+"""Only the last stage learns, as in the paper's public code with CUDA graph."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A number of stages and a gradient mode, or `LAST_ONLY`; one stage is plain training."""
+
+    stages: int
+    mode: str
+
+    @property
+    def gradients(self) -> Mode:
+        """The mode that the pipeline has."""
+        return next((mode for mode in MODES if mode == self.mode), "paper")
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        return "sequential" if self.stages == 1 else f"D = {self.stages}, {self.mode}"
+
+    def freeze(self, stages: "Sequence[nn.Module]") -> None:
+        """Freeze the stages that do not learn."""
+        if self.mode == LAST_ONLY:
+            for stage in stages[:-1]:
+                stage.requires_grad_(False)
+
+
+def variants(stages: Sequence[int], *, last_only: bool) -> list[Variant]:
+    """Return plain training, and every mode at every number of stages."""
+    modes = [*MODES, LAST_ONLY] if last_only else list(MODES)
+    return [Variant(1, "paper"), *(Variant(count, mode) for count in stages for mode in modes)]

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a network, work, number of stages and pair, and the figure."""
     settings = from_arguments(SpeedSettings, arguments)
-    from actionspan_papers.partime.speedup_rows import speedup_rows
+    from actionspan_papers.partime.speed_rows import speedup_rows
 
     rows = speedup_rows(settings, arguments.cores)
     caption, titles, align = _summary(rows, settings, arguments.cores)

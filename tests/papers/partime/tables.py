@@ -1,6 +1,6 @@
 """Tables of experiments with numbers that a test chooses."""
 
-from actionspan_papers.partime.variants import variants
+from actionspan_papers.partime.settings import variants
 
 SEEDS = (1, 2, 3, 4)
 STAGES = (2, 4)

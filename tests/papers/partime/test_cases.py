@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from actionspan.streaming.balance import layers_of
-from actionspan_papers.partime.balance_rows import even_cuts
-from actionspan_papers.partime.cases import (
+from actionspan_papers.partime.bytes_rows import cut_bytes
+from actionspan_papers.partime.networks import (
     Case,
     bound_of,
     counted_cuts,
@@ -14,10 +14,9 @@ from actionspan_papers.partime.cases import (
     operations,
     stages_by_counting,
 )
-from actionspan_papers.partime.messages_rows import cut_bytes
-from actionspan_papers.partime.names import PLAIN, POOLED
+from actionspan_papers.partime.published import PLAIN, POOLED
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.timing import emulate, measure, samples_for
+from actionspan_papers.partime.speed_rows import emulate, even_cuts, measure, samples_for
 
 SETTINGS = SpeedSettings(layers=8, maps=4, sides=(16, 32), outputs=(3,), encoder_side=64)
 

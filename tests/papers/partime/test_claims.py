@@ -5,22 +5,22 @@ import math
 import pytest
 
 from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan_papers.partime.baseline_claims import baseline_findings
 from actionspan_papers.partime.baselines import baseline_rows
-from actionspan_papers.partime.learning_claims import (
-    classification_findings,
-    flow_findings,
-    gradient_findings,
-)
-from actionspan_papers.partime.settings import PartimeSettings, SpeedSettings
-from actionspan_papers.partime.speed_claims import (
+from actionspan_papers.partime.claims import (
     balance_findings,
+    baseline_findings,
     delay_finding,
     memory_findings,
     message_findings,
     speed_findings,
     untestable_findings,
 )
+from actionspan_papers.partime.learning_claims import (
+    classification_findings,
+    flow_findings,
+    gradient_findings,
+)
+from actionspan_papers.partime.settings import PartimeSettings, SpeedSettings
 from papers.partime import tables
 
 OWN = PartimeSettings(seeds=len(tables.SEEDS), stages=tables.STAGES)

@@ -1,0 +1,361 @@
+"""Time a loop against a pipeline in interleaved pairs; and pipelines of timed waits."""
+
+import copy
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.running.determinism import deterministic
+from actionspan.streaming.balance import balance_stages, layers_of
+from actionspan.streaming.messages import Value
+from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.partime.networks import (
+    Case,
+    bound_of,
+    cases,
+    counted_cases,
+    counted_cuts,
+    inside,
+    operations,
+    squared,
+    works,
+)
+from actionspan_papers.partime.published import KINDS, PLAIN, printed_range
+from actionspan_papers.partime.settings import SpeedSettings
+from actionspan_papers.partime.timeline import EMULATED, MEASURED
+from actionspan_papers.rows import number
+
+_RATE = 1e-4
+_FEWEST, _MOST = 6, 400  # samples of a measurement
+
+
+def sgd(parameters: "Iterator[nn.Parameter] | list[nn.Parameter]") -> torch.optim.Optimizer:
+    """Return the optimiser of all networks whose speed is measured."""
+    return torch.optim.SGD(parameters, lr=_RATE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Speed-ups of the pairs, seconds a sample of loop and pipeline, and the load around them."""
+
+    speedups: tuple[float, ...]
+    loop_seconds: float
+    pipeline_seconds: float
+    load: float
+
+
+def measure(
+    network: nn.Module,
+    stages: Sequence[nn.Module],
+    sample: Tensor,
+    target: Tensor,
+    *,
+    learning: bool,
+    executor: str,
+    pairs: int,
+    samples: int,
+) -> Measured:
+    """Return how much faster a pipeline is than a plain loop, in its steady state.
+
+    The stages are those of `network`; the loop has a copy. Which of both comes first alternates.
+    """
+    alone = copy.deepcopy(network).train(learning)
+    for stage in stages:
+        stage.train(learning)
+    optimiser = sgd(alone.parameters()) if learning else None
+    how: dict[str, Any] = {"loss": squared, "optimiser": sgd} if learning else {}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    ratios, loops, piped = [], [], []
+    begun = os.getloadavg()[0]
+    try:
+        with Pipeline(stages, executor, **how) as pipeline:
+            _steady(pipeline, sample, target, _FEWEST, learning=learning)
+            _loop(alone, optimiser, sample, target, 2)
+            for pair in range(pairs):
+                if pair % 2:
+                    piped.append(_steady(pipeline, sample, target, samples, learning=learning))
+                loops.append(_loop(alone, optimiser, sample, target, samples))
+                if not pair % 2:
+                    piped.append(_steady(pipeline, sample, target, samples, learning=learning))
+                ratios.append(loops[-1] / piped[-1])
+    finally:
+        torch.set_num_threads(threads)
+    load = max(begun, os.getloadavg()[0])
+    return Measured(
+        speedups=tuple(ratios),
+        loop_seconds=median(loops),
+        pipeline_seconds=median(piped),
+        load=load,
+    )
+
+
+def samples_for(seconds: float, sample_seconds: float) -> int:
+    """Return how many samples take about so long."""
+    return max(_FEWEST, min(_MOST, round(seconds / max(sample_seconds, 1e-9))))
+
+
+def _loop(
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer | None,
+    sample: Tensor,
+    target: Tensor,
+    samples: int,
+) -> float:
+    """Return the seconds a sample of a plain loop."""
+    begun = time.perf_counter()
+    for _ in range(samples):
+        with torch.set_grad_enabled(optimiser is not None):
+            output = network(sample)
+            if optimiser is not None:
+                torch.autograd.backward((squared(output, target),))
+                optimiser.step()
+                optimiser.zero_grad(set_to_none=True)
+    return (time.perf_counter() - begun) / samples
+
+
+def _steady(
+    pipeline: Pipeline, sample: Tensor, target: Tensor, samples: int, *, learning: bool
+) -> float:
+    """Return the seconds from answer to answer, between filling and draining."""
+    margin = 2 * len(pipeline.report()) + 2
+    given = (((sample, target) if learning else sample) for _ in range(samples + 2 * margin))
+    begun = ended = 0.0
+    for place, _ in enumerate(pipeline.run(given)):
+        if place == margin - 1:
+            begun = time.perf_counter()
+        elif place == margin + samples - 1:
+            ended = time.perf_counter()
+    return (ended - begun) / samples
+
+
+class Wait(nn.Module):
+    """A stage that takes time and computes nothing: a third forward, the rest backward."""
+
+    def __init__(self, seconds: float, *, learning: bool) -> None:
+        super().__init__()
+        self.seconds, self.learning = seconds, learning
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, value: Tensor) -> Tensor:
+        """Wait, and return what came."""
+        if not self.learning:
+            time.sleep(self.seconds)
+            return value + 0
+        out: Tensor = _Waited.apply(value, self.weight, self.seconds)  # type: ignore[no-untyped-call]
+        return out
+
+
+class _Waited(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, *inputs: object) -> Tensor:
+        value, weight, seconds = inputs
+        assert isinstance(value, Tensor)
+        assert isinstance(weight, Tensor)
+        assert isinstance(seconds, float)
+        ctx.seconds = seconds  # type: ignore[attr-defined]
+        time.sleep(seconds / 3)
+        return value + weight
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, *gradients: Tensor) -> object:
+        time.sleep(2 * ctx.seconds / 3)  # type: ignore[attr-defined]
+        return gradients[0], gradients[0].sum(), None
+
+
+def emulate(
+    seconds: Sequence[float], loop_seconds: float, *, learning: bool, samples: int
+) -> float:
+    """Return the speed-up over a loop of stages that wait as long as the real ones compute.
+
+    It shows what filling, hand-over and the slowest stage leave of D; the cores do nothing.
+    """
+    value = torch.zeros(1, 16)
+    how: dict[str, Any] = {"loss": _half_square, "optimiser": sgd} if learning else {}
+    stages = [Wait(own, learning=learning) for own in seconds]
+    with Pipeline(stages, "thread", **how) as pipeline:
+        spent = _steady(pipeline, value, value, samples, learning=learning)
+    return loop_seconds / spent
+
+
+def _half_square(output: Value, target: Value) -> Tensor:
+    assert isinstance(output, Tensor)
+    assert isinstance(target, Tensor)
+    return ((output - target) ** 2).sum() / 2
+
+
+EXECUTORS = ("thread", "process")
+_MEASURED_STAGES = 2  # the stages that have a core each where there are two
+
+
+def speedup_rows(settings: SpeedSettings, cores: int) -> list[dict[str, str]]:
+    """Return a row a network, work, number of stages and pair."""
+    rows: list[dict[str, str]] = []
+    with deterministic(threads=1):
+        for case in cases(settings):
+            for work, learning in works():
+                rows += _rows(case, work, settings, cores, learning=learning)
+    return rows
+
+
+def _rows(
+    case: Case, work: str, settings: SpeedSettings, cores: int, *, learning: bool
+) -> list[dict[str, str]]:
+    network = case.network(settings)
+    sample, target = case.sample(), case.target(network)
+    found = []
+    costs = None
+    for depth in settings.depths:
+        stages = balance_stages(
+            network, sample, depth, learning=learning, divide=inside, costs=costs, repetitions=5
+        )
+        costs = stages.costs
+        total = sum(costs.seconds)
+        count = samples_for(settings.measured_seconds, total)
+        emulated = emulate(stages.seconds, total, learning=learning, samples=count)
+        common = {
+            **case.named,
+            "work": work,
+            "stages": str(depth),
+            "bound": number(stages.bound, ".4f"),
+            "emulated": number(emulated, ".4f"),
+            "slowest_stage_ms": number(1000 * max(stages.seconds), ".4f"),
+            "loop_cpu_ms": number(1000 * total, ".4f"),
+            "published_graph": _printed(case, work, depth, graph=True),
+            "published_eager": _printed(case, work, depth, graph=False),
+        }
+        unmeasured = {"executor": "", "pair": "", "measured": "", "load": ""}
+        if depth != _MEASURED_STAGES or cores < depth:
+            found.append({**common, **unmeasured})
+            continue
+        for executor in EXECUTORS:
+            measured = measure(
+                network,
+                stages,
+                sample,
+                target,
+                learning=learning,
+                executor=executor,
+                pairs=settings.pairs,
+                samples=count,
+            )
+            found += [
+                {
+                    **common,
+                    "executor": executor,
+                    "pair": str(pair + 1),
+                    "measured": number(speedup, ".4f"),
+                    "load": number(measured.load, ".2f"),
+                }
+                for pair, speedup in enumerate(measured.speedups)
+            ]
+    return found
+
+
+def _printed(case: Case, work: str, stages: int, *, graph: bool) -> str:
+    """Return the speed-ups that the paper prints of its like; table II does not say of which work.
+
+    Its text compares it with inference.
+    """
+    name = "learning" if work == "learning" else "inference"
+    return printed_range(KINDS[case.name], name, stages, graph=graph)  # type: ignore[arg-type]
+
+
+def balance_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+    """Return a row a network, work and number of stages."""
+    rows: list[dict[str, str]] = []
+    with deterministic(threads=1):
+        for case in counted_cases(settings):
+            network, sample = case.network(settings), case.sample()
+            layers = layers_of(network, inside)
+            counted = operations(layers, sample)
+            for work, learning in works():
+                costs = None
+                for depth in settings.depths:
+                    stages = balance_stages(
+                        network,
+                        sample,
+                        depth,
+                        learning=learning,
+                        divide=inside,
+                        costs=costs,
+                        repetitions=5,
+                    )
+                    costs = stages.costs
+                    parts = [b - a for a, b in zip(stages.cuts, stages.cuts[1:], strict=False)]
+                    rows.append(
+                        {
+                            **case.named,
+                            "work": work,
+                            "stages": str(depth),
+                            "layers": str(len(layers)),
+                            "cuts": " + ".join(map(str, parts)),
+                            "stage_ms": " | ".join(f"{1000 * s:.2f}" for s in stages.seconds),
+                            "bound": number(stages.bound, ".4f"),
+                            "bound_by_operations": number(
+                                bound_of(counted, counted_cuts(counted, depth)), ".4f"
+                            ),
+                            "even_bound": number(
+                                bound_of(counted, even_cuts(len(counted), depth)), ".4f"
+                            ),
+                        }
+                    )
+    return rows
+
+
+def even_cuts(layers: int, stages: int) -> list[int]:
+    """Return the cuts where each stage has about as many layers, whatever they cost."""
+    return [round(stage * layers / stages) for stage in range(stages + 1)]
+
+
+_SAMPLES = 14
+_WAIT = 0.03  # seconds of a stage that waits
+
+
+def timeline_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+    """Return a row an event."""
+    with deterministic(threads=1):
+        return _measured(settings) + _emulated(4)
+
+
+def _measured(settings: SpeedSettings) -> list[dict[str, str]]:
+    case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
+    network, sample = case.network(settings), case.sample()
+    stages = balance_stages(network, sample, 2, learning=True, divide=inside, repetitions=3)
+    target = case.target(network)
+    with Pipeline(stages, "thread", loss=squared, optimiser=sgd, record=True) as pipeline:
+        list(pipeline.run((sample, target) for _ in range(_SAMPLES)))
+        return _events(MEASURED, pipeline)
+
+
+def _emulated(stages: int) -> list[dict[str, str]]:
+    parts = [Wait(_WAIT, learning=True) for _ in range(stages)]
+    value = torch.zeros(1, 4)
+    with Pipeline(parts, "thread", loss=squared, optimiser=sgd, record=True) as pipeline:
+        list(pipeline.run((value, value) for _ in range(_SAMPLES)))
+        return _events(EMULATED, pipeline)
+
+
+def _events(kind: str, pipeline: Pipeline) -> list[dict[str, str]]:
+    reports = pipeline.report()
+    first = min(event.begin for report in reports for event in report["events"])
+    return [
+        {
+            "kind": kind,
+            "stages": str(len(reports)),
+            "stage": str(stage + 1),
+            "step": str(event.step),
+            "sample": str(event.sample),
+            "work": event.work,
+            "begin_ms": number(1000 * (event.begin - first), ".3f"),
+            "end_ms": number(1000 * (event.end - first), ".3f"),
+        }
+        for stage, report in enumerate(reports)
+        for event in report["events"]
+    ]
