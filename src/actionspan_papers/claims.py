@@ -3,7 +3,7 @@
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -130,6 +130,29 @@ def found(
         exact = Estimate(value=difference, low=difference, high=difference, form=form)
         difference = "It was not counted." if math.isnan(difference) else exact
     return claim.judged(difference)
+
+
+Question = tuple[str, str, str, str, str, Callable[[Mapping[str, Any]], Any]]
+"""A line of a table of claims: text, source, better, worse, measure, and our difference."""
+
+
+def findings_on(
+    case: Mapping[str, Any],
+    questions: Sequence[Question],
+    judge: Callable[[Any], Estimate | float | str] = lambda difference: difference,
+    **how: Any,
+) -> list[Finding]:
+    """Return the verdicts on a table of claims in one case, which has values by name.
+
+    Texts name values in braces, and differences are made of them; `judge` makes an interval of a
+    difference, and `how` are options of `found`.
+    """
+    findings = []
+    for *texts, difference in questions:
+        text, source, better, worse, measure = (str(each).format_map(case) for each in texts)
+        ours = judge(difference(case))
+        findings.append(found(text, source, better, worse, measure, ours, **how))
+    return findings
 
 
 def one_seed(names: Sequence[str]) -> str:

@@ -8,11 +8,14 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv, write_text, write_tsv
 from actionspan.files.text import markdown_table
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.estimates import Estimate
+from actionspan_papers.estimates import Estimate, over_seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -196,6 +199,22 @@ def where(frame: "DataFrame", **cells: object) -> "DataFrame":
     for column, cell in cells.items():
         frame = frame[frame[column] == cell]
     return frame
+
+
+def values(frame: "DataFrame", column: str, **cells: object) -> Float64:
+    """Return a column of the rows that have these cells, in their order."""
+    found: Float64 = where(frame, **cells)[column].to_numpy(np.float64)
+    return found
+
+
+def over_rows(
+    frame: "DataFrame", column: str, confidence: float, form: str = ".3f", **cells: object
+) -> Estimate:
+    """Return the mean over the seeds of the rows that have these cells, and its interval."""
+    found = values(frame, column, **cells)
+    if not len(found) or np.isnan(found).any():
+        return Estimate(why_not="none", form=form)
+    return over_seeds([found], confidence, form=form)
 
 
 def write_figures(

@@ -11,6 +11,7 @@ from actionspan.streaming.balance import StageBytes, layers_of, stage_bytes
 from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
 from actionspan.streaming.messages import Value, bytes_of, message_of
 from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.experiments import Cell, Row
 from actionspan_papers.partime.networks import (
     Case,
     counted_cases,
@@ -118,21 +119,21 @@ PARTS = [field.name for field in fields(StageBytes)]
 """What a stage needs bytes for."""
 
 
-def memory_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+def memory_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row a network, number of stages, mode and stage."""
     chosen = [
         Case(PLAIN, settings.sides[0], settings.outputs[-1]),
         Case("resnet18", settings.encoder_side, settings.outputs[-1]),
     ]
-    rows: list[dict[str, str]] = []
+    rows: list[Row] = []
     with deterministic(threads=1):
         for case in chosen:
             rows += _of_stages(case, settings)
     return rows
 
 
-def _of_stages(case: Case, settings: SpeedSettings) -> list[dict[str, str]]:
-    found = []
+def _of_stages(case: Case, settings: SpeedSettings) -> list[Row]:
+    found: list[Row] = []
     for depth in settings.depths:
         for mode in MODES:
             network, sample = case.network(settings), case.sample()
@@ -143,46 +144,46 @@ def _of_stages(case: Case, settings: SpeedSettings) -> list[dict[str, str]]:
             found += [
                 {
                     **case.named,
-                    "stages": str(depth),
+                    "stages": depth,
                     "mode": mode,
-                    "stage": str(stage + 1),
-                    **{name: str(value) for name, value in asdict(size).items()},
-                    "total": str(size.total),
-                    "counted": str(kept),
+                    "stage": stage + 1,
+                    **asdict(size),
+                    "total": size.total,
+                    "counted": kept,
                 }
                 for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True))
             ]
     return found
 
 
-def message_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+def message_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row a network and number of stages."""
     with deterministic(threads=1):
         return [row for case in counted_cases(settings) for row in _of_cuts(case, settings)]
 
 
-def _of_cuts(case: Case, settings: SpeedSettings) -> list[dict[str, str]]:
+def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
     network, sample = case.network(settings).eval(), case.sample()
     layers = layers_of(network, inside)
     blocks = _blocks(network) if KINDS[case.name] == "resnet" else []
-    found = []
+    found: list[Row] = []
     for depth in settings.depths:
         stages, bound = stages_by_counting(layers, sample, depth)
         sent = cut_bytes(stages, sample)
-        row = {
+        row: dict[str, Cell] = {
             **case.named,
-            "stages": str(depth),
-            "crossed": str(sum(both > main for both, main in sent)),
-            "bytes_with_skips": str(sum(both for both, _ in sent)),
-            "bytes_without_skips": str(sum(main for _, main in sent)),
-            "bound": f"{bound:.3f}",
+            "stages": depth,
+            "crossed": sum(both > main for both, main in sent),
+            "bytes_with_skips": sum(both for both, _ in sent),
+            "bytes_without_skips": sum(main for _, main in sent),
+            "bound": bound,
             "bytes_whole_blocks": "",
             "bound_whole_blocks": "",
         }
         if len(blocks) >= depth:
             whole, bound = stages_by_counting(blocks, sample, depth)
-            row["bytes_whole_blocks"] = str(sum(both for both, _ in cut_bytes(whole, sample)))
-            row["bound_whole_blocks"] = f"{bound:.3f}"
+            row["bytes_whole_blocks"] = sum(both for both, _ in cut_bytes(whole, sample))
+            row["bound_whole_blocks"] = bound
         found.append(row)
     return found
 

@@ -1,19 +1,22 @@
 """Write a verdict on each claim of paper 002: differences of our runs, and their intervals."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from statistics import mean, median
+from typing import TYPE_CHECKING
 
-from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.claims import (
     NOT_REPRODUCED,
     REPRODUCED,
     Finding,
+    Question,
     Verdict,
+    claims_experiment,
+    findings_on,
     found,
-    write_claims,
 )
+from actionspan_papers.experiments import read_frame, values, where
 from actionspan_papers.partime.learning_claims import (
     OURS,
     classification_findings,
@@ -23,9 +26,10 @@ from actionspan_papers.partime.learning_claims import (
 )
 from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, SPEEDUPS
 from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
-from actionspan_papers.partime.timeline import delays
-from actionspan_papers.rows import Row, distinct, read_rows, values
-from actionspan_papers.tables import add_outputs
+from actionspan_papers.partime.timeline import by_stage, delays
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _TABLES = {
     "speedup": ("network", "work", "executor", "measured", "load"),
@@ -38,26 +42,14 @@ _TABLES = {
     "memory": ("network", "mode", "counted"),
     "gradients": ("stream", "setting", "speed", "cosine"),
 }
+BOLD = 0.8
+"""Share of D from which the paper prints a speed-up in bold."""
+_TWO = 2
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    for name in _TABLES:
-        parser.add_argument(f"--{name}", type=Path, required=True, help=f"{name}.tsv")
-    parser.add_argument("--cores", type=int, default=2, help="that speed-ups were measured on")
-    good = GradientSettings.good_cosine
-    parser.add_argument(
-        "--good-cosine", type=float, default=good, help=f"of a good gradient (default: {good})"
-    )
-    add_outputs(parser)
-    add_settings(parser, PartimeSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write the verdicts as TSV and Markdown."""
-    own = from_arguments(PartimeSettings, arguments)
+def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[Finding], list[str]]:
     tables = {
-        name: read_rows(getattr(arguments, name), columns) for name, columns in _TABLES.items()
+        name: read_frame(getattr(arguments, name), columns) for name, columns in _TABLES.items()
     }
     findings = [
         delay_finding(tables["timeline"]),
@@ -80,83 +72,82 @@ def run(arguments: argparse.Namespace) -> None:
         "Published differences are means of the tables' cells, on GPUs and larger networks. "
         "Claims marked as not in the paper are about what the paper leaves out.",
     ]
-    write_claims(arguments, findings, "002", caption)
+    return findings, caption
 
 
-BOLD = 0.8
-"""Share of D from which the paper prints a speed-up in bold."""
-_TWO = 2
-
-
-def speed_findings(rows: Sequence[Row], confidence: float, cores: int) -> list[Finding]:
+def speed_findings(rows: "DataFrame", confidence: float, cores: int) -> list[Finding]:
     """Judge the claims on measured speed-ups of two stages; a busy machine leaves them open."""
-    measured = [row for row in rows if row["measured"] and row["network"] == PLAIN]
-    sides = sorted(distinct(measured, "R"), key=int)
-    loads = [float(row["load"]) for row in measured]
+    measured = where(rows[rows["measured"].notna()], network=PLAIN)
     busy = ""
-    if not measured:
+    if not len(measured):
         busy = "Two stages were not measured: there are fewer than two cores."
-    elif median(loads) > cores + 1:
+    elif (load := measured["load"].median()) > cores + 1:
         busy = (
-            f"The machine was busy (load {median(loads):.1f} on {cores} cores): run it again when "
-            "it is free."
+            f"The machine was busy (load {load:.1f} on {cores} cores): run it again when it is "
+            "free."
         )
-    best = _best(measured)
+    sides = sorted(measured["R"].unique())
     largest, smallest = (f"D = 2, R = {sides[end] if sides else ''}" for end in (-1, 0))
+    best = _best(measured)
+    middle = {key: median(pairs) for key, pairs in best.items()}
+
+    def judged(
+        text: str, place: str, sides: tuple[str, str], measure: str, ours: list[float], paper: float
+    ) -> Finding:
+        return found(text, place, *sides, measure, busy or mean_of(ours, confidence), paper)
+
+    text = f"two stages reach more than {100 * BOLD:g} % of twice the speed"
     findings = []
     for work in ("inference", "learning"):
         reached = [
-            value - BOLD * _TWO
-            for (side, _, own), values_ in best.items()
-            if side == sides[-1] and own == work
-            for value in values_
+            pair - BOLD * _TWO
+            for (side, _, own), pairs in best.items()
+            if (side, own) == (sides[-1], work)
+            for pair in pairs
         ]
-        claim = found(
-            f"two stages reach more than {100 * BOLD:g} % of twice the speed",
-            "002, table I",
-            largest,
-            f"{BOLD * _TWO:g}",
-            f"speed-up, {work}",
-            busy or mean_of(reached, confidence),
-            _printed(work=work, side=1024) - BOLD * _TWO,
+        against, published = (largest, f"{BOLD * _TWO:g}"), _printed(work=work, side=1024)
+        measure = f"speed-up, {work}"
+        findings.append(
+            judged(text, "002, table I", against, measure, reached, published - BOLD * _TWO)
         )
-        findings.append(claim)
-    middle = {key: median(values_) for key, values_ in best.items()}
-    by_work = [
+    more = [
         middle[side, outputs, "learning"] - value
         for (side, outputs, work), value in middle.items()
         if work == "inference"
     ]
-    by_side = [
+    larger = [
         middle[sides[-1], outputs, work] - value
         for (side, outputs, work), value in middle.items()
         if side == sides[0]
     ]
-    more = found(
-        "learning speeds up more than inference",
-        *("002, table I", "learning, D = 2", "inference, D = 2", "speed-up"),
-        busy or mean_of(by_work, confidence),
-        _printed(work="learning") - _printed(work="inference"),
-    )
-    larger = found(
-        "larger images speed up more",
-        *("002, table I without graph", largest, smallest, "speed-up"),
-        busy or mean_of(by_side, confidence),
-        _printed(side=1024, graph=False) - _printed(side=256, graph=False),
-    )
-    return [*findings, more, larger]
+    return [
+        *findings,
+        judged(
+            "learning speeds up more than inference",
+            "002, table I",
+            ("learning, D = 2", "inference, D = 2"),
+            "speed-up",
+            more,
+            _printed(work="learning") - _printed(work="inference"),
+        ),
+        judged(
+            "larger images speed up more",
+            "002, table I without graph",
+            (largest, smallest),
+            "speed-up",
+            larger,
+            _printed(side=1024, graph=False) - _printed(side=256, graph=False),
+        ),
+    ]
 
 
-def _best(rows: Sequence[Row]) -> Mapping[tuple[str, str, str], list[float]]:
+def _best(measured: "DataFrame") -> dict[tuple[int, int, str], list[float]]:
     """Return the speed-ups of the pairs by R, F and work, of the executor that is faster."""
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for side, outputs, work in dict.fromkeys((row["R"], row["F"], row["work"]) for row in rows):
-        each = [
-            list(map(float, values(rows, "measured", R=side, F=outputs, work=work, executor=name)))
-            for name in distinct(rows, "executor")
-        ]
-        found[side, outputs, work] = max(each, key=median)
-    return found
+    best = {}
+    for key, pairs in measured.groupby(["R", "F", "work"], sort=False):
+        each = [values(pairs, "measured", executor=name) for name in pairs["executor"].unique()]
+        best[key] = max((found.tolist() for found in each), key=median)
+    return best
 
 
 def _printed(
@@ -177,57 +168,44 @@ def _printed(
     )
 
 
-def balance_findings(rows: Sequence[Row]) -> list[Finding]:
+def balance_findings(rows: "DataFrame") -> list[Finding]:
     """Judge that pooling unbalances stages, by counted multiplications."""
-    side = max(distinct([row for row in rows if row["network"] == PLAIN], "R"), key=int)
+    side = where(rows, network=PLAIN)["R"].max()
     findings = []
-    for stages in sorted(distinct(rows, "stages"), key=int):
-        chosen = {"R": side, "stages": stages}
-        plain, pooled = (
-            float(values(rows, "bound_by_operations", network=network, **chosen).mean())
-            for network in (PLAIN, POOLED)
-        )
-        printed = [
-            _printed(network, "inference", stages=int(stages))
-            for network in ("plain", "pooled")
-            if int(stages) in (2, 4, 8)
-        ]
-        claim = found(
-            "pooling leaves stages unbalanced",
-            "002, tables I and II",
-            f"{PLAIN}, D = {stages}",
-            f"{POOLED}, D = {stages}",
-            "bound of the speed-up, by counting",
-            plain - pooled,
-            printed[0] - printed[1] if printed else None,
-        )
-        findings.append(claim)
+    for stages in sorted(rows["stages"].unique()):
+        bound = partial(values, rows, "bound_by_operations", R=side, stages=stages)
+        plain, pooled = (float(bound(network=network).mean()) for network in (PLAIN, POOLED))
+        published = None
+        if stages in (2, 4, 8):
+            printed = [_printed(name, "inference", stages=stages) for name in ("plain", "pooled")]
+            published = printed[0] - printed[1]
+        words = ("pooling leaves stages unbalanced", "002, tables I and II")
+        sides = f"{PLAIN}, D = {stages}", f"{POOLED}, D = {stages}"
+        measure = "bound of the speed-up, by counting"
+        findings.append(found(*words, *sides, measure, plain - pooled, published))
     return findings
 
 
-def message_findings(rows: Sequence[Row]) -> list[Finding]:
+def message_findings(rows: "DataFrame") -> list[Finding]:
     """Judge that skip connections add to what is sent, by bytes."""
     findings = []
     for network in ENCODERS:
-        own = [row for row in rows if row["network"] == network]
-        deepest = max(own, key=lambda row: int(row["stages"]))
+        own = where(rows, network=network)
+        deepest = own.loc[own["stages"].idxmax()]
         more = int(deepest["bytes_with_skips"]) - int(deepest["bytes_without_skips"])
+        words = ("skip connections add copies between stages", "002, section V-C")
+        sides = "messages with skips", "messages without"
         measure = f"KiB a sample, {network}, D = {deepest['stages']}"
-        text, better = "skip connections add copies between stages", "messages with skips"
-        sides = better, "messages without"
-        claim = found(text, "002, section V-C", *sides, measure, more / 1024, form="+.1f")
-        findings.append(claim)
+        findings.append(found(*words, *sides, measure, more / 1024, form="+.1f"))
     return findings
 
 
-def delay_finding(rows: Sequence[dict[str, str]]) -> Finding:
+def delay_finding(rows: "DataFrame") -> Finding:
     """Judge that gradients come 2(D − h) steps after their inputs."""
     off = [
-        abs(delay - 2 * (int(stages) - int(stage)))
-        for kind, stages, stage in dict.fromkeys(
-            (row["kind"], row["stages"], row["stage"]) for row in rows
-        )
-        for delay in delays(list(rows), kind, stage)
+        abs(delay - 2 * (stages - stage))
+        for _, stages, stage, events in by_stage(rows)
+        for delay in delays(events)
     ]
     return found(
         "a gradient comes 2(D − h) steps after its input",
@@ -235,7 +213,7 @@ def delay_finding(rows: Sequence[dict[str, str]]) -> Finding:
         "delay in the recorded events",
         "2(D − h)",
         "steps, largest difference",
-        max(off),
+        float(max(off)),
         rule=none_off,
         form="+.0f",
     )
@@ -248,29 +226,28 @@ def none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdict
     return NOT_REPRODUCED, "Some differ."
 
 
-def memory_findings(rows: Sequence[Row]) -> list[Finding]:
+_KEPT, _STASHED = "KiB kept, {network}, D = {stages}", "002, section II"
+_NOTHING: Sequence[Question] = (
+    ("no activation or weight is stashed", _STASHED, "paper", "0", _KEPT, lambda kib: kib["paper"]),
+)
+_MEMORY: Sequence[Question] = (
+    ("this needs less memory than PipeDream's versions", _STASHED, "paper", "stash", _KEPT,
+     lambda kib: kib["stash"] - kib["paper"]),
+    ("to keep inputs needs less than to keep versions of weights too", OURS, "inputs", "stash",
+     _KEPT, lambda kib: kib["stash"] - kib["inputs"]),
+)  # fmt: skip
+
+
+def memory_findings(rows: "DataFrame") -> list[Finding]:
     """Judge that nothing is stashed, by bytes that were counted in a run."""
-    network = distinct(rows, "network")[-1]
-    deepest = max(distinct(rows, "stages"), key=int)
-    chosen = {"network": network, "stages": deepest}
-    kept = {
-        mode: float(values(rows, "counted", mode=mode, **chosen).sum())
-        for mode in distinct(rows, "mode")
+    named = {"network": rows["network"].iloc[-1], "stages": rows["stages"].max()}
+    kib = {
+        mode: float(values(rows, "counted", mode=mode, **named).sum()) / 1024
+        for mode in rows["mode"].unique()
     }
-    measure, place = f"KiB kept, {network}, D = {deepest}", "002, section II"
-    now, inputs, stash = (kept[mode] / 1024 for mode in ("paper", "inputs", "stash"))
-    less = "this needs less memory than PipeDream's versions"
-    between = "to keep inputs needs less than to keep versions of weights too"
-    return [
-        found(
-            "no activation or weight is stashed",
-            *(place, "paper", "0", measure, now),
-            rule=none_off,
-            form="+.1f",
-        ),
-        found(less, place, "paper", "stash", measure, stash - now, form="+.1f"),
-        found(between, OURS, "inputs", "stash", measure, stash - inputs, form="+.1f"),
-    ]
+    case = {**named, **kib}
+    nothing = findings_on(case, _NOTHING, rule=none_off, form="+.1f")
+    return nothing + findings_on(case, _MEMORY, form="+.1f")
 
 
 def untestable_findings() -> list[Finding]:
@@ -308,23 +285,23 @@ _NOT_BUILT = (
 )
 
 
-def baseline_findings(rows: Sequence[Row]) -> list[Finding]:
+def baseline_findings(rows: "DataFrame") -> list[Finding]:
     """Judge the deepest pipelines of baselines.tsv, with the shortest batches."""
-    depth = max(distinct(rows, "stages"), key=int)
-    own = {row["schedule"]: row for row in reversed(rows) if row["stages"] == depth}
+    count = int(rows["stages"].max())
+    own = where(rows, stages=count).drop_duplicates("schedule").set_index("schedule")
 
     def stages(schedule: str, column: str) -> list[int]:
-        return list(map(int, own[schedule][column].split()))
+        return list(map(int, own.at[schedule, column].split()))
 
     def off(schedule: str, column: str, expected: Sequence[int]) -> int:
         pairs = zip(stages(schedule, column), expected, strict=True)
         return max(abs(found - each) for found, each in pairs)
 
     def faster(schedule: str, than: float) -> float:
-        return float(own[schedule]["speedup"]) - than
+        return float(own.at[schedule, "speedup"]) - than
 
     gpipe, pipedream, buffered, partime = "GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"
-    count, batch = int(depth), int(own[gpipe]["batch"])
+    batch = int(own.at[gpipe, "batch"])
     versions, kept, speed = "weights kept, by stage", "activations kept, by stage", "speed-up"
     equal = (
         ("GPipe keeps the activations of a whole batch", gpipe, f"M = {batch}", kept,
@@ -343,12 +320,30 @@ def baseline_findings(rows: Sequence[Row]) -> list[Finding]:
     less = sum(stages(buffered, "activations")) - sum(stages(partime, "activations"))
     apart = (
         ("GPipe's bubble makes it slower", partime, gpipe, speed,
-         faster(partime, float(own[gpipe]["speedup"]))),
+         faster(partime, float(own.at[gpipe, "speedup"]))),
         ("PARTIME keeps less than PipeDream-2BW", partime, buffered, "activations kept", less),
     )  # fmt: skip
-    place, end = "002, section II", f", computed, D = {depth}"
+    place, end = "002, section II", f", computed, D = {count}"
     return [
         *(found(a, place, b, c, m + end, off_by, rule=none_off) for a, b, c, m, off_by in equal),
         *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
         *(found(a, f"002, {at}", "–", "–", "–", f"Not built: {why}") for a, at, why in _NOT_BUILT),
     ]
+
+
+_GOOD = GradientSettings.good_cosine
+EXPERIMENT = claims_experiment(
+    "002",
+    _judged,
+    inputs={
+        **{name: f"{name}.tsv" for name in _TABLES},
+        "cores": {"type": int, "default": 2, "help": "that speed-ups were measured on"},
+        "good-cosine": {
+            "type": float,
+            "default": _GOOD,
+            "help": f"of a good gradient (default: {_GOOD})",
+        },
+    },
+    settings=(PartimeSettings,),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,14 +2,13 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.estimates import Estimate, over_seeds
+from actionspan_papers.estimates import over_seeds
+from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
 from actionspan_papers.partime.published import SEQUENTIAL_ACCURACY
 from actionspan_papers.partime.settings import (
     ClassificationSettings,
@@ -17,48 +16,29 @@ from actionspan_papers.partime.settings import (
     Variant,
     variants,
 )
-from actionspan_papers.rows import Row as Read
-from actionspan_papers.rows import distinct, estimate, values
-from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _LOOKS = {"paper": "-", "inputs": "--", "stash": ":", "last stage only": "-."}
+_Learned = tuple[Sequence[str], Sequence[Row]]
+"""The classes, and a row a stream, window, way of learning, rate and seed."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument("--features", type=Path, required=True, help="features/features.h5")
-    parser.add_argument("--annotations", type=Path, required=True, help="dataset/annotations.json")
-    parser.add_argument("--subset", default="validation", help="whose videos are scored")
-    add_outputs(parser, figure=True)
-    add_settings(parser, PartimeSettings)
-    add_settings(parser, ClassificationSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a stream, window, way of learning, rate and seed, and the figure."""
-    own, settings = (
-        from_arguments(PartimeSettings, arguments),
-        from_arguments(ClassificationSettings, arguments),
-    )
+def _learn(
+    arguments: argparse.Namespace, own: PartimeSettings, settings: ClassificationSettings
+) -> _Learned:
     from actionspan_papers.partime.classification_rows import classification_rows
 
-    classes, rows = classification_rows(
-        arguments.features, arguments.annotations, arguments.subset, own, settings
-    )
-    caption, titles, align = _summary(own, settings, classes)
-    write_table(arguments, rows, caption, align, titles, _shown_rows(rows, own))
-    write_figures(arguments, lambda figure: _draw(figure, rows, own), (8.4, 3.8))
+    files = arguments.features, arguments.annotations
+    return classification_rows(*files, arguments.subset, own, settings)
 
 
-def _summary(
-    own: PartimeSettings,
-    settings: ClassificationSettings,
-    classes: Sequence[str],
-) -> tuple[list[str], dict[str, str], str]:
-    """Return the caption, the titles and the alignment of the table to read."""
+def _table(
+    rows: "DataFrame", learned: _Learned, own: PartimeSettings, settings: ClassificationSettings
+) -> Table:
+    classes, _ = learned
     printed = ", ".join(f"{value} at {window}" for window, value in SEQUENTIAL_ACCURACY.items())
     tried = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
     caption = [
@@ -76,75 +56,63 @@ def _summary(
     titles = {"stream": "stream", "window": "window B", "way": "way"}
     titles |= {"changed_share": "changed share", "learning_rate": "rate"}
     titles |= {"accuracy": "accuracy", "gap": "less than sequential"}
-    return caption, titles, "lrlrrrr"
+    forms = {"changed_share": ".2f"}
+    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
 
 
-def _shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
+def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
     """Return a row a stream, window and way."""
     shown: list[Row] = []
-    for order in distinct(rows, "stream"):
-        for window in distinct(rows, "window"):
+    for order in rows["stream"].unique():
+        for window in rows["window"].unique():
             for variant in variants(own.stages, last_only=True):
-                chosen = _chosen(order, window, variant)
-                first = next(row for row in rows if _has(row, chosen))
+                runs = _runs(rows, order, window, variant)
                 shown.append(
                     {
                         "stream": order,
                         "window": window,
                         "way": variant.name,
-                        "changed_share": f"{float(first['changed_share']):.2f}",
-                        "learning_rate": first["learning_rate"],
-                        "accuracy": estimate(rows, "accuracy", own.confidence, chosen),
-                        "gap": gap(rows, own, order, window, variant),
+                        "changed_share": runs["changed_share"].iloc[0],
+                        "learning_rate": runs["learning_rate"].iloc[0],
+                        "accuracy": over_rows(runs, "accuracy", own.confidence),
+                        "gap": over_seeds(
+                            [gaps(rows, order, window, variant)], own.confidence, form="+.3f"
+                        ),
                     }
                 )
     return shown
 
 
-def gap(
-    rows: Sequence[Read], own: PartimeSettings, order: str, window: str, variant: Variant
-) -> Estimate:
+def gaps(rows: "DataFrame", order: str, window: int, variant: Variant) -> Float64:
     """Return how far a way is below sequential learning, of the same seeds."""
-    return over_seeds([gaps(rows, order, window, variant)], own.confidence, form="+.3f")
-
-
-def gaps(rows: Sequence[Read], order: str, window: str, variant: Variant) -> Float64:
-    """Return the gap of each seed."""
-    alone = values(rows, "accuracy", **_chosen(order, window, Variant(1, "paper")))
-    found = values(rows, "accuracy", **_chosen(order, window, variant))
+    ways = Variant(1, "paper"), variant
+    alone, found = (values(_runs(rows, order, window, way), "accuracy") for way in ways)
     difference: Float64 = alone - found
     return difference
 
 
-def _chosen(order: str, window: str, variant: Variant) -> dict[str, object]:
-    return {
-        "stream": order,
-        "window": window,
-        "stages": variant.stages,
-        "gradients": variant.mode,
-        "part": "scored",
-    }
+def _runs(rows: "DataFrame", order: str, window: int, way: Variant) -> "DataFrame":
+    """Return the runs of a way that were scored."""
+    chosen = {"stages": way.stages, "gradients": way.mode, "part": "scored"}
+    return where(rows, stream=order, window=window, **chosen)
 
 
-def _has(row: Read, chosen: dict[str, object]) -> bool:
-    return all(row[name] == str(value) for name, value in chosen.items())
-
-
-def _draw(figure: "Figure", rows: Sequence[Read], own: PartimeSettings) -> None:
+def _draw(
+    figure: "Figure", rows: "DataFrame", _: _Learned, own: PartimeSettings, __: object
+) -> None:
     """Draw accuracy over the size of the window, a panel a stream, a line a way."""
     from actionspan.files.figures import COLOURS, INK
 
-    orders = distinct(rows, "stream")
-    sizes = distinct(rows, "window")
+    orders, sizes = rows["stream"].unique(), rows["window"].unique()
     panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))
     for axes, order in zip(panels, orders, strict=True):
         for variant in variants(own.stages, last_only=True):
             found = np.array(
-                [values(rows, "accuracy", **_chosen(order, size, variant)) for size in sizes]
+                [values(_runs(rows, order, size, variant), "accuracy") for size in sizes]
             )
             axes.plot(
-                sizes,
+                list(map(str, sizes)),
                 found.mean(axis=1),
                 _LOOKS[variant.mode],
                 color=colours[variant.stages],
@@ -157,3 +125,20 @@ def _draw(figure: "Figure", rows: Sequence[Read], own: PartimeSettings) -> None:
     panels[0].set_ylabel("accuracy, mean over classes")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)
+
+
+EXPERIMENT = Experiment(
+    inputs={
+        "features": "features/features.h5",
+        "annotations": "dataset/annotations.json",
+        "subset": {"default": "validation", "help": "whose videos are scored"},
+    },
+    read=_learn,
+    rows=lambda learned, *_: learned[1],
+    table=_table,
+    figure=_draw,
+    size=(8.4, 3.8),
+    settings=(PartimeSettings, ClassificationSettings),
+    forms={"accuracy": ".4f"},
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

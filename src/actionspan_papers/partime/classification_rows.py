@@ -13,6 +13,7 @@ from actionspan.arrays import Int64
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.experiments import Row
 from actionspan_papers.partime.networks import in_stages, perceptron
 from actionspan_papers.partime.settings import (
     ClassificationSettings,
@@ -29,7 +30,6 @@ from actionspan_papers.partime.snippets import (
     split_videos,
     windows,
 )
-from actionspan_papers.rows import number
 
 
 def classification_rows(
@@ -38,7 +38,7 @@ def classification_rows(
     subset: str,
     own: PartimeSettings,
     settings: ClassificationSettings,
-) -> tuple[list[str], list[dict[str, str]]]:
+) -> tuple[list[str], list[Row]]:
     """Return the classes, and a row a stream, window, way of learning, rate and seed."""
     classes, learned = read_snippets(features, annotations, "training")
     _, scored = read_snippets(features, annotations, subset)
@@ -70,29 +70,31 @@ class Experiment:
         weights = np.where(present, counts.sum() / np.maximum(counts, 1) / present.sum(), 0.0)
         self._weights = torch.from_numpy(weights.astype(np.float32))
 
-    def rows(self, order: Order, window: int, variant: Variant, seeds: int) -> list[dict[str, str]]:
+    def rows(self, order: Order, window: int, variant: Variant, seeds: int) -> list[Row]:
         """Return the row of each rate that was tried, and of each seed at the best of them."""
-        named = {
+        named: Row = {
             "stream": order,
-            "window": str(window),
-            "stages": str(variant.stages),
+            "window": window,
+            "stages": variant.stages,
             "gradients": variant.mode,
-            "changed_share": number(changed_share(variant.stages, window)),
+            "changed_share": changed_share(variant.stages, window),
         }
-        found = []
         kept, held = split_videos(self._learned)
-        tried = {}
-        for rate in self._settings.learning_rates:
-            tried[rate] = self._accuracy(kept, held, order, window, variant, rate, seed=0)
-            found.append({**named, "learning_rate": f"{rate:g}", "part": "choosing", "seed": "0"})
-            found[-1]["accuracy"] = number(tried[rate], ".4f")
+        tried = {
+            rate: self._accuracy(kept, held, order, window, variant, rate, seed=0)
+            for rate in self._settings.learning_rates
+        }
         best = max(tried, key=lambda rate: tried[rate])
+        found: list[Row] = [
+            {**named, "learning_rate": rate, "part": "choosing", "seed": 0, "accuracy": accuracy}
+            for rate, accuracy in tried.items()
+        ]
         for seed in range(1, seeds + 1):
-            score = self._accuracy(
+            accuracy = self._accuracy(
                 self._learned, self._scored, order, window, variant, best, seed=seed
             )
-            row = {**named, "learning_rate": f"{best:g}", "part": "scored", "seed": str(seed)}
-            found.append({**row, "accuracy": number(score, ".4f")})
+            row = {**named, "learning_rate": best, "part": "scored", "seed": seed}
+            found.append({**row, "accuracy": accuracy})
         return found
 
     def _accuracy(

@@ -2,51 +2,34 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import over_seeds
+from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
 from actionspan_papers.partime.settings import (
     FlowLearningSettings,
     PartimeSettings,
     Variant,
     variants,
 )
-from actionspan_papers.rows import Row as Read
-from actionspan_papers.rows import estimate, values
-from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _LOOKS = {"paper": "-", "inputs": "--"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument("--frames", type=Path, required=True, help="file of `partime frames`")
-    add_outputs(parser, figure=True)
-    add_settings(parser, PartimeSettings)
-    add_settings(parser, FlowLearningSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a way of learning, rate, seed and window of time, and the figure."""
-    own, settings = (
-        from_arguments(PartimeSettings, arguments),
-        from_arguments(FlowLearningSettings, arguments),
-    )
+def _rows(
+    arguments: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
+) -> list[Row]:
     from actionspan_papers.partime.flow_rows import flow_rows
     from actionspan_papers.partime.footage import Footage
 
-    rows = flow_rows(Footage(arguments.frames), own, settings)
-    caption, titles, align = _summary(own, settings)
-    write_table(arguments, rows, caption, align, titles, _shown_rows(rows, own))
-    write_figures(arguments, lambda figure: _draw(figure, rows, own, settings), (8.4, 3.6))
+    return flow_rows(Footage(arguments.frames), own, settings)
 
 
 def ways(stages: Sequence[int]) -> list[Variant]:
@@ -54,10 +37,9 @@ def ways(stages: Sequence[int]) -> list[Variant]:
     return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
 
 
-def _summary(
-    own: PartimeSettings, settings: FlowLearningSettings
-) -> tuple[list[str], dict[str, str], str]:
-    """Return the caption, the titles and the alignment of the table to read."""
+def _table(
+    rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
+) -> Table:
     tried = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
     caption = [
         f"Unsupervised optical flow from a stream of {settings.pairs} pairs of frames, "
@@ -81,63 +63,62 @@ def _summary(
         f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
         "learned: the same of the loss as a share of that without flow."
     )
-    return caption, titles, "lr" + "r" * len(settings.learning_rates) + "rrrrrrr"
+    forms = {f"at_{rate:g}": ".4f" for rate in settings.learning_rates}
+    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
 
 
-def _shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
+def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
     """Return a row a way of learning."""
     shown: list[Row] = []
+    level = own.confidence
     for variant in ways(own.stages):
-        named = {"stages": variant.stages, "gradients": variant.mode}
-        late = {**named, "part": "late"}
-        of_way = [row for row in rows if all(row[k] == str(v) for k, v in named.items())]
-        tried = {
-            f"at_{row['learning_rate']}": f"{float(row['loss']):.4f}"
-            for row in of_way
-            if row["part"] == "choosing"
+        of_way = _runs(rows, variant)
+        late, chosen = where(of_way, part="late"), where(of_way, part="choosing")
+        tried = zip(chosen["learning_rate"], chosen["loss"], strict=True)
+        of_seeds = {
+            "ratio": ratios(rows, variant),
+            "likeness": patterns(rows, variant),
+            "learned": patterns(rows, variant, learned=True),
         }
-        best = next(row["learning_rate"] for row in of_way if row["part"] == "late")
-        likeness = over_seeds([patterns(rows, variant)], own.confidence, form=".3f")
         shown.append(
             {
                 "way": variant.name,
-                "learning_rate": best,
-                **tried,
-                "loss": estimate(rows, "loss", own.confidence, late, ".4f"),
-                "still": estimate(rows, "loss_without_flow", own.confidence, late, ".4f"),
-                "ratio": over_seeds([ratios(rows, variant)], own.confidence, form=".3f"),
-                "likeness": likeness,
-                "learned": over_seeds(
-                    [patterns(rows, variant, learned=True)], own.confidence, form=".3f"
-                ),
-                "difference": estimate(rows, "difference_to_dis", own.confidence, late, ".2f"),
-                "length": estimate(rows, "dis_length", own.confidence, late, ".2f"),
+                "learning_rate": late["learning_rate"].iloc[0],
+                **{f"at_{rate:g}": loss for rate, loss in tried},
+                "loss": over_rows(late, "loss", level, ".4f"),
+                "still": over_rows(late, "loss_without_flow", level, ".4f"),
+                **{name: over_seeds([own], level, form=".3f") for name, own in of_seeds.items()},
+                "difference": over_rows(late, "difference_to_dis", level, ".2f"),
+                "length": over_rows(late, "dis_length", level, ".2f"),
             }
         )
     return shown
 
 
-def ratios(rows: Sequence[Read], variant: Variant) -> Float64:
+def _runs(rows: "DataFrame", way: Variant) -> "DataFrame":
+    return where(rows, stages=way.stages, gradients=way.mode)
+
+
+def ratios(rows: "DataFrame", variant: Variant) -> Float64:
     """Return the late loss of each seed as a multiple of that of sequential learning."""
-    own = values(rows, "loss", part="late", stages=variant.stages, gradients=variant.mode)
     alone = values(rows, "loss", part="late", stages=1)
-    return own / alone
+    return values(_runs(rows, variant), "loss", part="late") / alone
 
 
-def patterns(rows: Sequence[Read], variant: Variant, *, learned: bool = False) -> Float64:
+def patterns(rows: "DataFrame", variant: Variant, *, learned: bool = False) -> Float64:
     """Return the correlation of each seed's curve with that of sequential learning.
 
     `learned` takes the loss as a share of that without any flow: what the frames do to every curve
     alike is then gone.
     """
-    seeds = sorted({row["seed"] for row in rows if row["part"] == "scored"}, key=int)
+    scored = where(rows, part="scored")
     found = []
-    for seed in seeds:
+    for seed in sorted(scored["seed"].unique()):
         curves = []
         for way in (Variant(1, "paper"), variant):
-            chosen = {"stages": way.stages, "gradients": way.mode, "seed": seed, "part": "scored"}
-            curve = values(rows, "loss", **chosen)
-            curves.append(curve / values(rows, "loss_without_flow", **chosen) if learned else curve)
+            windows = where(_runs(scored, way), seed=seed)
+            curve, still = values(windows, "loss"), values(windows, "loss_without_flow")
+            curves.append(curve / still if learned else curve)
         alone, own = curves
         enough = len(own) > 2 and own.std() > 0 and alone.std() > 0
         found.append(float(np.corrcoef(alone, own)[0, 1]) if enough else np.nan)
@@ -145,7 +126,11 @@ def patterns(rows: Sequence[Read], variant: Variant, *, learned: bool = False) -
 
 
 def _draw(
-    figure: "Figure", rows: Sequence[Read], own: PartimeSettings, settings: FlowLearningSettings
+    figure: "Figure",
+    rows: "DataFrame",
+    _: argparse.Namespace,
+    own: PartimeSettings,
+    settings: FlowLearningSettings,
 ) -> None:
     """Draw the loss over time of the first seed, and the losses of all rates on the right."""
     from actionspan.files.figures import COLOURS, INK
@@ -153,21 +138,12 @@ def _draw(
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))
     for variant in ways(own.stages):
-        chosen = {"stages": variant.stages, "gradients": variant.mode}
-        look = _LOOKS[variant.mode]
-        colour = colours[variant.stages]
-        curve = {"part": "scored", "seed": 1, **chosen}
-        left.plot(
-            values(rows, "seconds", **curve),
-            values(rows, "loss", **curve),
-            look,
-            color=colour,
-            label=variant.name,
-            linewidth=1.4,
-        )
-        rates = values(rows, "learning_rate", part="choosing", **chosen)
-        losses = values(rows, "loss", part="choosing", **chosen)
-        right.plot(rates, losses, look, color=colour, marker="o", markersize=3, linewidth=1.4)
+        runs = _runs(rows, variant)
+        curve, tried = where(runs, part="scored", seed=1), where(runs, part="choosing")
+        look: dict[str, Any] = {"linestyle": _LOOKS[variant.mode], "color": colours[variant.stages]}
+        look |= {"linewidth": 1.4}
+        left.plot(curve["seconds"], curve["loss"], label=variant.name, **look)
+        right.plot(tried["learning_rate"], tried["loss"], marker="o", markersize=3, **look)
     title = f"loss over windows of {settings.window_seconds:g} s (seed 1)"
     left.set(title=title, xlabel="seconds of the stream", ylabel="brightness constancy")
     right.set(title="one sweep for all", xlabel="step size", xscale="log")
@@ -176,3 +152,15 @@ def _draw(
     right.minorticks_off()
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)
+
+
+EXPERIMENT = Experiment(
+    inputs={"frames": "file of `partime frames`"},
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(8.4, 3.6),
+    settings=(PartimeSettings, FlowLearningSettings),
+    forms={"difference_to_dis": ".4f", "dis_length": ".4f"},
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -13,29 +13,27 @@ from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
 from actionspan.video.optical_flow import estimator
 from actionspan.video.settings import FlowSettings
+from actionspan_papers.experiments import Cell, Row
 from actionspan_papers.partime.flow import ways
 from actionspan_papers.partime.footage import Footage, Pairs, pairs_of, photometric, roughness
 from actionspan_papers.partime.networks import flow_network, in_stages
 from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings, Variant
-from actionspan_papers.rows import number
 
 
-def flow_rows(
-    footage: Footage, own: PartimeSettings, settings: FlowLearningSettings
-) -> list[dict[str, str]]:
+def flow_rows(footage: Footage, own: PartimeSettings, settings: FlowLearningSettings) -> list[Row]:
     """Return a row a way of learning, rate, seed and window of time."""
     # rates are chosen on the first quarter of the videos, which no score is of
     first = max(1, len(footage.videos) // 4)
     with deterministic(threads=1):
         choosing = pairs_of(footage, range(first), settings.choosing_pairs, settings.apart)
         places = np.arange(first, len(footage.videos))
-        rows = []
+        rows: list[Row] = []
         for variant in ways(own.stages):
             tried = {}
             for rate in settings.learning_rates:
                 losses, _ = _learned(choosing, variant, rate, settings, seed=0)
                 tried[rate] = float(losses[len(losses) // 2 :].mean())
-                rows.append(_row(variant, rate, "choosing", 0) | {"loss": number(tried[rate])})
+                rows.append(_row(variant, rate, "choosing", 0) | {"loss": tried[rate]})
             best = min(tried, key=lambda rate: tried[rate])
             for seed in range(1, own.seeds + 1):
                 order = np.random.default_rng([seed, 5]).permutation(places)
@@ -46,18 +44,15 @@ def flow_rows(
     return rows
 
 
-def _row(variant: Variant, rate: float, part: str, seed: int) -> dict[str, str]:
+def _row(variant: Variant, rate: float, part: str, seed: int) -> dict[str, Cell]:
+    unknown = ("seconds", "loss", "difference_to_dis", "dis_length", "loss_without_flow")
     return {
-        "stages": str(variant.stages),
+        "stages": variant.stages,
         "gradients": variant.mode,
-        "learning_rate": f"{rate:g}",
+        "learning_rate": rate,
         "part": part,
-        "seed": str(seed),
-        "seconds": "",
-        "loss": "",
-        "difference_to_dis": "",
-        "dis_length": "",
-        "loss_without_flow": "",
+        "seed": seed,
+        **dict.fromkeys(unknown, np.nan),
     }
 
 
@@ -94,8 +89,8 @@ def _adam(rate: float, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimi
 
 
 def _windows(
-    row: dict[str, str], pairs: Pairs, losses: Float64, settings: FlowLearningSettings
-) -> list[dict[str, str]]:
+    row: dict[str, Cell], pairs: Pairs, losses: Float64, settings: FlowLearningSettings
+) -> list[Row]:
     """Return a row for each whole window of time."""
     numbers = np.floor(pairs.seconds / settings.window_seconds).astype(int)
     still = _without_flow(pairs)
@@ -103,9 +98,9 @@ def _windows(
     return [
         {
             **row,
-            "seconds": f"{(window + 1) * settings.window_seconds:g}",
-            "loss": number(float(losses[numbers == window].mean())),
-            "loss_without_flow": number(float(still[numbers == window].mean())),
+            "seconds": (window + 1) * settings.window_seconds,
+            "loss": float(losses[numbers == window].mean()),
+            "loss_without_flow": float(still[numbers == window].mean()),
         }
         for window in whole
         if (numbers == window).any()
@@ -118,8 +113,8 @@ def _without_flow(pairs: Pairs) -> Float64:
 
 
 def _compared(
-    row: dict[str, str], pairs: Pairs, losses: Float64, network: nn.Module
-) -> dict[str, str]:
+    row: dict[str, Cell], pairs: Pairs, losses: Float64, network: nn.Module
+) -> dict[str, Cell]:
     """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
     begin = 3 * len(losses) // 4
     late = range(begin, len(losses), 4)
@@ -134,10 +129,10 @@ def _compared(
             differences.append(np.linalg.norm(found - classic, axis=-1).mean())
             lengths.append(np.linalg.norm(classic, axis=-1).mean())
     return row | {
-        "loss": number(float(losses[begin:].mean())),
-        "loss_without_flow": number(float(_without_flow(pairs)[begin:].mean())),
-        "difference_to_dis": number(float(np.mean(differences)), ".4f"),
-        "dis_length": number(float(np.mean(lengths)), ".4f"),
+        "loss": float(losses[begin:].mean()),
+        "loss_without_flow": float(_without_flow(pairs)[begin:].mean()),
+        "difference_to_dis": float(np.mean(differences)),
+        "dis_length": float(np.mean(lengths)),
     }
 
 

@@ -1,22 +1,18 @@
 """Compare the gradients of pipelines with the true ones over the speed of streams."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.estimates import Estimate
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
 from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
-from actionspan_papers.rows import Row as Read
-from actionspan_papers.rows import distinct, estimate, values
-from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _LINES = {"paper": "-", "inputs": "--", "stash": ":"}
 _SLOWEST = 1e-4  # a stream that stands still has no place on a logarithmic axis
@@ -24,34 +20,18 @@ _TICKS = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1]
 _TITLES = {"random": "random streams", "frames": "frames of videos"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument("--frames", type=Path, required=True, help="file of `partime frames`")
-    add_outputs(parser, figure=True)
-    add_settings(parser, PartimeSettings)
-    add_settings(parser, GradientSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a stream, number of stages, mode, stage and seed, and the figure."""
-    own, settings = (
-        from_arguments(PartimeSettings, arguments),
-        from_arguments(GradientSettings, arguments),
-    )
+def _rows(
+    arguments: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
+) -> list[Row]:
     from actionspan_papers.partime.footage import Footage
     from actionspan_papers.partime.gradients_rows import gradient_rows
 
-    rows = gradient_rows(Footage(arguments.frames), own, settings)
-    caption, titles, align = _summary(rows, own, settings)
-    shown = _shown_rows(rows, own)
-    write_table(arguments, rows, caption, align, titles, shown)
-    write_figures(arguments, lambda figure: _draw(figure, rows, own, settings), (8.4, 6.6))
+    return gradient_rows(Footage(arguments.frames), own, settings)
 
 
-def _summary(
-    rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
-) -> tuple[list[str], dict[str, str], str]:
-    """Return the caption, the titles and the alignment of the table to read."""
+def _table(
+    rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
+) -> Table:
     caption = [
         "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
         "it carries, with the weights of now. Speed is 1 less the correlation of successive "
@@ -68,15 +48,14 @@ def _summary(
     titles = {"stream": "stream", "setting": "setting", "speed": "speed", "stages": "D"}
     titles |= {"gradients": "gradients", "late_loss": "late loss"}
     titles |= {f"stage{n}": f"stage {n}" for n in range(1, deepest + 1)}
-    return caption, titles, "llrrlr" + "r" * deepest
+    forms = {"speed": ".2g"}
+    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
 
 
-def verdict_lines(
-    rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
-) -> list[str]:
+def verdict_lines(rows: "DataFrame", own: PartimeSettings, settings: GradientSettings) -> list[str]:
     """Return for each kind of stream where the paper's gradients stop being good enough."""
     lines = []
-    for kind in distinct(rows, "stream"):
+    for kind in rows["stream"].unique():
         parts = []
         for stages in own.stages:
             last, first = limits(rows, kind, stages, settings.good_cosine)
@@ -93,7 +72,7 @@ def verdict_lines(
     return lines
 
 
-def limits(rows: Sequence[Read], kind: str, stages: int, good: float) -> tuple[str, str]:
+def limits(rows: "DataFrame", kind: str, stages: int, good: float) -> tuple[str, str]:
     """Return the fastest setting with good gradients of the first stage, and the next; or empty."""
     last, first = "", ""
     for setting, _ in by_speed(rows, kind):
@@ -108,37 +87,32 @@ def limits(rows: Sequence[Read], kind: str, stages: int, good: float) -> tuple[s
     return last, first
 
 
-def by_speed(rows: Sequence[Read], kind: str) -> list[tuple[str, float]]:
+def by_speed(rows: "DataFrame", kind: str) -> list[tuple[str, float]]:
     """Return the settings of a kind of stream with their mean speeds, slowest first."""
-    of_kind = [row for row in rows if row["stream"] == kind]
+    of_kind = where(rows, stream=kind)
     speeds = {
         setting: float(values(of_kind, "speed", setting=setting).mean())
-        for setting in distinct(of_kind, "setting")
+        for setting in of_kind["setting"].unique()
     }
     return sorted(speeds.items(), key=lambda pair: pair[1])
 
 
-def costs(rows: Sequence[Read], kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
+def costs(rows: "DataFrame", kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
     found: dict[str, tuple[float, float]] = {}
     for mode in MODES:
-        chosen = {"stream": kind, "stages": stages, "gradients": mode}
+        runs = where(rows, stream=kind, stages=stages, gradients=mode)
         memory = sum(
-            (
-                float(np.median(values(rows, "bytes", stage=stage, **chosen)))
-                for stage in range(1, stages + 1)
-            ),
-            0.0,
+            float(np.median(values(runs, "bytes", stage=stage))) for stage in range(1, stages + 1)
         )
-        time = float(np.median(values(rows, "cpu_ms_a_step", stage=1, **chosen)))
-        found[mode] = (memory, time)
+        found[mode] = memory, float(np.median(values(runs, "cpu_ms_a_step", stage=1)))
     return found
 
 
-def cost_lines(rows: Sequence[Read], own: PartimeSettings) -> list[str]:
+def cost_lines(rows: "DataFrame", own: PartimeSettings) -> list[str]:
     """Return what `inputs` costs beside the paper's mode."""
     lines = []
-    for kind in distinct(rows, "stream"):
+    for kind in rows["stream"].unique():
         parts = []
         for stages in own.stages:
             cost = costs(rows, kind, stages)
@@ -152,32 +126,36 @@ def cost_lines(rows: Sequence[Read], own: PartimeSettings) -> list[str]:
     return lines
 
 
-def _shown_rows(rows: Sequence[Read], own: PartimeSettings) -> list[Row]:
+def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
     """Return a row a stream, number of stages and mode, a column a stage."""
     shown: list[Row] = []
-    for kind in distinct(rows, "stream"):
+    level = own.confidence
+    for kind in rows["stream"].unique():
         for setting, speed in by_speed(rows, kind):
-            for stages in (1, *own.stages):
-                for mode in MODES[: 1 if stages == 1 else None]:
-                    chosen: dict[str, object] = {"stream": kind, "setting": setting}
-                    chosen |= {"stages": stages, "gradients": mode}
-                    row: dict[str, str | Estimate] = {"stream": kind, "setting": setting}
-                    row |= {"speed": f"{speed:.2g}", "stages": str(stages), "gradients": mode}
-                    row["late_loss"] = estimate(
-                        rows, "late_loss", own.confidence, {**chosen, "stage": 1}, ".4f"
-                    )
-                    for stage in range(1, own.stages[-1] + 1):
-                        cell = estimate(rows, "cosine", own.confidence, {**chosen, "stage": stage})
-                        row[f"stage{stage}"] = cell if stage <= stages else ""
-                    shown.append(row)
+            ways = [(1, MODES[0]), *((stages, mode) for stages in own.stages for mode in MODES)]
+            for stages, mode in ways:
+                runs = where(rows, stream=kind, setting=setting, stages=stages, gradients=mode)
+                cosines: dict[str, Cell] = {
+                    f"stage{stage}": over_rows(runs, "cosine", level, stage=stage)
+                    if stage <= stages
+                    else ""
+                    for stage in range(1, own.stages[-1] + 1)
+                }
+                named = {"stream": kind, "setting": setting, "speed": speed, "stages": stages}
+                late = over_rows(runs, "late_loss", level, ".4f", stage=1)
+                shown.append({**named, "gradients": mode, "late_loss": late, **cosines})
     return shown
 
 
 def _draw(
-    figure: "Figure", rows: Sequence[Read], own: PartimeSettings, settings: GradientSettings
+    figure: "Figure",
+    rows: "DataFrame",
+    _: argparse.Namespace,
+    own: PartimeSettings,
+    settings: GradientSettings,
 ) -> None:
     """Draw cosines and late losses over speed, a column a kind of stream, and costs below."""
-    kinds = distinct(rows, "stream")
+    kinds = rows["stream"].unique()
     panels = figure.subplots(3, len(kinds), squeeze=False, height_ratios=[1.6, 1, 0.9])
     for column, kind in enumerate(kinds):
         top, middle, bottom = panels[:, column]
@@ -200,7 +178,7 @@ def _draw(
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 
-def _reach(rows: Sequence[Read], kind: str, own: PartimeSettings, good: float) -> str:
+def _reach(rows: "DataFrame", kind: str, own: PartimeSettings, good: float) -> str:
     """Return the last stream on which the paper's gradients are good enough, for each D."""
     reached = [
         f"D = {stages}: {limits(rows, kind, stages, good)[0] or 'on none'}" for stages in own.stages
@@ -209,7 +187,7 @@ def _reach(rows: Sequence[Read], kind: str, own: PartimeSettings, good: float) -
 
 
 def _draw_lines(
-    axes: "Axes", rows: Sequence[Read], kind: str, own: PartimeSettings, column: str
+    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, column: str
 ) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
@@ -246,7 +224,7 @@ def _draw_lines(
 
 
 def _draw_costs(
-    axes: "Axes", rows: Sequence[Read], kind: str, own: PartimeSettings, *, named: bool
+    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, *, named: bool
 ) -> None:
     """Draw what `inputs` and `stash` cost beside `paper`, in percent."""
     from actionspan.files.figures import COLOURS
@@ -266,3 +244,15 @@ def _draw_costs(
     axes.set_xlabel("more than `paper` (%)")
     for place, height in enumerate(heights):
         axes.annotate(f" {height:+.0f}", (max(height, 0), place), va="center", fontsize=7)
+
+
+EXPERIMENT = Experiment(
+    inputs={"frames": "file of `partime frames`"},
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(8.4, 6.6),
+    settings=(PartimeSettings, GradientSettings),
+    forms={"cosine": ".4f", "cpu_ms_a_step": ".4f"},
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from actionspan.running.determinism import deterministic
 from actionspan.streaming.learning import Gradients, Loss
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.experiments import Row
 from actionspan_papers.partime.bytes_rows import footprints
 from actionspan_papers.partime.footage import Footage, frame_stream, random_stream, speed
 from actionspan_papers.partime.networks import (
@@ -27,7 +27,6 @@ from actionspan_papers.partime.networks import (
     teacher,
 )
 from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
-from actionspan_papers.rows import number
 
 _MEASURED = 30  # steps of a stream in which gradients are compared
 
@@ -42,9 +41,7 @@ class _Stream(NamedTuple):
     network: nn.Sequential
 
 
-def gradient_rows(
-    footage: Footage, own: PartimeSettings, settings: GradientSettings
-) -> list[dict[str, str]]:
+def gradient_rows(footage: Footage, own: PartimeSettings, settings: GradientSettings) -> list[Row]:
     """Return a row a stream, number of stages, mode, stage and seed."""
     with deterministic(threads=1):
         return [
@@ -80,7 +77,7 @@ def _streams(
 
 def _measured(
     stream: _Stream, seed: int, stages: int, mode: Gradients, settings: GradientSettings
-) -> list[dict[str, str]]:
+) -> list[Row]:
     """Return a row for each stage of a pipeline that learns a stream."""
     rates = {"random": settings.learning_rate, "frames": settings.frames_learning_rate}
     rate = rates[stream.kind]
@@ -113,20 +110,20 @@ def _measured(
     late = float(np.mean(losses[3 * len(losses) // 4 :]))
     sizes = footprints(parts, *sample(0), _loss, mode)
     means = np.nanmean(np.array(cosines), axis=0)
-    shared = {"speed": number(speed(stream.inputs)), "late_loss": number(late)}
+    shared = {"speed": speed(stream.inputs), "late_loss": late}
     return [
         {
             "stream": stream.kind,
             "setting": stream.setting,
-            "stages": str(stages),
+            "stages": stages,
             "gradients": mode,
-            "stage": str(stage + 1),
-            "seed": str(seed),
-            "cosine": number(float(means[stage]), ".4f"),
+            "stage": stage + 1,
+            "seed": seed,
+            "cosine": float(means[stage]),
             **shared,
-            "cpu_ms_a_step": number(1000 * used / count, ".4f"),
-            "bytes": str(size.total),
-            "kept_bytes": str(asdict(size)["kept"]),
+            "cpu_ms_a_step": 1000 * used / count,
+            "bytes": size.total,
+            "kept_bytes": size.kept,
         }
         for stage, size in enumerate(sizes)
     ]

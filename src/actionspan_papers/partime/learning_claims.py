@@ -1,17 +1,22 @@
 """The claims of paper 002 about gradients, accuracy and flow, judged over seeds."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan_papers.claims import Finding, found
+from actionspan_papers.claims import Finding, Question, findings_on
 from actionspan_papers.estimates import Estimate, over_seeds
+from actionspan_papers.experiments import values
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
 from actionspan_papers.partime.settings import LAST_ONLY, PartimeSettings, Variant
-from actionspan_papers.rows import Row, distinct, values
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 PATTERN = 0.9
 """Correlation from which two curves follow the same pattern."""
@@ -20,126 +25,119 @@ NEAR = 0.05
 OURS = "not in the paper"
 _STREAMS = {"random": "random streams", "frames": "frames"}
 
+_COSINE = "cosine with the true gradient, stage 1, {stream}"
+_GRADIENTS: Sequence[Question] = (
+    ("the approximation is not critical where inputs change slowly", "002, section II",
+     "D = {stages}, {slow}", "{good:g}", _COSINE, lambda own: own["of_slow"] - own["good"]),
+    ("it is better the slower inputs change", "002, section III",
+     "D = {stages}, {slow}", "D = {stages}, {fast}", _COSINE,
+     lambda own: own["of_slow"] - own["of_fast"]),
+    ("to keep the inputs mends the gradients", OURS,
+     "D = {stages}, inputs, {fast}", "D = {stages}, paper, {fast}", _COSINE,
+     lambda own: own["inputs"] - own["of_fast"]),
+)  # fmt: skip
+_ACCURACY = "accuracy, stream {stream}"
+_CLASSIFICATION: Sequence[Question] = (
+    ("sequential learning is above a pipeline", "002, figure 3",
+     "sequential, B = {wide}", "D = {stages}, B = {wide}", _ACCURACY, lambda own: own["of_wide"]),
+    ("a larger window brings a pipeline nearer to sequential learning", "002, section V-D",
+     "D = {stages}, B = {wide}", "D = {stages}, B = {narrow}", _ACCURACY,
+     lambda own: own["of_narrow"] - own["of_wide"]),
+    ("all stages learn: above the last stage alone", OURS,
+     "D = {stages}, B = {wide}", f"D = {{stages}}, {LAST_ONLY}", _ACCURACY,
+     lambda own: own["alone"] - own["of_wide"]),
+)  # fmt: skip
+_FEWER: Sequence[Question] = (
+    ("fewer stages learn better", "002, figure 3",
+     "D = {few}, B = {narrow}", "D = {many}, B = {narrow}", _ACCURACY,
+     lambda own: own["of_many"] - own["of_few"]),
+)  # fmt: skip
+_PLACE, _LATE = "002, section V-E", "late loss of flow"
+_PATTERNS: Sequence[Question] = (
+    ("the loss over time has the pattern of sequential learning", _PLACE,
+     "D = {stages}", f"{PATTERN:g}", "correlation of the losses of windows",
+     lambda own: own["losses"] - PATTERN),
+    ("so has what is learned, without what the frames do to every curve", OURS,
+     "D = {stages}", f"{PATTERN:g}", "correlation of the losses as shares of those without flow",
+     lambda own: own["shares"] - PATTERN),
+)  # fmt: skip
+_LOSSES: Sequence[Question] = (
+    (f"{{few}} stages lose little to sequential learning (up to {100 * NEAR:g} %)", _PLACE,
+     f"{1 + NEAR:g} of sequential", "D = {few}", _LATE, lambda own: 1 + NEAR - own["of_few"]),
+    ("{many} stages are a little worse than sequential learning", _PLACE,
+     "sequential", "D = {many}", _LATE, lambda own: own["of_many"] - 1),
+)  # fmt: skip
+
 
 def mean_of(
     differences: Sequence[float] | Float64, confidence: float, form: str = "+.2f"
 ) -> Estimate | str:
     """Return the mean difference over seeds with its interval, or why there is none."""
-    values_ = np.asarray(differences)
-    if len(values_) < 2:
+    found = np.asarray(differences)
+    if len(found) < 2:
         return "Fewer than two seeds say nothing about the next."
-    if np.isnan(values_).any():
+    if np.isnan(found).any():
         return "Some run has no value."
-    return over_seeds([values_], confidence, form=form)
+    return over_seeds([found], confidence, form=form)
 
 
-def gradient_findings(rows: Sequence[Row], own: PartimeSettings, good: float) -> list[Finding]:
+def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> list[Finding]:
     """Judge the claims that gradients are good on slow streams, and bad on others."""
     findings = []
-    for kind in distinct(rows, "stream"):
+    for kind in rows["stream"].unique():
         settings = [setting for setting, _ in by_speed(rows, kind)]
         slow, fast = settings[0], settings[-1]
-        measure = f"cosine with the true gradient, stage 1, {_STREAMS[kind]}"
         for stages in own.stages:
-            chosen = {"stream": kind, "stages": stages, "stage": 1}
-            each = {
-                (setting, mode): values(rows, "cosine", setting=setting, gradients=mode, **chosen)
-                for setting in (slow, fast)
-                for mode in ("paper", "inputs")
+            cosines = partial(values, rows, "cosine", stream=kind, stages=stages, stage=1)
+            case = {
+                **{"stream": _STREAMS[kind], "stages": stages, "good": good},
+                **{"slow": slow, "of_slow": cosines(setting=slow, gradients="paper")},
+                **{"fast": fast, "of_fast": cosines(setting=fast, gradients="paper")},
+                "inputs": cosines(setting=fast, gradients="inputs"),
             }
-            name = f"D = {stages}"
-            of_slow, of_fast = each[slow, "paper"], each[fast, "paper"]
-            claims = (
-                (
-                    "the approximation is not critical where inputs change slowly",
-                    *("002, section II", f"{name}, {slow}", f"{good:g}", of_slow - good),
-                ),
-                (
-                    "it is better the slower inputs change",
-                    *("002, section III", f"{name}, {slow}", f"{name}, {fast}", of_slow - of_fast),
-                ),
-                (
-                    "to keep the inputs mends the gradients",
-                    *(OURS, f"{name}, inputs, {fast}", f"{name}, paper, {fast}"),
-                    each[fast, "inputs"] - of_fast,
-                ),
-            )
-            findings += [
-                found(text, source, better, worse, measure, mean_of(differences, own.confidence))
-                for text, source, better, worse, differences in claims
-            ]
+            findings += findings_on(case, _GRADIENTS, partial(mean_of, confidence=own.confidence))
     return findings
 
 
-def classification_findings(rows: Sequence[Row], own: PartimeSettings) -> list[Finding]:
+def classification_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
     """Judge the claims on windows and numbers of stages (figure 3)."""
-    sizes = sorted(distinct(rows, "window"), key=int)
-    narrow, wide = sizes[0], sizes[-1]
+    narrow, wide = rows["window"].min(), rows["window"].max()
     few, many = own.stages[0], own.stages[-1]
+    how: dict[str, Any] = {
+        "judge": partial(mean_of, confidence=own.confidence, form="+.3f"),
+        "form": "+.3f",
+    }
     findings = []
-    for order in distinct(rows, "stream"):
-        gap = {
-            (stages, size): gaps(rows, order, size, Variant(stages, "paper"))
-            for stages in own.stages
-            for size in (narrow, wide)
-        }
-        claims = []
+    for order in rows["stream"].unique():
+
+        def gap(stages: int, window: int, mode: str = "paper", order: str = order) -> Float64:
+            return gaps(rows, order, window, Variant(stages, mode))
+
+        named = {"stream": order, "narrow": narrow, "wide": wide, "few": few, "many": many}
         for stages in own.stages:
-            name, near = f"D = {stages}", gap[stages, wide]
-            alone = gaps(rows, order, wide, Variant(stages, LAST_ONLY))
-            here = f"{name}, B = {wide}"
-            claims += [
-                (
-                    "sequential learning is above a pipeline",
-                    *("002, figure 3", f"sequential, B = {wide}", here, near),
-                ),
-                (
-                    "a larger window brings a pipeline nearer to sequential learning",
-                    *("002, section V-D", here, f"{name}, B = {narrow}"),
-                    gap[stages, narrow] - near,
-                ),
-                (
-                    "all stages learn: above the last stage alone",
-                    *(OURS, here, f"{name}, {LAST_ONLY}", alone - near),
-                ),
-            ]
-        if len(own.stages) > 1:
-            sides = f"D = {few}, B = {narrow}", f"D = {many}, B = {narrow}"
-            fewer = gap[many, narrow] - gap[few, narrow]
-            claims.append(("fewer stages learn better", "002, figure 3", *sides, fewer))
-        for text, source, better, worse, differences in claims:
-            mean = mean_of(differences, own.confidence, "+.3f")
-            measure = f"accuracy, stream {order}"
-            findings.append(found(text, source, better, worse, measure, mean, form="+.3f"))
+            case = {
+                **{**named, "stages": stages, "alone": gap(stages, wide, LAST_ONLY)},
+                **{"of_narrow": gap(stages, narrow), "of_wide": gap(stages, wide)},
+            }
+            findings += findings_on(case, _CLASSIFICATION, **how)
+        if few != many:
+            case = {**named, "of_few": gap(few, narrow), "of_many": gap(many, narrow)}
+            findings += findings_on(case, _FEWER, **how)
     return findings
 
 
-def flow_findings(rows: Sequence[Row], own: PartimeSettings) -> list[Finding]:
+def flow_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
     """Judge the claims on the loss of flow over time (figure 5)."""
-    place, findings = "002, section V-E", []
+    mean = partial(mean_of, confidence=own.confidence)
+    findings = []
     for stages in own.stages:
-        way, sides = Variant(stages, "paper"), (f"D = {stages}", f"{PATTERN:g}")
-        for learned, text, source, measure in (
-            (
-                *(False, "the loss over time has the pattern of sequential learning", place),
-                "correlation of the losses of windows",
-            ),
-            (
-                *(True, "so has what is learned, without what the frames do to every curve", OURS),
-                "correlation of the losses as shares of those without flow",
-            ),
-        ):
-            mean = mean_of(patterns(rows, way, learned=learned) - PATTERN, own.confidence)
-            findings.append(found(text, source, *sides, measure, mean))
+        way = Variant(stages, "paper")
+        case: dict[str, Any] = {"stages": stages, "losses": patterns(rows, way)}
+        case["shares"] = patterns(rows, way, learned=True)
+        findings += findings_on(case, _PATTERNS, mean)
     few, many = own.stages[0], own.stages[-1]
-    ends = {stages: ratios(rows, Variant(stages, "paper")) for stages in (few, many)}
-    near = f"{few} stages lose little to sequential learning (up to {100 * NEAR:g} %)"
-    worse = f"{many} stages are a little worse than sequential learning"
-    for text, better, stages, differences in (
-        (near, f"{1 + NEAR:g} of sequential", few, 1 + NEAR - ends[few]),
-        (worse, "sequential", many, ends[many] - 1),
-    ):
-        mean = mean_of(differences, own.confidence, "+.3f")
-        sides = better, f"D = {stages}"
-        findings.append(found(text, place, *sides, "late loss of flow", mean, form="+.3f"))
-    return findings
+    case = {
+        **{"few": few, "of_few": ratios(rows, Variant(few, "paper"))},
+        **{"many": many, "of_many": ratios(rows, Variant(many, "paper"))},
+    }
+    return findings + findings_on(case, _LOSSES, partial(mean, form="+.3f"), form="+.3f")

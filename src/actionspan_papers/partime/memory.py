@@ -1,30 +1,25 @@
 """Count the bytes that the stages of a pipeline need in each gradient mode."""
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.experiments import Experiment, Row, Table, values
 from actionspan_papers.partime.settings import MODES, SpeedSettings
-from actionspan_papers.rows import Row, distinct, values
-from actionspan_papers.tables import add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_outputs(parser, figure=True)
-    add_settings(parser, SpeedSettings)
+def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+    from actionspan_papers.partime.bytes_rows import memory_rows
+
+    return memory_rows(settings)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a network, number of stages, mode and stage, and the figure."""
-    settings = from_arguments(SpeedSettings, arguments)
-    from actionspan_papers.partime.bytes_rows import PARTS, memory_rows
+def _table(*_: object) -> Table:
+    from actionspan_papers.partime.bytes_rows import PARTS
 
-    rows = memory_rows(settings)
     caption = [
         "Bytes of each stage that learns with SGD, by the closed form: "
         f"{', '.join(PARTS)}; saved tensors are those of one sample. `counted` is what the stage "
@@ -32,19 +27,16 @@ def run(arguments: argparse.Namespace) -> None:
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
         "needs 2(D − h) beside those of now. Cuts are those of counted multiplications.",
     ]
-    titles = {"network": "network", "stages": "D", "mode": "mode", "stage": "stage"}
-    titles |= {name: name for name in PARTS} | {"total": "total", "counted": "counted"}
-    write_table(arguments, rows, caption, "lrlr" + "r" * (len(PARTS) + 2), titles)
-    write_figures(arguments, lambda figure: _draw(figure, rows), (8.4, 3.4))
+    names = ("network", "stages", "mode", "stage", *PARTS, "total", "counted")
+    return Table(caption=caption, titles={name: name for name in names} | {"stages": "D"})
 
 
-def _draw(figure: "Figure", rows: Sequence[Row]) -> None:
+def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     from actionspan.files.figures import COLOURS
 
-    networks = distinct(rows, "network")
+    networks, depths = rows["network"].unique(), rows["stages"].unique()
     panels = figure.subplots(1, len(networks), squeeze=False)[0]
     for axes, network in zip(panels, networks, strict=True):
-        depths = distinct(rows, "stages")
         for place, mode in enumerate(MODES):
             totals = [
                 sum(values(rows, "total", network=network, stages=depth, mode=mode)) / 2**20
@@ -52,7 +44,13 @@ def _draw(figure: "Figure", rows: Sequence[Row]) -> None:
             ]
             places = [number + 0.27 * (place - 1) for number in range(len(depths))]
             axes.bar(places, totals, 0.25, color=COLOURS[place], label=mode)
-        axes.set_xticks(range(len(depths)), depths)
+        axes.set_xticks(range(len(depths)), map(str, depths))
         axes.set(title=network, xlabel="stages D")
     panels[0].set_ylabel("all stages (MiB)")
     panels[0].legend(frameon=False)
+
+
+EXPERIMENT = Experiment(
+    rows=_rows, table=_table, figure=_draw, size=(8.4, 3.4), settings=(SpeedSettings,)
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,23 +2,17 @@
 
 import argparse
 
-from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.experiments import Experiment, Row, Table
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.tables import add_outputs, write_table
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_outputs(parser)
-    add_settings(parser, SpeedSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a network and number of stages."""
-    settings = from_arguments(SpeedSettings, arguments)
+def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.bytes_rows import message_rows
 
-    rows = message_rows(settings)
+    return message_rows(settings)
+
+
+def _table(*_: object) -> Table:
     caption = [
         "Bytes of the messages of one sample between all stages that infer; learning sends as many "
         "back. With skips: what is sent, the tensor that is worked on and the skip connections "
@@ -30,4 +24,13 @@ def run(arguments: argparse.Namespace) -> None:
     titles |= {"bytes_with_skips": "bytes with skips", "bytes_without_skips": "without"}
     titles |= {"bound": "bound", "bytes_whole_blocks": "bytes, whole blocks"}
     titles |= {"bound_whole_blocks": "bound, whole blocks"}
-    write_table(arguments, rows, caption, "lrrrrrrrr", titles)
+    return Table(caption=caption, titles=titles, align="lrrrrrrrr")
+
+
+EXPERIMENT = Experiment(
+    rows=_rows,
+    table=_table,
+    settings=(SpeedSettings,),
+    forms=dict.fromkeys(["bound", "bound_whole_blocks"], ".3f"),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

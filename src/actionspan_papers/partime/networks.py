@@ -158,9 +158,9 @@ class Case:
         return torch.zeros_like(made)
 
     @property
-    def named(self) -> dict[str, str]:
+    def named(self) -> dict[str, str | int]:
         """The cells that name it in tables."""
-        return {"network": self.name, "R": str(self.side), "F": str(self.outputs)}
+        return {"network": self.name, "R": self.side, "F": self.outputs}
 
 
 def counted_cases(settings: SpeedSettings) -> list[Case]:

@@ -1,6 +1,7 @@
 """Time a loop against a pipeline in interleaved pairs; and pipelines of timed waits."""
 
 import copy
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages, layers_of
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.experiments import Row
 from actionspan_papers.partime.networks import (
     Case,
     bound_of,
@@ -29,7 +31,6 @@ from actionspan_papers.partime.networks import (
 from actionspan_papers.partime.published import KINDS, PLAIN, printed_range
 from actionspan_papers.partime.settings import SpeedSettings
 from actionspan_papers.partime.timeline import EMULATED, MEASURED
-from actionspan_papers.rows import number
 
 _RATE = 1e-4
 _FEWEST, _MOST = 6, 400  # samples of a measurement
@@ -194,9 +195,9 @@ EXECUTORS = ("thread", "process")
 _MEASURED_STAGES = 2  # the stages that have a core each where there are two
 
 
-def speedup_rows(settings: SpeedSettings, cores: int) -> list[dict[str, str]]:
+def speedup_rows(settings: SpeedSettings, cores: int) -> list[Row]:
     """Return a row a network, work, number of stages and pair."""
-    rows: list[dict[str, str]] = []
+    rows: list[Row] = []
     with deterministic(threads=1):
         for case in cases(settings):
             for work, learning in works():
@@ -206,10 +207,10 @@ def speedup_rows(settings: SpeedSettings, cores: int) -> list[dict[str, str]]:
 
 def _rows(
     case: Case, work: str, settings: SpeedSettings, cores: int, *, learning: bool
-) -> list[dict[str, str]]:
+) -> list[Row]:
     network = case.network(settings)
     sample, target = case.sample(), case.target(network)
-    found = []
+    found: list[Row] = []
     costs = None
     for depth in settings.depths:
         stages = balance_stages(
@@ -222,17 +223,17 @@ def _rows(
         common = {
             **case.named,
             "work": work,
-            "stages": str(depth),
-            "bound": number(stages.bound, ".4f"),
-            "emulated": number(emulated, ".4f"),
-            "slowest_stage_ms": number(1000 * max(stages.seconds), ".4f"),
-            "loop_cpu_ms": number(1000 * total, ".4f"),
+            "stages": depth,
+            "bound": stages.bound,
+            "emulated": emulated,
+            "slowest_stage_ms": 1000 * max(stages.seconds),
+            "loop_cpu_ms": 1000 * total,
             "published_graph": _printed(case, work, depth, graph=True),
             "published_eager": _printed(case, work, depth, graph=False),
         }
-        unmeasured = {"executor": "", "pair": "", "measured": "", "load": ""}
         if depth != _MEASURED_STAGES or cores < depth:
-            found.append({**common, **unmeasured})
+            unknown = {"measured": math.nan, "load": math.nan}
+            found.append({**common, "executor": "", "pair": "", **unknown})
             continue
         for executor in EXECUTORS:
             measured = measure(
@@ -249,9 +250,9 @@ def _rows(
                 {
                     **common,
                     "executor": executor,
-                    "pair": str(pair + 1),
-                    "measured": number(speedup, ".4f"),
-                    "load": number(measured.load, ".2f"),
+                    "pair": pair + 1,
+                    "measured": speedup,
+                    "load": measured.load,
                 }
                 for pair, speedup in enumerate(measured.speedups)
             ]
@@ -267,9 +268,9 @@ def _printed(case: Case, work: str, stages: int, *, graph: bool) -> str:
     return printed_range(KINDS[case.name], name, stages, graph=graph)  # type: ignore[arg-type]
 
 
-def balance_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+def balance_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row a network, work and number of stages."""
-    rows: list[dict[str, str]] = []
+    rows: list[Row] = []
     with deterministic(threads=1):
         for case in counted_cases(settings):
             network, sample = case.network(settings), case.sample()
@@ -293,17 +294,13 @@ def balance_rows(settings: SpeedSettings) -> list[dict[str, str]]:
                         {
                             **case.named,
                             "work": work,
-                            "stages": str(depth),
-                            "layers": str(len(layers)),
+                            "stages": depth,
+                            "layers": len(layers),
                             "cuts": " + ".join(map(str, parts)),
                             "stage_ms": " | ".join(f"{1000 * s:.2f}" for s in stages.seconds),
-                            "bound": number(stages.bound, ".4f"),
-                            "bound_by_operations": number(
-                                bound_of(counted, counted_cuts(counted, depth)), ".4f"
-                            ),
-                            "even_bound": number(
-                                bound_of(counted, even_cuts(len(counted), depth)), ".4f"
-                            ),
+                            "bound": stages.bound,
+                            "bound_by_operations": bound_of(counted, counted_cuts(counted, depth)),
+                            "even_bound": bound_of(counted, even_cuts(len(counted), depth)),
                         }
                     )
     return rows
@@ -318,13 +315,13 @@ _SAMPLES = 14
 _WAIT = 0.03  # seconds of a stage that waits
 
 
-def timeline_rows(settings: SpeedSettings) -> list[dict[str, str]]:
+def timeline_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row an event."""
     with deterministic(threads=1):
         return _measured(settings) + _emulated(4)
 
 
-def _measured(settings: SpeedSettings) -> list[dict[str, str]]:
+def _measured(settings: SpeedSettings) -> list[Row]:
     case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
     network, sample = case.network(settings), case.sample()
     stages = balance_stages(network, sample, 2, learning=True, divide=inside, repetitions=3)
@@ -334,7 +331,7 @@ def _measured(settings: SpeedSettings) -> list[dict[str, str]]:
         return _events(MEASURED, pipeline)
 
 
-def _emulated(stages: int) -> list[dict[str, str]]:
+def _emulated(stages: int) -> list[Row]:
     parts = [Wait(_WAIT, learning=True) for _ in range(stages)]
     value = torch.zeros(1, 4)
     with Pipeline(parts, "thread", loss=squared, optimiser=sgd, record=True) as pipeline:
@@ -342,19 +339,19 @@ def _emulated(stages: int) -> list[dict[str, str]]:
         return _events(EMULATED, pipeline)
 
 
-def _events(kind: str, pipeline: Pipeline) -> list[dict[str, str]]:
+def _events(kind: str, pipeline: Pipeline) -> list[Row]:
     reports = pipeline.report()
     first = min(event.begin for report in reports for event in report["events"])
     return [
         {
             "kind": kind,
-            "stages": str(len(reports)),
-            "stage": str(stage + 1),
-            "step": str(event.step),
-            "sample": str(event.sample),
+            "stages": len(reports),
+            "stage": stage + 1,
+            "step": event.step,
+            "sample": event.sample,
             "work": event.work,
-            "begin_ms": number(1000 * (event.begin - first), ".3f"),
-            "end_ms": number(1000 * (event.end - first), ".3f"),
+            "begin_ms": 1000 * (event.begin - first),
+            "end_ms": 1000 * (event.end - first),
         }
         for stage, report in enumerate(reports)
         for event in report["events"]

@@ -1,51 +1,31 @@
 """Measure, emulate and bound the speed-up of pipelines, as in tables I and II of paper 002."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import math
 from statistics import median
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, values
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.rows import Row as Read
-from actionspan_papers.rows import distinct, values
-from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
-_KEYS = ("network", "R", "F", "work", "stages")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument(
-        "--cores", type=int, default=2, help="that the rule has; more stages are only emulated"
-    )
-    add_outputs(parser, figure=True)
-    add_settings(parser, SpeedSettings)
+_KEYS = ["network", "R", "F", "work", "stages"]
+_EXECUTORS = ("thread", "process")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a network, work, number of stages and pair, and the figure."""
-    settings = from_arguments(SpeedSettings, arguments)
+def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.speed_rows import speedup_rows
 
-    rows = speedup_rows(settings, arguments.cores)
-    caption, titles, align = _summary(rows, settings, arguments.cores)
-    write_table(arguments, rows, caption, align, titles, _shown_rows(rows))
-    write_figures(arguments, lambda figure: _draw(figure, rows), (8.4, 3.8))
+    return speedup_rows(settings, arguments.cores)
 
 
-def _summary(
-    rows: Sequence[Read], settings: SpeedSettings, cores: int
-) -> tuple[list[str], dict[str, str], str]:
-    """Return the caption, the titles and the alignment of the table to read."""
-    loads = [float(row["load"]) for row in rows if row["load"]]
-    load = f"{min(loads):.1f} to {max(loads):.1f}" if loads else "not noted"
+def _table(rows: "DataFrame", arguments: argparse.Namespace, settings: SpeedSettings) -> Table:
+    cores, loads = arguments.cores, rows["load"].dropna()
+    load = f"{min(loads):.1f} to {max(loads):.1f}" if len(loads) else "not noted"
     caption = [
         "Speed-up of a pipeline over a plain loop on one thread (tables I and II). Three kinds of "
         "numbers, never one:",
@@ -64,26 +44,32 @@ def _summary(
     titles |= {"share": "share", "emulated": "emulated", "bound": "bound"}
     titles |= {"slowest": "slowest stage, ms"}
     titles |= {"published_graph": "published, graph", "published_eager": "published, without"}
-    return caption, titles, "lrrlr" + "rrrrrrll"
+    forms = dict.fromkeys(["share", "emulated", "bound", "slowest"], ".2f")
+    align = "lrrlrrrrrrrll"
+    return Table(caption=caption, titles=titles, rows=_shown(rows), forms=forms, align=align)
 
 
-def _shown_rows(rows: Sequence[Read]) -> list[Row]:
+def _shown(rows: "DataFrame") -> list[Row]:
     """Return a row a network, R, F, work and number of stages."""
     shown: list[Row] = []
-    for key in dict.fromkeys(tuple(row[name] for name in _KEYS) for row in rows):
-        chosen: dict[str, object] = dict(zip(_KEYS, key, strict=True))
-        first = next(row for row in rows if tuple(row[name] for name in _KEYS) == key)
-        bound = float(first["bound"])
-        by = {executor: ratios(rows, chosen, executor) for executor in ("thread", "process")}
-        best = max((median(found) for found in by.values() if len(found)), default=float("nan"))
+    for key, pairs in rows.groupby(_KEYS, sort=False):
+        first = pairs.iloc[0]
+        speedups = {name: values(pairs, "measured", executor=name) for name in _EXECUTORS}
+        best = max((median(found) for found in speedups.values() if len(found)), default=math.nan)
+        ranges: dict[str, Cell] = {
+            name: Estimate(value=median(found), low=min(found), high=max(found))
+            if len(found)
+            else ""
+            for name, found in speedups.items()
+        }
         shown.append(
             {
-                **{name: str(value) for name, value in chosen.items()},
-                **{executor: _ranged(found) for executor, found in by.items()},
-                "share": "" if np.isnan(best) else f"{best / bound:.2f}",
-                "emulated": f"{float(first['emulated']):.2f}",
-                "bound": f"{bound:.2f}",
-                "slowest": f"{float(first['slowest_stage_ms']):.2f}",
+                **dict(zip(_KEYS, key, strict=True)),
+                **ranges,
+                "share": best / first["bound"],
+                "emulated": first["emulated"],
+                "bound": first["bound"],
+                "slowest": first["slowest_stage_ms"],
                 "published_graph": first["published_graph"],
                 "published_eager": first["published_eager"],
             }
@@ -91,55 +77,47 @@ def _shown_rows(rows: Sequence[Read]) -> list[Row]:
     return shown
 
 
-def ratios(rows: Sequence[Read], chosen: Mapping[str, object], executor: str) -> list[float]:
-    """Return the measured speed-up of each pair."""
-    found = values(rows, "measured", **{**chosen, "executor": executor})
-    return [float(value) for value in found]
-
-
-def _ranged(found: Sequence[float]) -> Estimate | str:
-    if not found:
-        return ""
-    return Estimate(value=median(found), low=min(found), high=max(found))
-
-
-def _draw(figure: "Figure", rows: Sequence[Read]) -> None:
+def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     """Draw measured speed-ups at two stages over those possible, and bounds over D."""
     from actionspan.files.figures import COLOURS, QUIET
 
     left, right = figure.subplots(1, 2)
-    networks = distinct(rows, "network")
+    networks = rows["network"].unique()
     colours = dict(zip(networks, COLOURS, strict=False))
     marks = {"inference": "o", "learning": "s"}
-    for row in _shown_rows(rows):
-        for executor, filled in (("thread", True), ("process", False)):
-            cell = row[executor]
-            if isinstance(cell, Estimate):
-                colour = colours[str(row["network"])]
-                left.plot(
-                    float(str(row["slowest"])),
-                    cell.value,
-                    marks[str(row["work"])],
-                    color=colour,
-                    markerfacecolor=colour if filled else "none",
-                    markersize=4,
-                )
+    for (network, _, _, work, _), pairs in rows.groupby(_KEYS, sort=False):
+        slowest = round(float(pairs["slowest_stage_ms"].iloc[0]), 2)
+        look = {"color": colours[network], "markersize": 4}
+        for executor, fill in (("thread", colours[network]), ("process", "none")):
+            if len(found := values(pairs, "measured", executor=executor)):
+                left.plot(slowest, median(found), marks[work], markerfacecolor=fill, **look)
     left.axhline(2, color=QUIET, linewidth=0.8)
     key = "● inference, ■ learning; filled: threads, open: processes"
     left.set(title="measured, D = 2", xlabel=f"slowest stage (ms)\n{key}", xscale="log")
     left.set_ylabel("speed-up")
     left.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     left.xaxis.set_minor_formatter(lambda value, _: "")
-    depths = sorted(map(int, distinct(rows, "stages")))
+    depths = sorted(rows["stages"].unique())
     for network in networks:
-        for column, look in (("bound", "-"), ("emulated", "--")):
-            means = [
-                float(np.mean(values(rows, column, network=network, stages=depth)))
-                for depth in depths
-            ]
+        for column, line in (("bound", "-"), ("emulated", "--")):
+            means = [values(rows, column, network=network, stages=depth).mean() for depth in depths]
             name = f"{network}, {column}"
-            right.plot(depths, means, look, color=colours[network], label=name, linewidth=1.4)
+            right.plot(depths, means, line, color=colours[network], label=name, linewidth=1.4)
     right.plot(depths, depths, color=QUIET, linewidth=0.8)
     right.set(title="bound and emulated, means", xlabel="stages D", xticks=depths)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7)
+
+
+_MEASURED = ["bound", "emulated", "slowest_stage_ms", "loop_cpu_ms", "measured"]
+CORES = {"type": int, "default": 2, "help": "that the rule has; more stages are only emulated"}
+EXPERIMENT = Experiment(
+    inputs={"cores": CORES},
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(8.4, 3.8),
+    settings=(SpeedSettings,),
+    forms={**dict.fromkeys(_MEASURED, ".4f"), "load": ".2f"},
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,29 +1,27 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.experiments import Experiment, Row, Table, where
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.tables import add_outputs, write_figures, write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+MEASURED, EMULATED = "measured", "emulated"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_outputs(parser, figure=True)
-    add_settings(parser, SpeedSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row an event of stages that learn, and the figure."""
-    settings = from_arguments(SpeedSettings, arguments)
+def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.speed_rows import timeline_rows
 
-    rows = timeline_rows(settings)
+    return timeline_rows(settings)
+
+
+def _table(rows: "DataFrame", *_: object) -> Table:
     caption = [
         "Events of pipelines that learn, from the clocks of their threads; the TSV has every one. "
         "Measured: two stages of the plain convolutions. Emulated: four stages that wait.",
@@ -32,80 +30,72 @@ def run(arguments: argparse.Namespace) -> None:
     ]
     titles = {"kind": "kind", "stages": "D", "stage": "stage h"}
     titles |= {"delay": "delay, steps", "published": "2(D − h)", "first": "first learned at step"}
-    write_table(arguments, rows, caption, "lrrrrr", titles, shown_rows(rows))
-    write_figures(arguments, lambda figure: draw(figure, rows), (8.4, 3.6))
-
-
-MEASURED, EMULATED = "measured", "emulated"
-
-
-def delays(rows: list[dict[str, str]], kind: str, stage: str) -> list[int]:
-    """Return the delay of every sample whose gradient reached a stage."""
-    own = [row for row in rows if row["kind"] == kind and row["stage"] == stage]
-    began = {row["sample"]: int(row["step"]) for row in own if row["work"] == "forward"}
-    return [
-        int(row["step"]) - began[row["sample"]]
-        for row in own
-        if row["work"] == "backward" and row["sample"] in began
+    shown: list[Row] = [
+        {
+            "kind": kind,
+            "stages": stages,
+            "stage": stage,
+            "delay": ", ".join(map(str, sorted(set(delays(events))))),
+            "published": 2 * (stages - stage),
+            "first": where(events, work="backward")["step"].min(),
+        }
+        for kind, stages, stage, events in by_stage(rows)
     ]
+    return Table(caption=caption, titles=titles, rows=shown, align="lrrrrr")
 
 
-def shown_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return a row a stage."""
-    shown = []
-    for kind, stages, stage in dict.fromkeys(
-        (row["kind"], row["stages"], row["stage"]) for row in rows
-    ):
-        found = sorted(set(delays(rows, kind, stage)))
-        learned = [
-            int(row["step"])
-            for row in rows
-            if (row["kind"], row["stage"], row["work"]) == (kind, stage, "backward")
-        ]
-        shown.append(
-            {
-                "kind": kind,
-                "stages": stages,
-                "stage": stage,
-                "delay": ", ".join(map(str, found)),
-                "published": str(2 * (int(stages) - int(stage))),
-                "first": str(min(learned)),
-            }
-        )
-    return shown
+def by_stage(rows: "DataFrame") -> "Iterator[tuple[str, int, int, DataFrame]]":
+    """Yield the kind of a pipeline, its number of stages, a stage of it, and its events."""
+    for (kind, stages, stage), events in rows.groupby(["kind", "stages", "stage"], sort=False):
+        yield kind, stages, stage, events
 
 
-def draw(figure: "Figure", rows: list[dict[str, str]]) -> None:
-    """Draw the events of both kinds."""
+def delays(events: "DataFrame") -> list[int]:
+    """Return the delay of every sample whose gradient reached the stage with these events."""
+    began, learned = (
+        where(events, work=work).set_index("sample")["step"] for work in ("forward", "backward")
+    )
+    found: list[int] = (learned - began).reindex(learned.index).dropna().astype(int).tolist()
+    return found
+
+
+def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     panels = figure.subplots(2, 1, height_ratios=[2, 4])
     for axes, kind in zip(panels, (MEASURED, EMULATED), strict=True):
-        own = [row for row in rows if row["kind"] == kind]
+        own = where(rows, kind=kind)
         # enough steps to read their numbers
-        draw_events(axes, own, 0.55 * max(float(row["end_ms"]) for row in own))
-        axes.set_title(f"{kind}: D = {own[0]['stages']}; numbers are samples")
+        draw_events(axes, own, 0.55 * own["end_ms"].max())
+        axes.set_title(f"{kind}: D = {own['stages'].iloc[0]}; numbers are samples")
     panels[-1].set_xlabel("milliseconds")
 
 
-def draw_events(axes: "Axes", rows: list[dict[str, str]], last: float) -> None:
+def draw_events(axes: "Axes", events: "DataFrame", last: float) -> None:
     """Draw what stages do and the samples they do it with, up to a `last` beginning."""
     from actionspan.files.figures import COLOURS
 
     colours = dict(zip(("forward", "backward", "update"), COLOURS, strict=False))
-    for row in rows:
-        begin, end = float(row["begin_ms"]), float(row["end_ms"])
-        if begin > last:
-            continue
-        place = int(row["stage"])
-        axes.barh(place, end - begin, 0.75, begin, color=colours[row["work"]], linewidth=0)
-        if end - begin > last / 60:
-            middle = (begin + end) / 2
-            axes.annotate(
-                row["sample"], (middle, place), ha="center", va="center", color="w", fontsize=7
-            )
-    stages = sorted({int(row["stage"]) for row in rows})
+    for event in events[events["begin_ms"] <= last].itertuples():
+        begin, length = event.begin_ms, event.end_ms - event.begin_ms
+        axes.barh(event.stage, length, 0.75, begin, color=colours[event.work], linewidth=0)
+        if length > last / 60:
+            place = (begin + event.end_ms) / 2, event.stage
+            look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
+            axes.annotate(str(event.sample), place, **look)
+    stages = sorted(events["stage"].unique())
     axes.set_yticks(stages, [f"stage {stage}" for stage in stages])
     axes.invert_yaxis()
     axes.grid(visible=False)
-    for work in dict.fromkeys(row["work"] for row in rows):
+    for work in events["work"].unique():
         axes.plot([], [], "s", color=colours[work], label=work)
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+EXPERIMENT = Experiment(
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(8.4, 3.6),
+    settings=(SpeedSettings,),
+    forms=dict.fromkeys(["begin_ms", "end_ms"], ".3f"),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

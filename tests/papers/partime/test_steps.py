@@ -10,7 +10,7 @@ from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan_papers.rows import read_rows, values
+from actionspan_papers.experiments import read_frame, values
 from dataset.conftest import encode_video
 from papers.steps import cells, outputs, run_step
 
@@ -62,7 +62,7 @@ def test_gradients_have_a_row_a_stage_and_a_line_for_each_kind_of_stream(tmp_pat
         *("partime", "gradients", "--frames", frames, *few),
         *outputs(tmp_path, "gradients", figure=True),
     )
-    rows = read_tsv(tmp_path / "gradients.tsv")
+    rows = read_frame(tmp_path / "gradients.tsv")
     assert len(rows) == 4 * (1 + 3 * 2)  # streams, and stages of each way
     alone = values(rows, "cosine", stages=1)
     assert alone == pytest.approx(1, abs=1e-3)
@@ -88,7 +88,7 @@ def test_flow_is_learned_at_one_set_of_rates_for_every_number_of_stages(tmp_path
         *("partime", "flow", "--frames", frames, *few),
         *outputs(tmp_path, "flow", figure=True),
     )
-    rows = read_tsv(tmp_path / "flow.tsv")
+    rows = read_frame(tmp_path / "flow.tsv")
     for stages in (1, 2):
         tried = values(rows, "learning_rate", stages=stages, part="choosing", gradients="paper")
         assert tried.tolist() == [0.001, 0.003]
@@ -173,4 +173,4 @@ def test_a_data_set_without_video_files_is_one_line(tmp_path):
 def test_a_table_of_something_else_is_refused(tmp_path):
     (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(InputError, match="no column 'cosine'"):
-        read_rows(tmp_path / "other.tsv", ["a", "cosine"])
+        read_frame(tmp_path / "other.tsv", ["a", "cosine"])
