@@ -13,6 +13,7 @@ from actionspan import __version__
 from actionspan.arrays import Int64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part, read_model
+from actionspan.plugins import load, plugins
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
@@ -69,7 +70,16 @@ class TemporalNetwork(nn.Module):
 
 
 def network_class(name: ModelName) -> type[TemporalNetwork]:
-    """Return the class of a network of `MODELS`."""
+    """Return the class of a network of `MODELS`.
+
+    Raises:
+        InputError: It is a plug-in's, and cannot be imported or is no `TemporalNetwork`.
+    """
+    if name in plugins("networks"):
+        added = load("networks", name)
+        if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
+            raise InputError(f"plug-ins: actionspan.networks: {name}: not a TemporalNetwork")
+        return added
     listed = MODELS[name]
     kind: type[TemporalNetwork] = getattr(import_module(listed.module), listed.kind)
     return kind

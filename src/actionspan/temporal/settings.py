@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from actionspan.plugins import plugins
 from actionspan.settings import Checked, option
 from actionspan.training.keep import Keep
 from actionspan.training.schedule import rate_after
@@ -91,6 +92,10 @@ MODELS: dict[str, Network] = {
         help="anchor-free pyramid with regression",
         on_steps=False,
     ),
+}
+MODELS |= {
+    name: Network(module=point.module, kind=point.attr, help=f"from {point.module}")
+    for name, point in plugins("networks", tuple(MODELS)).items()
 }
 ModelName = str  # a key of MODELS
 SEQUENCES = {name: each.features for name, each in MODELS.items() if each.features != "features"}
