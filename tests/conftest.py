@@ -90,10 +90,15 @@ class Durations:
         times[1] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        """Write one digit of each, so that the next call changes few lines."""
+        """Write one digit of each, so that the next call changes few lines.
+
+        Files that were not run keep their times.
+        """
+        known = json.loads(DURATIONS.read_text())
+        kept = {name: times for name, times in known.items() if (TESTS / name).exists()}
         rounded = {
             name: [float(f"{seconds:.1g}") for seconds in times]
-            for name, times in sorted(self.seconds.items())
+            for name, times in sorted({**kept, **self.seconds}.items())
         }
         lines = [f'  "{name}": {times}' for name, times in rounded.items()]
         DURATIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
