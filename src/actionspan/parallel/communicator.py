@@ -179,6 +179,8 @@ class Done:
 class TorchrunCommunicator:
     """The calls of `mpi4py.MPI.Comm` that gloo and nccl need, for the ranks of torchrun.
 
+    It carries what an exchange needs besides its sums (first weights, losses, the watchdog's
+    notes), over torch's key-value store; the ring and the servers need MPI.
     Each message is a key of the store, deleted when the last of its readers has it. Collective
     calls match by their order. An attempt of torchrun (`--max-restarts`) sees nothing of the last.
     """
@@ -197,11 +199,9 @@ class TorchrunCommunicator:
         self._store.set_timeout(_WAIT)
 
     def Get_rank(self) -> int:
-        """Return this process's number."""
         return int(self._rank)
 
     def Get_size(self) -> int:
-        """Return how many processes there are."""
         return int(self._size)
 
     def Dup(self) -> "TorchrunCommunicator":
@@ -218,7 +218,6 @@ class TorchrunCommunicator:
         os._exit(errorcode)
 
     def Isend(self, buf: Any, dest: int, tag: int) -> Done:
-        """Send a few bytes to a rank."""
         number = self._sent[dest, tag]
         self._sent[dest, tag] += 1
         self._store.set(f"{self._rank}>{dest}/{tag}/{number}", bytes(buf))
@@ -243,19 +242,16 @@ class TorchrunCommunicator:
         return f"{source}>{self._rank}/{tag}/{self._received[source, tag]}"
 
     def Bcast(self, buf: Any, root: int) -> None:
-        """Give all ranks the bytes of rank `root`."""
         view = memoryview(buf).cast("B")
         data = self._shared(bytes(view) if self._rank == root else None, root)
         if self._rank != root:
             view[:] = data
 
     def bcast(self, obj: Any, root: int) -> Any:
-        """Give all ranks an object of rank `root`."""
         data = self._shared(pickle.dumps(obj) if self._rank == root else None, root)
         return obj if self._rank == root else pickle.loads(data)
 
     def scatter(self, sendobj: Any, root: int) -> Any:
-        """Give each rank its own of the root's objects."""
         call = self._next_call()
         if self._rank == root:
             for rank, value in enumerate(sendobj):
@@ -265,7 +261,6 @@ class TorchrunCommunicator:
         return pickle.loads(self._taken(f"{call}/{self._rank}", 1))
 
     def gather(self, sendobj: Any, root: int) -> list[Any] | None:
-        """Return the objects of all ranks on the root, None elsewhere."""
         call = self._next_call()
         if self._rank != root:
             self._store.set(f"{call}/{self._rank}", pickle.dumps(sendobj))
@@ -276,7 +271,6 @@ class TorchrunCommunicator:
         ]
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        """Return the objects of all ranks."""
         return [
             self.bcast(sendobj if rank == self._rank else None, root=rank)
             for rank in range(self._size)

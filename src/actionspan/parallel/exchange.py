@@ -13,11 +13,17 @@ from torch import Tensor
 
 from actionspan.errors import JobError
 from actionspan.parallel.communicator import Communicator, settle
-from actionspan.parallel.parameter_server import ParameterServer
+from actionspan.parallel.parameter_server import ParameterServer, Placement
 from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.transfer import check, workspace
 from actionspan.parallel.watchdog import GRACE_SECONDS
+
+_PLACEMENTS: dict[str, Placement] = {
+    "ps": "own_rank",
+    "ps_worker": "on_worker",
+    "ps_sharded": "sharded",
+}
 
 
 class Exchange(Protocol):
@@ -58,17 +64,13 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
     aware = settings.cuda_aware
     if wire is not None and name in ("mpi", "gloo", "nccl"):
         raise ValueError(f"wire {settings.wire} with exchange {name}: it sends float32 only")
+    if name in _PLACEMENTS:
+        return ParameterServer(comm, _PLACEMENTS[name], wire=wire, cuda_aware=aware)
     match name:
         case "ring":
             return RingExchange(comm, wire, aware)
         case "auto":
             return RingExchange(comm, wire, aware, 0 if wire else settings.auto_kib * 1024)
-        case "ps":
-            return ParameterServer(comm, "own_rank", wire=wire, cuda_aware=aware)
-        case "ps_worker":
-            return ParameterServer(comm, "on_worker", wire=wire, cuda_aware=aware)
-        case "ps_sharded":
-            return ParameterServer(comm, "sharded", wire=wire, cuda_aware=aware)
         case "mpi":
             return MpiAllreduce(comm, aware)
         case "gloo" | "nccl":

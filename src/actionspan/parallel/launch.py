@@ -140,12 +140,14 @@ _YOUNG_SECONDS = 10.0  # ranks of one start begin well within this
 
 
 def remove_leftovers(folder: Path = SHARED_MEMORY) -> None:
-    """Remove one's own files of MPICH that no process has mapped; to be called before MPI starts.
+    """Remove the shared memory that killed ranks left: files of MPICH that no process has mapped.
+
+    They take 1 to 4 MB each, and are a trap for the job's next start: MPICH names the file that the
+    ranks of a node share by a hash of PMI's job, which under SLURM is `{job}.{step}`, and takes a
+    file of that name as it finds it (MPICH 5.0). A job that SLURM queues again keeps its number, so
+    its ranks would meet in the state of the killed ones, and some wait in MPI_Init for ever.
 
     Any number of ranks may call it at once, each before it starts MPI itself.
-
-    Args:
-        folder: Where shared memory is.
     """
     paths = [path for path in folder.glob(_PATTERN) if _is_old(path)]
     mapped = _mapped(folder) if paths else set()
@@ -156,22 +158,22 @@ def remove_leftovers(folder: Path = SHARED_MEMORY) -> None:
 
 def _is_old(path: Path) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False  # another rank was faster
-    return found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG_SECONDS
+    return status.st_uid == os.getuid() and time.time() - status.st_mtime > _YOUNG_SECONDS
 
 
 def _mapped(folder: Path) -> set[str]:
     """Return the files of a folder that any process has in its memory, as far as can be seen."""
-    found = set()
+    mapped = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             lines = maps.read_text(errors="replace").splitlines()
         except OSError:
             continue  # it has ended, or it is somebody else's
-        found |= {line.partition("/")[2] for line in lines if f" {folder}/" in line}
-    return {f"/{path}" for path in found}
+        mapped |= {line.partition("/")[2] for line in lines if f" {folder}/" in line}
+    return {f"/{path}" for path in mapped}
 
 
 def _remove(path: Path) -> None:

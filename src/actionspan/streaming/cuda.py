@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from actionspan.streaming.device import Backend, Event, Lane, cuda_backend, lanes_of
 from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
+from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.stage import Options, Part
 from actionspan.streaming.state import on_host
@@ -35,7 +36,7 @@ class Ends(NamedTuple):
     back: Link | None
 
 
-class StreamExecutor:
+class StreamExecutor(Runs):
     """Runs the stages on GPUs, each in streams of its own.
 
     Args:
@@ -61,7 +62,7 @@ class StreamExecutor:
         self._stall_seconds = options.stall_seconds
         self._learning = parts[0].learning is not None
         lanes = self.lanes = lanes_of(self._backend, len(parts), devices)
-        self.stages = [
+        self.stages: Sequence[DeviceStage] = [
             DeviceStage(part, options, self._backend, lane)
             for part, lane in zip(parts, lanes, strict=True)
         ]
@@ -104,7 +105,6 @@ class StreamExecutor:
         return Answers(self._backend, lane, self._wait)
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
         if self._shown:  # what the caller has begun to read must not change under it
             self._backend.synchronize()
             self._shown = False
@@ -140,15 +140,9 @@ class StreamExecutor:
         self.stages[index].step(arriving, signal, target, Sending(self._ends[index], self._answers))
 
     def reply(self) -> Reply | None:
-        """Wait for the answer of the oldest step that was not asked for; None: it had none.
-
-        Raises:
-            StageError: The device failed, or gave no sign of life for `stall_seconds`.
-        """
         return self._answers.reply()
 
     def ready(self, timeout: float | None) -> bool:
-        """Wait until the oldest step has its answer; False: it has none yet."""
         until = time.monotonic() + (timeout or 0.0)
         while not (ready := self._asked(self._answers.ready)) and time.monotonic() < until:
             time.sleep(_SLEEP_SECONDS)
@@ -188,12 +182,7 @@ class StreamExecutor:
                 return index
         return len(self.stages) - 1
 
-    def train(self, stage: int, training: bool) -> None:
-        """Set the mode of a stage."""
-        self.stages[stage].train(training)
-
     def states(self) -> list[dict[str, Any]]:
-        """Return the state of each stage, with the messages on their way to it, on the host."""
         self._backend.synchronize()
         states = []
         for index, (stage, ends) in enumerate(zip(self.stages, self._ends, strict=True)):
@@ -206,7 +195,6 @@ class StreamExecutor:
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`."""
         self._backend.synchronize()
         for index, (stage, state) in enumerate(zip(self.stages, states, strict=True)):
             ends = self._ends[index]
@@ -220,25 +208,18 @@ class StreamExecutor:
         self._backend.synchronize()
 
     def settle(self) -> None:
-        """Wait until all stages have done the steps begun; the caller may read weights then."""
         for event in self._finished:
             if event is not None:
                 self._wait(event)
         self._shown = True
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done, after waiting: a device tells times at the end."""
         self.settle()
         for stage in self.stages:
             stage.read_clock()
         return [report_of(stage) for stage in self.stages]
 
-    def processes(self) -> list[int]:
-        """Return the process ids of the stages that have a process of their own."""
-        return []
-
     def close(self, *, failed: bool = False) -> None:
-        """Wait for the devices, unless one has failed; the modules stay where they are."""
         if not failed:
             self._backend.synchronize()
 

@@ -144,42 +144,33 @@ class CudaBackend:
         self._used: set[torch.device] = set()  # others have no work, and asking takes their memory
 
     def devices(self) -> list[torch.device]:
-        """Return all that torch sees."""
         return [torch.device("cuda", index) for index in range(_cuda.device_count())]
 
     def place(self, module: nn.Module, device: torch.device) -> None:
-        """Move a module in place."""
         module.to(device)
 
     def stream(self, device: torch.device) -> Stream:
-        """Return a stream that does not wait for the default one."""
         self._used.add(device)
         return _cuda.Stream(device)
 
     def on(self, stream: Stream) -> AbstractContextManager[Any]:
-        """Make a stream and its device the current ones."""
         context: AbstractContextManager[Any] = _cuda.stream(stream)
         return context
 
     def record(self, stream: Stream) -> Event:
-        """Record a new event, without a time, which would cost more."""
         return stream.record_event(_cuda.Event())
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """Let a stream wait; an event recorded again later does not change this."""
         stream.wait_event(event)
 
     def done(self, event: Event) -> bool:
-        """Ask without waiting."""
         return bool(event.query())
 
     def synchronize(self) -> None:
-        """Block until every device that has a stream is idle."""
         for device in self._used:
             _cuda.synchronize(device)
 
     def empty(self, like: Tensor, device: torch.device) -> Tensor:
-        """Return memory with the shape, type and strides of a tensor."""
         return torch.empty_like(like, device=device)
 
     def static(self, like: Tensor, device: torch.device) -> Tensor:
@@ -189,11 +180,9 @@ class CudaBackend:
         return tensor
 
     def pinned(self, like: Tensor) -> Tensor:
-        """Return page-locked memory."""
         return torch.empty_like(like, device="cpu", pin_memory=True)
 
     def copy(self, target: Tensor, source: Tensor) -> None:
-        """Copy without waiting."""
         target.copy_(source, non_blocking=True)
 
     def copy_across(
@@ -208,32 +197,25 @@ class CudaBackend:
             target.copy_(source, non_blocking=True)
 
     def hold(self, tensor: Tensor, stream: Stream) -> None:
-        """Tell the allocator of the second stream."""
         tensor.record_stream(stream)
 
     def random(self, device: torch.device) -> Tensor:
-        """Return seed and offset, which the host knows."""
         state: Tensor = _cuda.get_rng_state(device)
         return state
 
     def set_random(self, device: torch.device, state: Tensor) -> None:
-        """Set seed and offset."""
         _cuda.set_rng_state(state, device)
 
     def seeded(self, device: torch.device, seed: int) -> Tensor:
-        """Return the state of a new generator."""
         return torch.Generator(device).manual_seed(seed).get_state()
 
     def mark(self, stream: Stream) -> Event:
-        """Record a new event with a time."""
         return stream.record_event(_cuda.Event(enable_timing=True))
 
     def seconds(self, begin: Event, end: Event) -> float:
-        """Convert from milliseconds."""
         return float(begin.elapsed_time(end)) / 1e3
 
     def capture(self, stream: Stream, works: Sequence[Callable[[], None]]) -> list[Graph]:
-        """Capture all into one pool of memory."""
         # What other threads do (whoever reads samples and pins memory, autograd for another
         # device) must not break a capture that has nothing to do with them.
         mode = "thread_local"
@@ -248,7 +230,6 @@ class CudaBackend:
         return graphs
 
     def replay(self, graph: Graph) -> None:
-        """Launch in the current stream."""
         graph.replay()
 
 

@@ -1,10 +1,11 @@
 """The ways to run stages, behind one interface, and the checks that hold for all of them."""
 
 import socket
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -20,36 +21,52 @@ _MOST_CREDITS = 64  # what waits in sockets must fit into them
 Executor = Literal["sequential", "thread", "process", "stream", "graph"]
 
 
-class Runs(Protocol):
+class Runs(ABC):
     """What runs the stages: the same messages, whoever does."""
 
+    stages: Sequence[Stage] = ()  # those in this process
+
+    @abstractmethod
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         """Begin a step: the first stage gets a sample, the last the target of what it holds."""
 
+    @abstractmethod
     def reply(self) -> Reply | None:
-        """Return the answer of the oldest step that was not asked for; None: it had none."""
+        """Wait for the answer of the oldest step that was not asked for; None: it had none.
 
+        Raises:
+            StageError: A stage failed or died, or gave no sign of life for `stall_seconds`.
+        """
+
+    @abstractmethod
     def ready(self, timeout: float | None) -> bool:
         """Return whether the oldest step has its answer, after waiting at most so many seconds."""
 
     def train(self, stage: int, training: bool) -> None:
         """Set the mode of a stage."""
+        self.stages[stage].train(training)
 
+    @abstractmethod
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each stage, with the messages on their way to it."""
 
+    @abstractmethod
     def load(self, states: list[dict[str, Any]]) -> None:
         """Go on from `states`."""
 
+    @abstractmethod
     def settle(self) -> None:
-        """Wait until all stages have done the steps begun."""
+        """Wait until all stages have done the steps begun; the caller may read weights then."""
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done so far; it waits for none but to collect events."""
+        """Return what each stage has done so far."""
+        return [report_of(stage) for stage in self.stages]
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""
+        return []
 
+    @abstractmethod
     def close(self, *, failed: bool = False) -> None:
         """End what runs; `failed`: at once, without doing what was begun."""
 
@@ -139,7 +156,7 @@ def start(
 Messages = list[Message | None]
 
 
-class SequentialExecutor:
+class SequentialExecutor(Runs):
     """Runs the stages one after the other, each on what its neighbours sent a step ago.
 
     They run in the calling thread: the order of work that every other executor must equal.
@@ -154,7 +171,6 @@ class SequentialExecutor:
         self._replies: deque[Reply | None] = deque()
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Do a step: the first stage gets a sample, the last the target of what it holds."""
         outputs: Messages = [None] * len(self.stages)
         gradients: Messages = [None] * len(self.stages)
         with self._threads_set():
@@ -179,19 +195,12 @@ class SequentialExecutor:
         self._outputs, self._gradients = outputs, gradients
 
     def reply(self) -> Reply | None:
-        """Return the answer of the oldest step that was not asked for; None: it had none."""
         return self._replies.popleft()
 
     def ready(self, timeout: float | None) -> bool:
-        """Return whether the oldest step has its answer."""
         return bool(self._replies)
 
-    def train(self, stage: int, training: bool) -> None:
-        """Set the mode of a stage."""
-        self.stages[stage].train(training)
-
     def states(self) -> list[dict[str, Any]]:
-        """Return the state of each stage, with the messages on their way to it."""
         states = []
         for index, stage in enumerate(self.stages):
             arrived = [self._outputs[index - 1]] if self._learning and index else []
@@ -208,7 +217,6 @@ class SequentialExecutor:
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`."""
         for index, (stage, state) in enumerate(zip(self.stages, states, strict=True)):
             stage.load_state_dict(state)
             if state["arrived"]:
@@ -219,14 +227,6 @@ class SequentialExecutor:
 
     def settle(self) -> None:
         """All steps begun are done."""
-
-    def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done."""
-        return [report_of(stage) for stage in self.stages]
-
-    def processes(self) -> list[int]:
-        """Return the process ids of the stages that have a process of their own."""
-        return []
 
     def close(self, *, failed: bool = False) -> None:
         """There is nothing to end."""

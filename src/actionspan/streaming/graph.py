@@ -99,7 +99,6 @@ class GraphExecutor(StreamExecutor):
         return self._places
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
         super().feed(arriving, target)
         self._number += 1
 
@@ -218,7 +217,6 @@ class GraphExecutor(StreamExecutor):
         self._backend.synchronize()
 
     def close(self, *, failed: bool = False) -> None:
-        """Wait for the devices, unless one has failed, and free the graphs."""
         super().close(failed=failed)
         self._captured.clear()
 

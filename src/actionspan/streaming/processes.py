@@ -31,6 +31,7 @@ from actionspan.streaming.errors import (
     death,
     interrupts_held,
 )
+from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.sockets import (
     SharedBlock,
@@ -53,7 +54,7 @@ _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
 _ROOT_SECONDS = 0.5  # to see which of several processes ended first
 
 
-class ProcessExecutor:
+class ProcessExecutor(Runs):
     """Runs each stage in a process of its own; the caller's modules stay the live ones.
 
     Raises:
@@ -146,7 +147,6 @@ class ProcessExecutor:
         return ends
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
         self._deadline.restart()
         for (_, waiting), message in zip(self._pending, (arriving, target), strict=False):
             waiting.append(message)
@@ -155,16 +155,10 @@ class ProcessExecutor:
         self._flush()
 
     def reply(self) -> Reply | None:
-        """Wait for the answer of the oldest step that was not asked for; None: it had none.
-
-        Raises:
-            StageError: A stage failed or died, or gave no sign of life for `stall_seconds`.
-        """
         self._wait_for(self._replies)
         return self._replies.popleft()
 
     def ready(self, timeout: float | None) -> bool:
-        """Wait until the oldest step has its answer; False: it has none yet."""
         until = time.monotonic() + (timeout or 0.0)
         while not self._replies:
             left = until - time.monotonic()
@@ -175,18 +169,15 @@ class ProcessExecutor:
         return True
 
     def train(self, stage: int, training: bool) -> None:
-        """Set the mode of a stage, here and in its process."""
         module = self._modules[stage]
         if isinstance(module, nn.Module):
             module.train(training)
         self._ask(stage, "train", training)
 
     def states(self) -> list[dict[str, Any]]:
-        """Return the state of each stage, with the messages on their way to it."""
         return self._ask_all("state")
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`."""
         for index, state in enumerate(states):
             self._ask(index, "load", state)
             for inner, training in zip(
@@ -195,11 +186,9 @@ class ProcessExecutor:
                 inner.training = training
 
     def settle(self) -> None:
-        """Wait until all stages have done the steps begun."""
         self._ask_all("settle")
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done so far; events are asked for."""
         events = self._ask_all("events") if self._record else [[] for _ in self._modules]
         return [
             {
@@ -211,11 +200,9 @@ class ProcessExecutor:
         ]
 
     def processes(self) -> list[int]:
-        """Return the process ids of the stages that have a process of their own."""
         return [process.pid for process in self._processes if process.pid]
 
     def close(self, *, failed: bool = False) -> None:
-        """End all processes; the modules keep their weights, in memory of this process."""
         ends: list[Any] = [self._samples.end, self._inlet.end]
         ends += [self._targets.end] if self._targets else []
         if failed:

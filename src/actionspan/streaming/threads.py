@@ -11,9 +11,10 @@ import torch
 from torch.nn.modules.dropout import _DropoutNd
 
 from actionspan.streaming.errors import Deadline, LinkClosedError, StageError, StallError
+from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Message, Reply, cloned
 from actionspan.streaming.stage import Options, Part, Stage, parts_of
-from actionspan.streaming.worker import Worker, report_of
+from actionspan.streaming.worker import Worker
 
 _CLOSED: Any = object()
 _JOIN_SECONDS = 1.5
@@ -48,7 +49,7 @@ class _Commands:
         return asked
 
 
-class ThreadExecutor:
+class ThreadExecutor(Runs):
     """Runs each stage in a thread of its own.
 
     Raises:
@@ -121,7 +122,6 @@ class ThreadExecutor:
         self._done.put(reply and reply._replace(output=cloned(reply.output)))
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
         self._deadline.restart()
         self._samples.send(arriving)
         if self.stages[0].learning is not None:
@@ -130,17 +130,11 @@ class ThreadExecutor:
             commands.asked.put(("step", None))
 
     def reply(self) -> Reply | None:
-        """Wait for the answer of the oldest step that was not asked for; None: it had none.
-
-        Raises:
-            StageError: A stage failed, or gave no sign of life for `stall_seconds`.
-        """
         item = self._ready.popleft() if self._ready else self._wait(self._done)
         reply: Reply | None = self._taken(item)
         return reply
 
     def ready(self, timeout: float | None) -> bool:
-        """Wait until the oldest step has its answer; False: it has none yet."""
         if not self._ready:
             try:
                 self._ready.append(self._done.get(block=bool(timeout), timeout=timeout or None))
@@ -150,16 +144,13 @@ class ThreadExecutor:
         return True
 
     def train(self, stage: int, training: bool) -> None:
-        """Set the mode of a stage."""
         _refuse_random(self.stages[stage], training)
         self._ask(stage, "train", training)
 
     def states(self) -> list[dict[str, Any]]:
-        """Return the state of each stage, with the messages on their way to it."""
         return self._ask_all("state")
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`."""
         for stage, state in zip(self.stages, states, strict=True):
             if any(state["training"]):
                 _refuse_random(stage, True)
@@ -167,19 +158,9 @@ class ThreadExecutor:
             self._ask(index, "load", state)
 
     def settle(self) -> None:
-        """Wait until all stages have done the steps begun."""
         self._ask_all("settle")
 
-    def reports(self) -> list[dict[str, Any]]:
-        """Return what each stage has done so far."""
-        return [report_of(stage) for stage in self.stages]
-
-    def processes(self) -> list[int]:
-        """Return the process ids of the stages that have a process of their own."""
-        return []
-
     def close(self, *, failed: bool = False) -> None:
-        """End all threads; one that hangs is left to end with the process."""
         for commands, _ in self._commands:
             commands.asked.put(("stop", None))
         if failed:
