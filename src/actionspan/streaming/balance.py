@@ -82,7 +82,7 @@ def measure_costs(
 def partition(costs: Costs, stages: int) -> list[int]:
     """Return the N layers' cuts (stages + 1,), from 0 to N, so that the slowest stage is fastest.
 
-    The time of a stage is that of its layers and of the messages at both its edges. Of equal
+    A stage takes the time of its layers and of the messages at both its edges. Of equal
     partitions it is the one with the earliest cuts. Dynamic programming, O(stages · N²).
 
     Raises:

@@ -212,7 +212,7 @@ def _worker(job: Job, stage: Stage) -> Worker:
         if reply is None:
             right.send(None)
             return
-        # what is not there must keep its place: the form of a message is that of the first
+        # a loss that is missing keeps its place: all messages are formed like the first
         known = reply.loss is not None
         loss = torch.full((), torch.nan) if reply.loss is None else reply.loss.reshape(())
         told = torch.tensor([reply.output.alone, known])

@@ -17,7 +17,7 @@ from actionspan.streaming.errors import StageError, StallError
 from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Message, Reply
 from actionspan.streaming.stage import Options, Part
-from actionspan.streaming.state import on_host
+from actionspan.streaming.state import copied
 from actionspan.streaming.transfer import Answers, Link, Pinned
 from actionspan.streaming.worker import report_of
 
@@ -37,13 +37,10 @@ class Ends(NamedTuple):
 
 
 class StreamExecutor(Runs):
-    """Runs the stages on GPUs, each in streams of its own.
+    """Runs the stages on GPUs, each in its own streams; the modules stay on the devices.
 
-    Args:
-        parts: The stages; their modules are moved to the devices and stay there.
-        options: See `Pipeline`.
-        devices: Of each stage; None: neighbours share one, or have the next.
-        backend: The devices' operations; None: those of CUDA.
+    Without `devices` neighbouring stages share one, or have the next; `backend` is CUDA's if not
+    given.
 
     Raises:
         ValueError: There is no GPU, or the devices do not fit the stages.
@@ -191,7 +188,7 @@ class StreamExecutor(Runs):
                 "signalled": ends.signals.held() if ends.signals else [],
             }
             with self._backend.on(self.lanes[index].compute):
-                states.append(stage.state_dict() | on_host(held))
+                states.append(stage.state_dict() | copied(held, "cpu"))
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:

@@ -26,7 +26,7 @@ class Backend(Protocol):
         """Return the devices there are."""
 
     def place(self, module: nn.Module, device: torch.device) -> None:
-        """Move a module to a device; its parameters stay the objects that they are."""
+        """Move a module to a device; its parameters stay the same objects."""
 
     def stream(self, device: torch.device) -> Stream:
         """Return a new queue of work."""
@@ -52,7 +52,7 @@ class Backend(Protocol):
     def static(self, like: Tensor, device: torch.device) -> Tensor:
         """Return memory of a device for every stream, to be kept until all work is done.
 
-        The host waits: the memory may be that of a tensor which a stream still reads.
+        The host waits: a stream may still read a tensor that had this memory before.
         """
 
     def pinned(self, like: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ class Backend(Protocol):
 class Lane:
     """What a stage has of its device: queues for its work and for what it gets and sends.
 
-    Copies have queues of their own so that they run beside the work of the same stage.
+    Copies have separate queues, to run while the same stage works.
     """
 
     device: torch.device
@@ -114,26 +114,26 @@ def lanes_of(
     Raises:
         ValueError: There are more or fewer devices than stages, or one does not exist.
     """
-    found = backend.devices()
+    existing = backend.devices()
     if devices is None:
-        used = min(stages, len(found))
-        chosen = [found[stage * used // stages] for stage in range(stages)]
+        used = min(stages, len(existing))
+        chosen = [existing[stage * used // stages] for stage in range(stages)]
     else:
         if len(devices) != stages:
             raise ValueError(
                 f"devices: {len(devices)} given for {stages} stages; name one for each stage, "
                 "the same one several times if they share it"
             )
-        chosen = [_indexed(torch.device(device), found) for device in devices]
+        chosen = [_indexed(torch.device(device), existing) for device in devices]
     for device in chosen:
-        if device not in found:
-            raise ValueError(f"device {device}: one of {', '.join(map(str, found))}")
+        if device not in existing:
+            raise ValueError(f"device {device}: one of {', '.join(map(str, existing))}")
     return [Lane(device, *(backend.stream(device) for _ in range(3))) for device in chosen]
 
 
-def _indexed(device: torch.device, found: list[torch.device]) -> torch.device:
+def _indexed(device: torch.device, existing: list[torch.device]) -> torch.device:
     """Return the first device of its type if the number is not said."""
-    same = [each for each in found if each.type == device.type]
+    same = [each for each in existing if each.type == device.type]
     return same[0] if device.index is None and same else device
 
 

@@ -12,7 +12,7 @@ from actionspan.streaming.device import Backend, Event, Lane
 from actionspan.streaming.messages import Message
 from actionspan.streaming.stage import Event as Worked
 from actionspan.streaming.stage import Links, Options, Part, Stage
-from actionspan.streaming.state import Kept, on_host
+from actionspan.streaming.state import Kept, copied
 
 
 class DeviceStage(Stage):
@@ -65,10 +65,7 @@ class DeviceStage(Stage):
     ) -> None:
         """Do what a step does on the device, for warm-up and capture: nothing here may count it.
 
-        Args:
-            arriving: The sample.
-            asked: The signal and the target.
-            links: Get the output and the gradient.
+        `asked` are the signal and the target.
         """
         counts = self.steps, self.samples, self.updates, self.sample
         events, self.events = self.events, None
@@ -112,7 +109,7 @@ class DeviceStage(Stage):
     def state_dict(self) -> dict[str, Any]:
         """Return a state on the host that stages of other executors can go on from too.
 
-        What only a device knows has keys of its own: the states of its random generator.
+        The states of the device's random generator have separate keys.
         """
         size = len(torch.get_rng_state())
         state = super().state_dict()
@@ -124,7 +121,7 @@ class DeviceStage(Stage):
                 each._replace(random=each.random if each.random is None else each.random[:size])
                 for each in kept
             ]
-        whole: dict[str, Any] = on_host(state | parts)
+        whole: dict[str, Any] = copied(state | parts, "cpu")
         return whole
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

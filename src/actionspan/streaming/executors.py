@@ -40,7 +40,7 @@ class Runs(ABC):
 
     @abstractmethod
     def ready(self, timeout: float | None) -> bool:
-        """Return whether the oldest step has its answer, after waiting at most so many seconds."""
+        """Return whether the oldest step has its answer; wait at most `timeout` seconds for it."""
 
     def train(self, stage: int, training: bool) -> None:
         """Set the mode of a stage."""
@@ -203,17 +203,13 @@ class SequentialExecutor(Runs):
     def states(self) -> list[dict[str, Any]]:
         states = []
         for index, stage in enumerate(self.stages):
-            arrived = [self._outputs[index - 1]] if self._learning and index else []
-            signalled = (
-                [] if stage.place.last or not self._learning else [self._gradients[index + 1]]
-            )
-            states.append(
-                stage.state_dict()
-                | {
-                    "arrived": [m and cloned(m) for m in arrived],
-                    "signalled": [m and cloned(m) for m in signalled],
-                }
-            )
+            held: dict[str, Messages] = {"arrived": [], "signalled": []}
+            if self._learning and index:
+                held["arrived"] = [self._outputs[index - 1]]
+            if self._learning and not stage.place.last:
+                held["signalled"] = [self._gradients[index + 1]]
+            copies = {name: [m and cloned(m) for m in sent] for name, sent in held.items()}
+            states.append(stage.state_dict() | copies)
         return states
 
     def load(self, states: list[dict[str, Any]]) -> None:
@@ -234,14 +230,13 @@ class SequentialExecutor(Runs):
     @contextmanager
     def _threads_set(self) -> Iterator[None]:
         before = torch.get_num_threads()
-        if before == self._threads:
-            yield
-            return
-        torch.set_num_threads(self._threads)
+        if before != self._threads:
+            torch.set_num_threads(self._threads)
         try:
             yield
         finally:
-            torch.set_num_threads(before)
+            if before != self._threads:
+                torch.set_num_threads(before)
 
 
 class _Collected:

@@ -237,16 +237,16 @@ def _full(stage: DeviceStage, signal: Message | None, target: Message | None) ->
 
 def _tensors_of(stage: DeviceStage) -> list[Tensor]:
     """Return all tensors that a step changes in place."""
-    found = module_tensors(stage.module)
+    tensors = module_tensors(stage.module)
     if stage.updater is not None:
         optimiser = stage.updater.optimiser
         for values in [*optimiser.state.values(), *optimiser.param_groups]:
-            found += [value for value in values.values() if isinstance(value, Tensor)]
-    return found
+            tensors += [value for value in values.values() if isinstance(value, Tensor)]
+    return tensors
 
 
 def _numbers_of(stage: DeviceStage) -> list[Any]:
-    """Return what an optimiser keeps beside tensors."""
+    """Return what an optimiser keeps besides tensors."""
     if stage.updater is None:
         return []
     return [
@@ -255,10 +255,6 @@ def _numbers_of(stage: DeviceStage) -> list[Any]:
         for value in values.values()
         if not isinstance(value, Tensor)
     ]
-
-
-def _named(stage: DeviceStage) -> str:
-    return f"stage {stage.place.index + 1} of {stage.place.stages}"
 
 
 def _refusal(stage: DeviceStage, why: str) -> CaptureError:
@@ -273,7 +269,7 @@ def _refuse(stage: DeviceStage) -> None:
     Raises:
         ValueError: Past inputs are kept, dropout is active, or the optimiser needs the host.
     """
-    name = _named(stage)
+    name = f"stage {stage.place.index + 1} of {stage.place.stages}"
     if stage.history is not None:
         assert stage.learning is not None
         raise ValueError(

@@ -22,7 +22,7 @@ MakeOptimiser = Callable[[list[nn.Parameter]], Optimizer]
 MakeSchedule = Callable[[Optimizer], LRScheduler]
 Clip = float | Callable[[Iterable[nn.Parameter]], object]
 Each = TypeVar("Each")
-# How an optimiser computes, not what: its own device decides, not that of a state.
+# How an optimiser computes, not what: its own device decides, not a loaded state's.
 _HOW = ("capturable", "differentiable", "foreach", "fused")
 
 

@@ -84,9 +84,9 @@ def check_form(first: Form, message: Message, what: str) -> None:
     Raises:
         ValueError: It is not; `what` names it.
     """
-    found = form_of(message)
-    if found != first:
-        raise ValueError(f"{what}: {_shown(found)}; the stream began with {_shown(first)}")
+    form = form_of(message)
+    if form != first:
+        raise ValueError(f"{what}: {_shown(form)}; the stream began with {_shown(first)}")
 
 
 def cloned(message: Message) -> Message:

@@ -55,7 +55,7 @@ _ROOT_SECONDS = 0.5  # to see which of several processes ended first
 
 
 class ProcessExecutor(Runs):
-    """Runs each stage in a process of its own; the caller's modules stay the live ones.
+    """Runs each stage in its own process; the caller's modules stay the live ones.
 
     Raises:
         ValueError: A module, loss or optimiser cannot be sent to another process.
@@ -64,9 +64,8 @@ class ProcessExecutor(Runs):
     def __init__(self, parts: Sequence[Part], options: Options) -> None:
         here: Any = multiprocessing.current_process()
         if here.name.startswith(_NAME) and getattr(here, "_inheriting", False):
-            os._exit(
-                UNGUARDED
-            )  # a stage's process that imports the program, which builds all again
+            # a stage's process that imports the program, which would build all stages again
+            os._exit(UNGUARDED)
         count = len(parts)
         self._modules = [part.module for part in parts]
         self._learning = parts[0].learning is not None
@@ -109,7 +108,7 @@ class ProcessExecutor(Runs):
         counts: SharedBlock,
         options: Options,
     ) -> None:
-        """Start the process of a stage, and close what is its alone."""
+        """Start the process of a stage, and close what only it needs."""
         tensors = module_tensors(part.module)
         ours, theirs = multiprocessing.Pipe()
         shared = share(tensors)

@@ -101,7 +101,7 @@ def module_tensors(module: Any) -> list[Tensor]:
 
 
 def share(tensors: list[Tensor]) -> SharedBlock:
-    """Move tensors into a block of shared memory; they stay the objects that they are.
+    """Move tensors into a block of shared memory; they stay the same objects.
 
     Raises:
         ValueError: Some are in such a block already.

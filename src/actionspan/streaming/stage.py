@@ -15,14 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.streaming.learning import Learning, Updater
-from actionspan.streaming.messages import (
-    Form,
-    Message,
-    Value,
-    check_form,
-    form_of,
-    message_of,
-)
+from actionspan.streaming.messages import Form, Message, Value, check_form, form_of, message_of
 from actionspan.streaming.state import History, Kept, copied, not_in_state
 
 Module = Callable[[Any], Value]
@@ -88,7 +81,7 @@ class Event(NamedTuple):
 
 
 class Stage:
-    """A module with its place, its optimiser, and the inputs and random numbers of its own.
+    """A module with its place, its optimiser, its inputs and its random numbers.
 
     Args:
         part: What it computes; a callable that is no `nn.Module` has no parameters.
@@ -115,12 +108,8 @@ class Stage:
             if learned:
                 self.updater = Updater(learned, learning, captures=self.captures)
             if learning.gradients != "paper" and place.delay and place.learns:
-                self.history = History(
-                    module,
-                    place.delay,
-                    weights=learning.gradients == "stash",
-                    random=random != "none",
-                )
+                stash, draws = learning.gradients == "stash", random != "none"
+                self.history = History(module, place.delay, weights=stash, random=draws)
         self._output: Form | None = None
         # A module that writes into its input would write into what its neighbour still needs.
         self._writes = any(getattr(part, "inplace", False) for part in parts_of(module))
@@ -164,22 +153,19 @@ class Stage:
         learns = self.place.learns and asked is not None
         inputs = self._leaves(arriving) if learns else arriving.tensors
         output, sent = self._forward(arriving, inputs, gradient=learns)
+        loss = None
         if self.place.last and target is not None:
             assert self.learning is not None
             with torch.set_grad_enabled(learns):
                 loss = self.learning.loss(output, target.value)
-            links.output(sent, loss.detach())
-            if learns:
-                self._backward(arriving.sample, (loss,), None, inputs, links)
-            else:
-                links.gradient(None)
-            return
-        links.output(sent, None)
-        if learns:
+        links.output(sent, None if loss is None else loss.detach())
+        if not learns:
+            links.gradient(None)
+        elif loss is not None:
+            self._backward(arriving.sample, (loss,), None, inputs, links)
+        else:
             assert signal is not None
             self._backward(signal.sample, _tensors(output), signal, inputs, links)
-        else:
-            links.gradient(None)
 
     def _forward(
         self, arriving: Message, inputs: tuple[Tensor, ...], *, gradient: bool
@@ -284,32 +270,27 @@ class Stage:
             self.module.train(training)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the next step depends on but what is on the links, copied."""
-        updater = self.updater
+        """Return a copy of all that the next step depends on, except what is on the links."""
+        module, updater = self.module, self.updater
+        schedule = updater.schedule if updater else None
+        own = self._random_of == "process"
         return {
             "steps": self.steps,
             "samples": self.samples,
             "updates": self.updates,
-            "module": copied(self.module.state_dict())
-            if isinstance(self.module, nn.Module)
-            else {},
-            "buffers": copied(dict(not_in_state(self.module))),
-            "training": [part.training for part in parts_of(self.module)],
+            "module": copied(module.state_dict()) if isinstance(module, nn.Module) else {},
+            "buffers": copied(dict(not_in_state(module))),
+            "training": [part.training for part in parts_of(module)],
             "optimiser": copied(updater.optimiser.state_dict()) if updater else None,
-            "schedule": dict(updater.schedule.state_dict())
-            if updater and updater.schedule
-            else None,
-            "random": self.random.clone()
-            if self._random_of != "process"
-            else torch.get_rng_state(),
+            "schedule": dict(schedule.state_dict()) if schedule else None,
+            "random": torch.get_rng_state() if own else self.random.clone(),
             "history": self.history.state() if self.history else None,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from `state_dict`."""
-        self.steps, self.samples, self.updates = (
-            state[key] for key in ("steps", "samples", "updates")
-        )
+        for count in ("steps", "samples", "updates"):
+            setattr(self, count, state[count])
         if isinstance(self.module, nn.Module):
             self.module.load_state_dict(state["module"])
             for name, buffer in not_in_state(self.module):

@@ -31,11 +31,8 @@ class History:
     sees the same buffers, and it leaves the buffers of the module as they are, so that batch norm
     counts each sample once.
 
-    Args:
-        module: The stage's.
-        delay: Steps from an input to its gradient.
-        weights: Whether to keep the weights that saw an input too.
-        random: Whether to repeat random numbers; threads share one generator and draw none.
+    `weights` says whether to keep the weights that saw an input too, `random` whether to repeat
+    random numbers: threads share one generator and draw none.
     """
 
     def __init__(
@@ -46,7 +43,7 @@ class History:
         self._module = module if isinstance(module, nn.Module) else nn.Module()
         self._kept: deque[Kept] = deque()
         self._used: Tensors = {}
-        # Of where the module draws its numbers; a device has a generator of its own.
+        # The state of the generator in use; a device has another one.
         self.get_random: Callable[[], Tensor] = torch.get_rng_state
         self.set_random: Callable[[Tensor], None] = torch.set_rng_state
 
@@ -119,35 +116,27 @@ def not_in_state(module: Any) -> Iterator[tuple[str, Tensor]]:
         yield from (each for each in module.named_buffers() if each[0] not in known)
 
 
-def copied(state: Any) -> Any:
-    """Return a state with tensors of its own."""
-    if isinstance(state, Tensor):
-        return state.detach().clone()
-    if isinstance(state, Mapping):
-        return {key: copied(value) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(copied(value) for value in state)
-    return state
+def copied(state: Any, device: str | None = None, known: dict[int, Tensor] | None = None) -> Any:
+    """Return a state with tensors of its own, on a device if one is given.
 
-
-def on_host(state: Any, known: dict[int, Tensor] | None = None) -> Any:
-    """Return a state with copies of its tensors in ordinary memory; what is one stays one."""
+    A tensor that is in the state several times is copied once.
+    """
     known = {} if known is None else known
     if isinstance(state, Tensor):
         if id(state) not in known:
-            known[id(state)] = state.detach().to("cpu", copy=True)
+            own = state.detach()
+            known[id(state)] = own.to(device, copy=True) if device else own.clone()
         return known[id(state)]
     if isinstance(state, Mapping):
-        return {key: on_host(value, known) for key, value in state.items()}
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(on_host(value, known) for value in state))
+        return {key: copied(value, device, known) for key, value in state.items()}
     if isinstance(state, list | tuple):
-        return type(state)(on_host(value, known) for value in state)
+        values = [copied(value, device, known) for value in state]
+        return type(state)(*values) if hasattr(state, "_fields") else type(state)(values)
     return state
 
 
 def plain(value: Any) -> Any:
-    """Return a state whose tuples, dicts and lists are of no class of ours."""
+    """Return a state in plain containers, which `torch.load(weights_only=True)` reads."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

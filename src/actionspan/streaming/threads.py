@@ -50,7 +50,7 @@ class _Commands:
 
 
 class ThreadExecutor(Runs):
-    """Runs each stage in a thread of its own.
+    """Runs each stage in its own thread.
 
     Raises:
         ValueError: A stage has active dropout: threads share torch's generator, so its numbers

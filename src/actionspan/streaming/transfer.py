@@ -189,8 +189,8 @@ class Answers:
                 backend.hold(tensor, stream)
                 backend.copy(buffer, tensor)
         there = backend.record(stream)
-        found = _Pending(message.sample, message.alone, buffers, loss is not None, there)
-        self._pending.append(found)
+        has_loss = loss is not None
+        self._pending.append(_Pending(message.sample, message.alone, buffers, has_loss, there))
         return there
 
     def ready(self) -> bool:
