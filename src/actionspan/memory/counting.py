@@ -117,9 +117,9 @@ def _hold(counts: list[SavedBytes], tensor: Tensor) -> Callable[[], None]:
 def _patched(counted: SavedBytes) -> Iterator[None]:
     """Count what other hooks keep that are entered in a block: only the innermost are called.
 
-    `torch.utils.checkpoint` drops the tensors of the forward pass by hooks of its own, and keeps
-    those of the second run in the same way. The class is changed by the first block of all threads,
-    and put right by the last; in threads that are in no block the hooks are as ever.
+    `torch.utils.checkpoint` drops the tensors of the forward pass by such hooks, and keeps those of
+    the second run. The first block of all threads changes the class, the last one restores it; in
+    threads without a block the hooks are unchanged.
     """
     with _lock:
         _open.append(counted)

@@ -170,11 +170,11 @@ def encode_kept(
     In the parts before it, rows that are not kept there are run without a graph.
 
     Args:
-        parts: The parts of the encoder, first to last.
+        parts: Of the encoder, first to last.
         levels: What is kept in each; the weights of the last are not applied here.
-        frames: The rows of the video.
-        rows: (n,) of them, sorted, all in the last level.
-        piece: Rows that are run at a time without a graph, at most.
+        frames: The video.
+        rows: (n,) of its rows, sorted, all in the last level.
+        piece: Rows at a time without a graph, at most.
     """
     *before, part = parts
     if not before:

@@ -67,7 +67,7 @@ class _Weigh(Function):
 
 
 class Level(NamedTuple):
-    """Rows (k,), sorted, whose gradients go on into a part of the encoder, and their weights."""
+    """The rows (k,), sorted, with a gradient in a part of the encoder, and their weights."""
 
     rows: Tensor
     weights: Tensor
@@ -182,8 +182,8 @@ def checked_sequence(encoder: nn.Module) -> nn.Sequential:
     """Return an encoder that does nothing but run its parts one after another.
 
     Raises:
-        ValueError: It is of another kind, has a `forward` of its own, or hooks, which are not
-            called where its parts are run one by one.
+        ValueError: It is of another kind, overrides `forward`, or has hooks, which are not called
+            where its parts are run one by one.
     """
     if not isinstance(encoder, nn.Sequential) or type(encoder).forward is not nn.Sequential.forward:
         raise ValueError(

@@ -95,12 +95,8 @@ def replay(
 ) -> Tensor:
     """Return the features (T, …) of a video, whose backward runs the kept rows again.
 
-    Args:
-        encoder: What is run.
-        frames: The rows of the video; a tensor may need a gradient, which is 0 at dropped rows.
-        estimator: Which rows are kept.
-        piece: Rows at a time, at most, in both runs.
-        generator: Where random numbers come from; None: torch's global generator.
+    Rows are run in pieces of at most `piece`, both times. Frames that are a tensor may need a
+    gradient, which is 0 at dropped rows. Without a generator torch's global one is used.
     """
     parameters = [each for each in encoder.parameters() if each.requires_grad]
     given = frames if isinstance(frames, Tensor) else None

@@ -56,7 +56,7 @@ class _LightFrames:
         return self._count
 
     def __getitem__(self, rows: Tensor, /) -> Tensor | tuple[Tensor, ...]:
-        """Return so many rows; making numbers of pictures needs them twice for a moment."""
+        """Return `len(rows)` rows; making numbers of pictures needs them twice for a moment."""
         made = tuple(
             torch.empty((len(rows), *row.shape[1:]), dtype=row.dtype, device="meta").clone()
             for row in self._rows
@@ -65,7 +65,7 @@ class _LightFrames:
 
 
 def light_frames(frames: Frames, count: int) -> Frames:
-    """Return a video like another, of so many rows and without memory."""
+    """Return a video like another, of `count` rows and without memory."""
     if isinstance(frames, Tensor):
         return torch.empty((count, *frames.shape[1:]), dtype=frames.dtype, device="meta")
     row = frames[torch.zeros(1, dtype=torch.int64)]

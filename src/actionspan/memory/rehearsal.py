@@ -18,12 +18,12 @@ from actionspan.memory.probe import Head, Probe, light_copies, light_frames, mod
 from actionspan.memory.sampling import BY_GRADIENT, BY_MAGNITUDE, Sampler, kept_count
 from actionspan.memory.ways import Execution, Way, make_way
 
-_PIECES = 3  # after so many pieces of a kind, further ones need no more
+_PIECES = 3  # of a kind; more of them need no more memory
 Ratio = float | tuple[float, ...]
 
 
 class Video(NamedTuple):
-    """A video of so many rows, and how a step is run with it."""
+    """The length of a video, and how a step is run with it."""
 
     way: Way
     rows: int
@@ -37,13 +37,8 @@ def worst_videos(
 
     They may have fewer rows than the longest: of many pieces that need the same, a few suffice.
 
-    Args:
-        way: Of training.
-        execution: Of `sbp`.
-        ratio: Part of the rows that is kept; or one for each part of the encoder.
-        piece: Rows at a time, at most.
-        longest: Rows of the longest video, T.
-        by_feature: Whether all rows are run to draw by their features.
+    `by_feature` says whether all rows are run to draw by their features; for the other arguments
+    see `make_way`.
     """
     again = way == "sbp_checkpoint" or (way == "sbp" and execution == "replay")
     if way in ("full", "frame_dropout"):
@@ -62,7 +57,7 @@ def worst_videos(
 
 
 def _few(rows: int, piece: int) -> int:
-    """Return so many of these rows that further ones need no more."""
+    """Return the number of rows after which more of them need no more memory."""
     return min(rows, _PIECES * piece)
 
 
@@ -99,9 +94,9 @@ def _nested_split(
 def _nested_again(
     way: Way, execution: str, kept: list[int], piece: int, longest: int
 ) -> Iterator[Video]:
-    """Yield videos whose pieces have as many rows with a graph in lower parts as chance allows.
+    """Yield videos with the most rows with a graph in the pieces of lower parts that chance allows.
 
-    Where only some have one, they are put together with the others, which takes copies.
+    Where only some rows have a graph, they are joined with the others, which takes copies.
     """
     *lower, top = kept
     pieces = -(-top // piece)
@@ -119,7 +114,7 @@ def _nested_again(
             yield Video(way, count, tuple(each / count for each in (*counts, number * size)))
 
 
-_TOGETHER = 4  # features of all rows that are there at one time, beside two, while put together
+_TOGETHER = 4  # more copies of all features, besides two, while they are put together
 _DRAWN = 64  # bytes of a row: its number, its weight, and copies of these
 
 # What a process takes beyond its tensors. Measured on x86-64 with glibc and one thread as growth of
@@ -136,13 +131,6 @@ class Choice(NamedTuple):
     execution: Execution
     keep_ratio: float | tuple[float, ...]
     piece: int
-
-
-class _Peaks(NamedTuple):
-    """The most bytes at one time, without and with the copies of libraries."""
-
-    peak: int
-    peak_with_copies: int
 
 
 class Rehearsal:
@@ -168,30 +156,29 @@ class Rehearsal:
         self._encoder, self._head = light_copies(encoder, head)
         self._frames, self._found = frames, found
         self._way, self._sampler = way, sampler
-        self._steps: dict[Choice, _Peaks] = {}
+        self._steps: dict[Choice, tuple[int, int]] = {}
         trained = found.trained_head_bytes if way == "frozen" else found.trained_bytes
         self.weight_bytes = found.value_bytes + 3 * trained
         self.standing_bytes = self.weight_bytes + found.picture_bytes + kept_bytes
 
     def expected_bytes(self, choice: Choice) -> int:
         """Return the most that training adds to a process."""
-        step = self._counted(choice).peak_with_copies
+        _, step = self._peaks(choice)
         spread = int(_SPREAD * (self.weight_bytes + step))
         return spread + self.standing_bytes - self.weight_bytes + _LIBRARIES
 
     def step_bytes(self, choice: Choice) -> int:
         """Return the most bytes of tensors that a step makes and that are alive at one time."""
-        return self._counted(choice).peak
+        return self._peaks(choice)[0]
 
-    def _counted(self, choice: Choice) -> _Peaks:
+    def _peaks(self, choice: Choice) -> tuple[int, int]:
+        """Return the most bytes at one time, without and with the copies of libraries."""
         if choice not in self._steps:
             by_feature = self._sampler in BY_MAGNITUDE and self._sampler not in BY_GRADIENT
             cases = worst_videos(self._way, *choice, len(self._frames), by_feature=by_feature)
             counts = [self._run(case, choice) for case in cases]
-            self._steps[choice] = _Peaks(
-                max(count.peak for count in counts),
-                max(count.peak_with_copies for count in counts),
-            )
+            peaks = max(count.peak for count in counts)
+            self._steps[choice] = peaks, max(count.peak_with_copies for count in counts)
         return self._steps[choice]
 
     def _run(self, case: Video, choice: Choice) -> AllocatedBytes:

@@ -81,8 +81,8 @@ def sample_rows(
     edges = torch.arange(kept + 1) * count // kept
     sizes = edges.diff()
     places = torch.zeros(kept) if sampler == "fixed" else _uniform(kept, generator) * sizes
-    rows, found = order[edges[:-1] + places.long()].sort()
-    return Rows(rows, sizes.double()[found])
+    rows, chunks = order[edges[:-1] + places.long()].sort()
+    return Rows(rows, sizes.double()[chunks])
 
 
 def check_sampler(sampler: str) -> None:

@@ -41,7 +41,7 @@ def timed(seconds: dict[str, float], *parts: str) -> Iterator[None]:
 
 
 class Replica:
-    """One rank's part in training a model; this class is that of a single process.
+    """One rank's part in training a model; this class is for a single process.
 
     Attributes:
         rank: This process's number; rank 0 holds all that a checkpoint needs.

@@ -291,7 +291,7 @@ class AsyncReplica(Member):
                 self.optimiser.step()
                 self._version += 1
 
-            # the new parameters go to the workers whose gradients they hold
+            # send the new parameters to the workers that sent these gradients
             self._pack([parameter.data for parameter in self._parameters])
             self._header[0], self._header[1] = self._version, 0
             requests = []

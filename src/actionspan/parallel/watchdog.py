@@ -25,8 +25,8 @@ class Watchdog:
     for every exchange, also inside a library, and costs two assignments an exchange. Time in which
     this process itself did not run (Ctrl-Z, a suspended job) does not count.
 
-    It also ends a rank whose launcher was killed, which nobody else would end. Nothing else may use
-    its communicator. `seconds` is the deadline.
+    It also ends a rank when its launcher was killed, as nobody else would. Nothing else may use its
+    communicator. `seconds` is the deadline.
     """
 
     def __init__(self, comm: Communicator, seconds: float) -> None:

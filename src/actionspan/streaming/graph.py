@@ -138,11 +138,7 @@ class GraphExecutor(StreamExecutor):
             _slots(ends.back).post(gradient, written)
 
     def _capture(self, index: int) -> _Captured:
-        """Return the graphs of a stage, whose weights and states are as before.
-
-        Raises:
-            CaptureError: It does what no graph can repeat.
-        """
+        """Return the graphs of a stage, and leave its weights and states as they were."""
         stage, now = self.stages[index], self._number % 2
         links = [
             _Writing(self._ends[index], self._places, number, self._learning) for number in (0, 1)
@@ -264,11 +260,7 @@ def _refusal(stage: DeviceStage, why: str) -> CaptureError:
 
 
 def _refuse(stage: DeviceStage) -> None:
-    """Refuse what is known beforehand.
-
-    Raises:
-        ValueError: Past inputs are kept, dropout is active, or the optimiser needs the host.
-    """
+    """Refuse kept inputs, active dropout and optimisers that need the host."""
     name = f"stage {stage.place.index + 1} of {stage.place.stages}"
     if stage.history is not None:
         assert stage.learning is not None

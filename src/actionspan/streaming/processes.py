@@ -249,11 +249,7 @@ class ProcessExecutor(Runs):
             self._receive(min(1.0, self._left()))
 
     def _left(self) -> float:
-        """Return the seconds until the deadline.
-
-        Raises:
-            StallError: It has passed.
-        """
+        """Return the seconds until the deadline; raise StallError once it has passed."""
         left = self._deadline.left(self._counts.flatten().tolist())
         if left == 0:
             steps = self._counts[:, 0].tolist()
@@ -308,11 +304,7 @@ class ProcessExecutor(Runs):
         raise failure
 
     def _find_dead(self) -> None:
-        """Raise the failure of the stage that ended first.
-
-        Raises:
-            StageError: Always: who ended because a neighbour did is not to blame.
-        """
+        """Raise the failure of the stage that ended first; others ended because it did."""
         until = time.monotonic() + _ROOT_SECONDS
         while time.monotonic() < until:
             for index, (process, commands) in enumerate(

@@ -190,11 +190,7 @@ class ThreadExecutor(Runs):
                 continue
 
     def _left(self) -> float:
-        """Return the seconds until the deadline.
-
-        Raises:
-            StallError: It has passed.
-        """
+        """Return the seconds until the deadline; raise StallError once it has passed."""
         left = self._deadline.left(self._beats)
         if left == 0:
             steps = [stage.steps for stage in self.stages]

@@ -72,22 +72,19 @@ class Worker:
 
     def run(self, commands: Commands) -> None:
         """Serve until told to stop."""
+        answers: dict[str, Callable[[Any], Any]] = {
+            "state": lambda _: self._state(),
+            "load": self._load,
+            "train": self.stage.train,
+            "events": lambda _: list(self.stage.events or []),
+            "settle": lambda _: None,
+        }
         while True:
             command, given = commands.next()
             if command == "step":
                 self._step()
-            elif command == "state":
-                commands.reply(self._state())
-            elif command == "load":
-                self._load(given)
-                commands.reply(None)
-            elif command == "train":
-                self.stage.train(given)
-                commands.reply(None)
-            elif command == "events":
-                commands.reply(list(self.stage.events or []))
-            elif command == "settle":
-                commands.reply(None)
+            elif command in answers:
+                commands.reply(answers[command](given))
             else:
                 return
 
@@ -139,7 +136,7 @@ class Worker:
         return self.stage.state_dict() | copies
 
     def _load(self, state: dict[str, Any]) -> None:
-        self._collect()  # what is on the links is of another stream now
+        self._collect()  # what is on the links belongs to another stream now
         self.stage.load_state_dict(state)
         self._beat(self.stage)
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
