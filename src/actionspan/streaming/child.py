@@ -24,9 +24,9 @@ from actionspan.streaming.sockets import (
     SharedBlock,
     SocketInlet,
     SocketOutlet,
-    dense_strides,
+    Spot,
     module_tensors,
-    offsets,
+    spots_of,
 )
 from actionspan.streaming.stage import Options, Part, Place, Stage, parts_of
 from actionspan.streaming.worker import COUNTS, Worker
@@ -43,10 +43,7 @@ NEIGHBOUR_GONE = 3  # exit status
 class Form(NamedTuple):
     """Of one tensor of a module, in the order of `module_tensors`."""
 
-    place: int
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    spot: Spot
     parameter: bool
     learns: bool
     attributes: dict[str, Any]  # that somebody gave a parameter
@@ -68,24 +65,16 @@ class Job(NamedTuple):
 
 def forms_of(tensors: list[Tensor]) -> list[Form]:
     """Return how the tensors of a module lie in its block."""
-    places, _ = offsets(tensors)
+    spots, _ = spots_of(tensors)
     return [
-        Form(
-            place,
-            t.dtype,
-            tuple(t.shape),
-            dense_strides(t),
-            isinstance(t, nn.Parameter),
-            t.requires_grad,
-            dict(vars(t)),
-        )
-        for place, t in zip(places, tensors, strict=True)
+        Form(spot, isinstance(t, nn.Parameter), t.requires_grad, dict(vars(t)))
+        for spot, t in zip(spots, tensors, strict=True)
     ]
 
 
 def counts_in(block: SharedBlock, stages: int) -> Tensor:
     """Return the counts (D, `COUNTS`) of all stages, which each stage writes after a step."""
-    return block.tensor(0, torch.float64, (stages, len(COUNTS)))
+    return block.tensor(Spot(0, torch.float64, (stages, len(COUNTS)), (len(COUNTS), 1)))
 
 
 def send(connection: Connection, value: Any) -> None:
@@ -183,7 +172,7 @@ def _stage(job: Job) -> Stage:
     torch.set_deterministic_debug_mode(determinism)
     tensors: list[Tensor] = []
     for form in job.forms:
-        tensor = job.block.tensor(form.place, form.dtype, form.shape, form.strides)
+        tensor = job.block.tensor(form.spot)
         tensor = nn.Parameter(tensor, form.learns) if form.parameter else tensor
         vars(tensor).update(form.attributes)
         tensors.append(tensor)

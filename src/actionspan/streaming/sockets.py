@@ -12,6 +12,7 @@ import socket
 import struct
 import tempfile
 from collections import deque
+from collections.abc import Sequence
 from multiprocessing import reduction
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -20,10 +21,30 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.streaming.errors import LinkClosedError
-from actionspan.streaming.messages import Layout, Message, layout_of
+from actionspan.streaming.messages import Message
 
 _SHARED: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # in shared memory now, by id
 _ALIGNED = 64  # bytes; kernels may give other low bits elsewhere
+
+
+class Spot(NamedTuple):
+    """Where a tensor lies in a block; strides are a copy's, as others may change rounding."""
+
+    offset: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def spots_of(tensors: Sequence[Tensor]) -> tuple[list[Spot], int]:
+    """Return a spot for each tensor, one after the other, and the size of a block for all."""
+    spots, end = [], 0
+    for tensor in tensors:
+        strides = torch.empty_like(tensor, device="meta").stride()
+        spots.append(Spot(end, tensor.dtype, tuple(tensor.shape), strides))
+        size = tensor.numel() * tensor.element_size()
+        end += -(-size // _ALIGNED) * _ALIGNED
+    return spots, end
 
 
 class SharedBlock:
@@ -41,22 +62,16 @@ class SharedBlock:
         self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
 
-    def tensor(
-        self,
-        offset: int,
-        dtype: torch.dtype,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...] | None = None,
-    ) -> Tensor:
-        """Return a tensor inside the block, its axes in order or with dense `strides`.
+    def tensor(self, spot: Spot, offset: int = 0) -> Tensor:
+        """Return the tensor at a spot, counted from an offset.
 
         It is no view of another tensor: autograd would take a change of one for a change of all.
         """
-        count = math.prod(shape)
+        count, offset = math.prod(spot.shape), offset + spot.offset
         if count == 0:
-            return torch.empty(shape, dtype=dtype)
-        flat = torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
-        return flat.view(shape) if strides is None else flat.as_strided(shape, strides)
+            return torch.empty(spot.shape, dtype=spot.dtype)
+        flat = torch.frombuffer(self._memory, dtype=spot.dtype, count=count, offset=offset)
+        return flat.as_strided(spot.shape, spot.strides)
 
     def __getstate__(self) -> Any:
         return reduction.DupFd(self.descriptor)
@@ -78,21 +93,6 @@ class SharedBlock:
             self.descriptor = -1
 
 
-def dense_strides(tensor: Tensor) -> tuple[int, ...]:
-    """Return the strides that a copy of a tensor has: kernels may round otherwise for others."""
-    return torch.empty_like(tensor, device="meta").stride()
-
-
-def offsets(tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple[list[int], int]:
-    """Return where each tensor goes in a block, and the size of the block."""
-    places, end = [], 0
-    for tensor in tensors:
-        places.append(end)
-        size = tensor.numel() * tensor.element_size()
-        end += -(-size // _ALIGNED) * _ALIGNED
-    return places, end
-
-
 def module_tensors(module: Any) -> list[Tensor]:
     """Return the parameters and buffers of a module, each once."""
     if not isinstance(module, nn.Module):
@@ -108,10 +108,10 @@ def share(tensors: list[Tensor]) -> SharedBlock:
     """
     if any(_SHARED.get(id(tensor)) is tensor for tensor in tensors):
         raise ValueError("a module of this pipeline runs in the processes of another one")
-    places, size = offsets(tensors)
+    spots, size = spots_of(tensors)
     block = SharedBlock(size)
-    for tensor, place in zip(tensors, places, strict=True):
-        view = block.tensor(place, tensor.dtype, tuple(tensor.shape), dense_strides(tensor))
+    for tensor, spot in zip(tensors, spots, strict=True):
+        view = block.tensor(spot)
         view.copy_(tensor.detach())
         tensor.data = view
         _SHARED[id(tensor)] = tensor
@@ -140,9 +140,7 @@ _FREE = b"f"
 
 
 class _Form(NamedTuple):
-    layout: Layout
-    strides: list[tuple[int, ...]]
-    places: list[int]
+    spots: list[Spot]
     size: int
     alone: bool
 
@@ -196,10 +194,8 @@ class SocketOutlet:
         return bool(self._free)
 
     def _open(self, message: Message) -> None:
-        places, size = offsets(message.tensors)
-        strides = [dense_strides(tensor) for tensor in message.tensors]
-        form = _Form(layout_of(message.tensors), strides, places, size, message.alone)
-        self._block = SharedBlock(SLOTS * size)
+        form = _Form(*spots_of(message.tensors), message.alone)
+        self._block = SharedBlock(SLOTS * form.size)
         self._slots = _slots(self._block, form)
         described = pickle.dumps(form)
         socket.send_fds(self.end, [_TOKEN.pack(_FIRST, -1)], [self._block.descriptor])
@@ -265,12 +261,4 @@ class SocketInlet:
 
 
 def _slots(block: SharedBlock, form: _Form) -> list[list[Tensor]]:
-    return [
-        [
-            block.tensor(slot * form.size + place, dtype, shape, strides)
-            for place, (dtype, shape), strides in zip(
-                form.places, form.layout, form.strides, strict=True
-            )
-        ]
-        for slot in range(SLOTS)
-    ]
+    return [[block.tensor(spot, slot * form.size) for spot in form.spots] for slot in range(SLOTS)]
