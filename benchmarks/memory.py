@@ -12,10 +12,9 @@ import argparse
 import os
 from statistics import median
 
-from actionspan_papers.sbp.measure_settings import MeasureSettings
 from actionspan_papers.sbp.measured_cases import FULL, Case
-from actionspan_papers.sbp.measured_counts import Counts
-from actionspan_papers.sbp.measured_runs import against, growth, seconds
+from actionspan_papers.sbp.measured_rows import Counts, against, growth, seconds
+from actionspan_papers.sbp.settings import MeasureSettings
 
 SPLIT, EIGHTH = Case("sbp", "split", 0.25), Case("sbp", "split", 0.125)
 REPLAY, EXACT = Case("sbp", "replay", 0.25), Case("sbp", "replay", 1.0)

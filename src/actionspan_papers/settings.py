@@ -5,8 +5,8 @@ from typing import Any
 
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.partime.settings import SECTIONS as PARTIME
-from actionspan_papers.sbp.measure_settings import MeasureSettings
 from actionspan_papers.sbp.settings import SECTIONS as SBP
+from actionspan_papers.sbp.settings import MeasureSettings
 
 SECTIONS: Mapping[str, tuple[type[Any], str]] = {
     "recognition.experiments": (

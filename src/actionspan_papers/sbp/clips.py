@@ -17,7 +17,7 @@ from torch import Tensor
 from actionspan.arrays import Float32
 from actionspan.demo.rendering import frames
 from actionspan.demo.scenario import LABELS, Event, Shot, VideoPlan
-from actionspan_papers.sbp.transformer_settings import TransformerSettings
+from actionspan_papers.sbp.settings import TransformerSettings
 
 CLASSES = (*LABELS, "background")
 SECONDS = Fraction(12, 5)

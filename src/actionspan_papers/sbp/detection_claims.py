@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from actionspan_papers.claims import Finding, found
 from actionspan_papers.estimates import alike
 from actionspan_papers.rows import distinct
-from actionspan_papers.sbp.published_detection import (
+from actionspan_papers.sbp.published import (
     BEST_RATE,
     BEST_SAMPLER,
     FROZEN,

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.files.figures import COLOURS
     from actionspan_papers.sbp.clips import SECONDS
     from actionspan_papers.sbp.layers import KINDS, neighbour_rows
-    from actionspan_papers.sbp.trained import read_trained
+    from actionspan_papers.sbp.table3_rows import read_trained
 
     trained = read_trained(arguments.networks)
     rows = neighbour_rows(trained)

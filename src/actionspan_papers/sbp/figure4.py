@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write a row a way to train, pair of networks and layer, and the figure."""
     from actionspan.files.figures import COLOURS, INK
     from actionspan_papers.sbp.layers import COMPARED, similarity_rows
-    from actionspan_papers.sbp.trained import read_trained
+    from actionspan_papers.sbp.table3_rows import read_trained
 
     rows = similarity_rows(read_trained(arguments.networks))
     colours = dict(zip(COMPARED, (INK, *COLOURS), strict=False))

@@ -14,9 +14,8 @@ from actionspan_papers.tables import Row, add_outputs, write_figures, write_tabl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from actionspan_papers.sbp.comparisons import Measured
     from actionspan_papers.sbp.online_rows import Run
-    from actionspan_papers.sbp.trainings import Training
+    from actionspan_papers.sbp.trainings import Measured, Training
 
 HEAD: Literal["attention"] = "attention"
 """As in the paper, which sweeps with LSTR."""

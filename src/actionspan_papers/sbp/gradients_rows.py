@@ -30,9 +30,16 @@ from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.rows import number
-from actionspan_papers.sbp.draws import SAMPLERS, draw_weights
+from actionspan_papers.sbp.draws import (
+    SAMPLERS,
+    BlockGram,
+    apart,
+    block_grams,
+    cosines,
+    draw_weights,
+    sampled,
+)
 from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
-from actionspan_papers.sbp.gram import BlockGram, apart, block_grams, cosines, sampled
 from actionspan_papers.sbp.settings import GradientSettings
 
 NETWORK: ImageNetwork = "efficientnet_lite0"

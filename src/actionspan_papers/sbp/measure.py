@@ -3,7 +3,7 @@
 import argparse
 
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.sbp.measure_settings import MeasureSettings
+from actionspan_papers.sbp.settings import MeasureSettings
 from actionspan_papers.tables import add_outputs, write_figures, write_table
 
 
@@ -15,8 +15,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write a row a way and ratio, and the figure."""
-    from actionspan_papers.sbp.measured_report import ALIGN, caption, draw, shown_rows
-    from actionspan_papers.sbp.measured_rows import COLUMNS, measured_rows
+    from actionspan_papers.sbp.measured_rows import (
+        ALIGN,
+        COLUMNS,
+        caption,
+        draw,
+        measured_rows,
+        shown_rows,
+    )
 
     settings = from_arguments(MeasureSettings, arguments)
     rows = measured_rows(settings)

@@ -13,7 +13,7 @@ from actionspan.networks.architecture import Architecture, architecture
 from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.inputs import Inputs
 from actionspan.temporal.mtn import MTN
-from actionspan_papers.sbp.measure_settings import MeasureSettings
+from actionspan_papers.sbp.settings import MeasureSettings
 
 _STEPS = 100  # of the temporal network
 _RATE = 1e-5

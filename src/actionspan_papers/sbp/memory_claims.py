@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from actionspan_papers.claims import Finding, found
 from actionspan_papers.rows import distinct
-from actionspan_papers.sbp.published import RECOGNITION
-from actionspan_papers.sbp.published_detection import split_time_ratio, time_ratio
+from actionspan_papers.sbp.published import RECOGNITION, split_time_ratio, time_ratio
 from actionspan_papers.sbp.verdicts import Row, only_number
 
 PROPORTIONAL = 0.05

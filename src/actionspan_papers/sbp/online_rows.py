@@ -14,9 +14,8 @@ from actionspan.files.storage import open_h5
 from actionspan.finetune.names import HeadName
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.running.progress import progress
-from actionspan_papers.sbp.comparisons import Measured, measure
 from actionspan_papers.sbp.settings import SbpSettings, TuningSettings
-from actionspan_papers.sbp.trainings import Training, tuned
+from actionspan_papers.sbp.trainings import Measured, Training, measure, tuned
 
 Run = tuple[HeadName, Training]
 

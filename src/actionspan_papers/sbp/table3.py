@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.sbp.settings import SbpSettings
-from actionspan_papers.sbp.transformer_settings import TransformerSettings
+from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
 from actionspan_papers.tables import add_outputs, table_cells, write_table
 
 
@@ -24,8 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     own = from_arguments(SbpSettings, arguments)
     settings = from_arguments(TransformerSettings, arguments)
     from actionspan_papers.sbp.clips import CLASSES
-    from actionspan_papers.sbp.table3_rows import accuracy_rows, train_all
-    from actionspan_papers.sbp.trained import write_trained
+    from actionspan_papers.sbp.table3_rows import accuracy_rows, train_all, write_trained
     from actionspan_papers.sbp.transformer_claims import accuracy_findings
 
     trained, found = train_all(own, settings)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.sbp.gradients import add_snippets
-from actionspan_papers.sbp.published_detection import HEADS_LIKE, ONLINE, Trained
+from actionspan_papers.sbp.published import HEADS_LIKE, ONLINE, Trained
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.tables import Row, add_outputs, write_table
 
 if TYPE_CHECKING:
-    from actionspan_papers.sbp.comparisons import Measured
     from actionspan_papers.sbp.online_rows import Run
-    from actionspan_papers.sbp.trainings import Training
+    from actionspan_papers.sbp.trainings import Measured, Training
 
 TITLES = {
     "head": "head",

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.sbp.gradients import add_snippets
-from actionspan_papers.sbp.published_detection import LOCALISATION
+from actionspan_papers.sbp.published import LOCALISATION
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.table4 import above, interval_words, printed
 from actionspan_papers.tables import Row, add_outputs, write_table
 
 if TYPE_CHECKING:
-    from actionspan_papers.sbp.comparisons import Measured
     from actionspan_papers.sbp.localisation import Line
-    from actionspan_papers.sbp.trainings import Training
+    from actionspan_papers.sbp.trainings import Measured, Training
 
 MEASURES = {"auc": "AUC", "map": "mAP"}
 TITLES = {
@@ -76,9 +75,8 @@ def measured(
 ) -> "dict[str, dict[Training, Measured]]":
     """Tune, run the pipeline and score with every training and seed; return both measures."""
     from actionspan.running.progress import progress
-    from actionspan_papers.sbp.comparisons import measure
     from actionspan_papers.sbp.localisation import LocalisationScores, score_proposals
-    from actionspan_papers.sbp.trainings import FROZEN, tuned
+    from actionspan_papers.sbp.trainings import FROZEN, measure, tuned
 
     wanted = [(training, seed) for training in trainings for seed in range(1, own.seeds + 1)]
     scored: dict[Training, list[LocalisationScores]] = {}

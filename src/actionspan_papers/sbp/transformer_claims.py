@@ -8,7 +8,7 @@ from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, found
 from actionspan_papers.estimates import Estimate, alike, over_seeds
 from actionspan_papers.rows import distinct, values
-from actionspan_papers.sbp.published_detection import MOST_LOST
+from actionspan_papers.sbp.published import MOST_LOST
 from actionspan_papers.sbp.verdicts import Row, at_most, cell, turned
 
 _SBP, _CHECKERBOARD, _DROPOUT = "SBP, frame-wise", "SBP, checkerboard", "frame dropout"

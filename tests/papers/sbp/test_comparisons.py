@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from actionspan_papers.sbp.comparisons import measure
+from actionspan_papers.sbp.trainings import measure
 
 
 def mean_score(values, counts):

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.sbp.draws import SAMPLERS, draw_weights
-from actionspan_papers.sbp.gram import sampled
+from actionspan_papers.sbp.draws import SAMPLERS, draw_weights, sampled
 
 COUNT = 12
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from actionspan_papers.sbp.gram import apart, block_grams, cosines, products, sampled
+from actionspan_papers.sbp.draws import apart, block_grams, cosines, products, sampled
 
 
 def chain():

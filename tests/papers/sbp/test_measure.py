@@ -8,11 +8,10 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan_papers.sbp import measure, measured_runs
-from actionspan_papers.sbp.measure_settings import MeasureSettings
+from actionspan_papers.sbp import measure, measured_rows
 from actionspan_papers.sbp.measured_cases import FULL, Case, cases
-from actionspan_papers.sbp.measured_counts import Counts, operations_by_form
-from actionspan_papers.sbp.measured_runs import against, growth, seconds
+from actionspan_papers.sbp.measured_rows import Counts, against, growth, operations_by_form, seconds
+from actionspan_papers.sbp.settings import MeasureSettings
 from networks.tiny import TINY_NETWORK
 
 SMALL = ["--input-size", 32, "--snippets", 12, "--ratios", 1, 0.25, "--piece", 4, "--repeats", 1]
@@ -112,8 +111,8 @@ def test_cuda_is_started_before_its_statistics_are_reset(monkeypatch):
     cuda = MagicMock()
     cuda.max_memory_allocated.return_value = 5
     monkeypatch.setattr(torch, "cuda", cuda)
-    monkeypatch.setattr(measured_runs, "_steps", lambda *_: cuda.steps())
-    assert measured_runs._growth(Case("full", "split", 1.0), MeasureSettings(device="cuda:1")) == 5
+    monkeypatch.setattr(measured_rows, "_steps", lambda *_: cuda.steps())
+    assert measured_rows._growth(Case("full", "split", 1.0), MeasureSettings(device="cuda:1")) == 5
     names = [name for name, _, _ in cuda.mock_calls]
     assert names == ["init", "reset_peak_memory_stats", "steps", "max_memory_allocated"]
     cuda.reset_peak_memory_stats.assert_called_once_with("cuda:1")

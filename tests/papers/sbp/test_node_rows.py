@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.memory.sampling import kept_count
-from actionspan_papers.sbp.layer_rows import layer_rows
-from actionspan_papers.sbp.node_rows import divide_nodes, keep_gradient, put_together, take
+from actionspan_papers.sbp.node_rows import (
+    divide_nodes,
+    keep_gradient,
+    layer_rows,
+    put_together,
+    take,
+)
 from actionspan_papers.sbp.transformer import TransformerEncoder
 
 

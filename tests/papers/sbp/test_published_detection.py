@@ -1,6 +1,6 @@
 import pytest
 
-from actionspan_papers.sbp.published_detection import (
+from actionspan_papers.sbp.published import (
     FROZEN,
     FULL,
     HEADS_LIKE,

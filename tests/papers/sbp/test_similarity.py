@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan_papers.sbp.similarity import linear_cka, neighbour_cosine
+from actionspan_papers.sbp.layers import linear_cka, neighbour_cosine
 
 
 def features(examples, width, seed):

@@ -9,11 +9,9 @@ from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
 from actionspan_papers.sbp import table2_rows
 from actionspan_papers.sbp.clips import CLASSES, training_and_validation
-from actionspan_papers.sbp.layers import by_frame, layers_of
-from actionspan_papers.sbp.similarity import linear_cka
-from actionspan_papers.sbp.trained import read_trained
-from actionspan_papers.sbp.transformer_settings import TransformerSettings
-from actionspan_papers.sbp.transformer_training import (
+from actionspan_papers.sbp.layers import by_frame, layers_of, linear_cka
+from actionspan_papers.sbp.settings import TransformerSettings
+from actionspan_papers.sbp.table3_rows import (
     CHECKERBOARD,
     DROPOUT,
     END_TO_END,
@@ -21,6 +19,7 @@ from actionspan_papers.sbp.transformer_training import (
     TRAININGS,
     correct,
     make_network,
+    read_trained,
     saved_by_a_clip,
     train,
 )
