@@ -87,3 +87,10 @@ def test_the_chart_of_the_readme_has_every_stage():
     stages = {path.stem for path in (ROOT / "workflow" / "rules").glob("*.smk")} & rooms()
     boxes = set(re.findall(r"\b(\w+)(?:\[|\b(?=\s*(?:-|&|$)))", chart[1], re.MULTILINE))
     assert stages | {"live"} <= boxes
+
+
+def test_the_guide_names_files_that_are_there():
+    table = GUIDE.split("## Where to change what", 1)[1].split("\n## ", 1)[0]
+    named = re.findall(r"`((?:src|workflow)/[^`]+)`", table)
+    assert len(named) > 6
+    assert [name for name in named if not (ROOT / name).is_file()] == []
