@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.evaluation.detection import THRESHOLDS, detection_precision, match_greedily
-from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.detection import detection_precision, match_greedily
+from actionspan.evaluation.recall import DETECTION_THRESHOLDS, tiou
 from evaluation.oracle import literal_average_precision
 
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.
@@ -35,7 +35,9 @@ def scores(truth, proposals):
 @given(problems())
 def test_equals_the_literal_rule(problem):
     result = detection_precision(*problem)
-    expected = [literal_average_precision(*problem, threshold) for threshold in THRESHOLDS]
+    expected = [
+        literal_average_precision(*problem, threshold) for threshold in DETECTION_THRESHOLDS
+    ]
     np.testing.assert_allclose(result.average_precision, expected, atol=1e-12)
 
 
@@ -47,7 +49,7 @@ def test_equals_the_literal_rule_with_many_proposals_of_crowded_videos():
         rows = np.sort(generator.uniform(0, 9, (120, 2)), axis=1)
         proposals[f"{number}"] = np.column_stack([rows, generator.normal(size=120).round(1)])
     result = detection_precision(truth, proposals)
-    expected = [literal_average_precision(truth, proposals, t) for t in THRESHOLDS]
+    expected = [literal_average_precision(truth, proposals, t) for t in DETECTION_THRESHOLDS]
     np.testing.assert_allclose(result.average_precision, expected, atol=1e-12)
     assert 0 < expected[9] < expected[0] < expected[11] < expected[10] < 1
 
@@ -60,7 +62,7 @@ def sorted_precision(truth, proposals):
     }
     wanted = {video: np.array(rows, float).reshape(-1, 2) for video, rows in truth.items()}
     right = np.concatenate(
-        [match_greedily(tiou(rows[:, :2], wanted[video]), THRESHOLDS)
+        [match_greedily(tiou(rows[:, :2], wanted[video]), DETECTION_THRESHOLDS)
          for video, rows in lists.items()]
     )  # fmt: skip
     order = np.argsort(-np.concatenate([rows[:, 2] for rows in lists.values()]), kind="stable")

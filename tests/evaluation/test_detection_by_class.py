@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actionspan.cli import main
 from actionspan.evaluation import detection_precision, detection_precision_by_class
-from actionspan.evaluation.detection import THRESHOLDS
+from actionspan.evaluation.recall import DETECTION_THRESHOLDS
 from evaluation.oracle import literal_average_precision
 
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.
@@ -48,7 +48,7 @@ def test_each_class_has_the_precision_of_its_own_list(problem):
     expected = [
         [
             literal_average_precision(of_class(truth, label), of_class(detections, label), tiou)
-            for tiou in THRESHOLDS
+            for tiou in DETECTION_THRESHOLDS
         ]
         for label in known
     ]

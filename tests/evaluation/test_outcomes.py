@@ -17,12 +17,12 @@ from actionspan.evaluation.figures import draw_misses
 from actionspan.evaluation.misses import (
     CHARACTERISTICS,
     INSTANCE_COLUMNS,
-    SHOWN_THRESHOLDS,
     break_down,
     characteristic_values,
     instance_outcomes,
     instance_rows,
 )
+from actionspan.evaluation.recall import MISSES_THRESHOLDS
 
 
 def video(name, duration, *segments, subset="validation"):
@@ -246,7 +246,7 @@ def test_the_best_proposal_has_the_tiou_that_the_protocol_says(problem):
 def test_found_is_what_the_record_counts(outcomes):
     for column, threshold in enumerate((0, 4, 8)):
         assert outcomes.found[:, column].mean() == outcomes.result.recall[threshold, -1]
-    assert [round(float(value), 12) for value in SHOWN_THRESHOLDS] == [0.5, 0.7, 0.9]
+    assert [round(float(value), 12) for value in MISSES_THRESHOLDS] == [0.5, 0.7, 0.9]
 
 
 # ---- the command ----

@@ -32,11 +32,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from actionspan.arrays import Float64, Int64
-from actionspan.evaluation.recall import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.recall import DETECTION_THRESHOLDS, TIOU_THRESHOLDS, tiou
 from actionspan.evaluation.rows import check_truth, match_ids, match_proposals
 from actionspan.files.scratch import ScratchRows
-
-THRESHOLDS: Float64 = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +42,7 @@ class DetectionPrecision:
     """Average precision at tIoU 0.5 … 0.95, and at 0.3 and 0.4."""
 
     average_precision: Float64
-    """(12,) at `THRESHOLDS`, fractions."""
+    """(12,) at `DETECTION_THRESHOLDS`, fractions."""
     videos: int
     """How many videos the ground truth has, also without an instance."""
     instances: int
@@ -77,25 +75,26 @@ def detection_precision(
 
 
 def named_scores(average_precision: Float64) -> dict[str, float]:
-    """Return (12,) at `THRESHOLDS` by name, and the average over 0.5:0.05:0.95."""
-    at = zip(THRESHOLDS, average_precision.tolist(), strict=True)
+    """Return (12,) at `DETECTION_THRESHOLDS` by name, and the average over 0.5:0.05:0.95."""
+    at = zip(DETECTION_THRESHOLDS, average_precision.tolist(), strict=True)
     named = {f"mAP@{threshold:.2f}": value for threshold, value in at}
     return {**named, "average_mAP": float(average_precision[: len(TIOU_THRESHOLDS)].mean())}
 
 
 def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float64]) -> Float64:
-    """Return the average precision (12,) at `THRESHOLDS` of the proposals of all videos together.
+    """Return the (12,) average precision at `DETECTION_THRESHOLDS` of all videos' proposals.
 
     Args:
         truth: (G, 2) starts and ends of the instances, also of videos without any.
         proposals: (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal
             score are in the order of the videos.
     """
-    found = ScratchRows(2 + len(THRESHOLDS))  # score, place in all lists, whether it is right
+    # score, place in all lists, whether it is right at each threshold
+    found = ScratchRows(2 + len(DETECTION_THRESHOLDS))
     end = 0
     for video, rows in proposals.items():
         begin, end = end, end + len(rows)
-        right = match_greedily(tiou(rows[:, :2], truth[video]), THRESHOLDS)
+        right = match_greedily(tiou(rows[:, :2], truth[video]), DETECTION_THRESHOLDS)
         some = np.flatnonzero(right.any(axis=1))
         found.append(np.column_stack([rows[some, 2], begin + some, right[some]]))
     table = found.array()
@@ -183,7 +182,7 @@ class PrecisionByClass:
 
     labels: tuple[str, ...]
     average_precision: Float64
-    """(L, 12) at `THRESHOLDS`, fractions."""
+    """(L, 12) at `DETECTION_THRESHOLDS`, fractions."""
     instances: Int64
     """(L,) of each class."""
     detections: Int64
@@ -243,7 +242,7 @@ def detection_precision_by_class(
                 unknown += 1
     # score class by class
     none = np.empty((0, 2))
-    precision = np.empty((len(labels), len(THRESHOLDS)))
+    precision = np.empty((len(labels), len(DETECTION_THRESHOLDS)))
     for place, label in enumerate(labels):
         wanted = {video: np.array(rows, float) for video, rows in instances[label].items()}
         rows = {video: _best_first(rows) for video, rows in listed[label].items()}

@@ -7,11 +7,10 @@ from typing import Any
 
 from actionspan.errors import counted
 from actionspan.evaluation.detection import detection_precision
+from actionspan.evaluation.recall import CLASS_COLUMNS
 from actionspan.evaluation.score import read_scored, score_by_class
 from actionspan.files.storage import write_json, write_text
 from actionspan.files.text import markdown_table
-
-_THRESHOLDS = ("0.30", "0.40", "0.50", "0.75", "0.95")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +41,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _page(record: Mapping[str, Any]) -> str:
     """Return the table: the mean over classes, the proposals without labels, then each class."""
-    titles = ["class", "instances", "detections", *_THRESHOLDS, "average"]
+    titles = ["class", "instances", "detections", *CLASS_COLUMNS, "average"]
 
     def row(name: str, instances: Any, detections: Any, scores: Mapping[str, float]) -> list[Any]:
         kind = "AP" if "average_AP" in scores else "mAP"
-        keys = [*(f"{kind}@{tiou}" for tiou in _THRESHOLDS), f"average_{kind}"]
+        keys = [*(f"{kind}@{tiou}" for tiou in CLASS_COLUMNS), f"average_{kind}"]
         return [name, instances, detections, *(f"{100 * scores[key]:.2f}" for key in keys)]
 
     detections = record["proposals"] - record["unknown_labels"]

@@ -20,6 +20,7 @@ from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import counted
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
 from actionspan.evaluation.recall import (
+    MISSES_THRESHOLDS,
     TIOU_THRESHOLDS,
     AverageRecall,
     average_recall_activitynet,
@@ -52,7 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
     draw_misses(arguments.out_figure, bins, method)
 
 
-SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9, as the protocol rounds them
 SHOWN_NUMBERS = (1, 10, 100)
 
 
@@ -79,7 +79,7 @@ class Outcomes:
     @cached_property
     def found(self) -> NDArray[np.bool_]:
         """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
-        return np.asarray(self.result.best_tiou[:, -1:] >= SHOWN_THRESHOLDS)
+        return np.asarray(self.result.best_tiou[:, -1:] >= MISSES_THRESHOLDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,7 @@ def _bin(
     )
 
 
-NAMES = tuple(f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS)
+NAMES = tuple(f"{threshold:.1f}" for threshold in MISSES_THRESHOLDS)
 TABLE_COLUMNS = (
     *("characteristic", "bin", "above", "up_to", "instances"),
     *(f"{what}@{name}" for name in NAMES for what in ("found", "missed", "misses_share")),

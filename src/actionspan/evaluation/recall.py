@@ -50,6 +50,21 @@ from actionspan.evaluation.rows import (
 )
 from actionspan.files.scratch import scratch
 
+# All thresholds of tIoU. Tables and figures take theirs from the protocols', as numpy rounds them.
+TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
+"""ActivityNet's, for AR and for the average of mAP."""
+THUMOS14_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
+"""As in the published evaluator; the eighth is one rounding above 0.85: 17/20 does not reach it."""
+DETECTION_THRESHOLDS: Float64 = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
+MISSES_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9
+QUALITY_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
+SCORE_COLUMNS = ("0.30", "0.50", "0.75", "0.95")  # of mAP, as `actionspan score` prints it
+CLASS_COLUMNS = ("0.30", "0.40", "0.50", "0.75", "0.95")  # of mAP by class
+
+AVERAGE_NUMBERS: Int64 = np.arange(1, 101)  # of ActivityNet
+SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
+THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
+
 _BLOCK = 1024  # instances
 
 
@@ -144,10 +159,6 @@ def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
 
 
-TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
-AVERAGE_NUMBERS: Int64 = np.arange(1, 101)
-
-
 @dataclass(frozen=True, kw_only=True)
 class AverageRecall(Recall):
     """Recall at average numbers of proposals (AN) 1 … 100, over tIoU 0.5:0.05:0.95."""
@@ -229,11 +240,6 @@ def kept_proposals(given: Int64) -> tuple[Int64, Float64]:
 def contributed(kept: int | Int64, shares: Float64) -> Int64:
     """Return how many of the proposals that videos keep count at each of the shares."""
     return np.asarray(np.minimum((kept * shares).astype(np.int64), kept))
-
-
-THUMOS14_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
-SHARES: Float64 = np.arange(1, 101) / 100.0
-THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
 
 
 class FrameRateError(ValueError):

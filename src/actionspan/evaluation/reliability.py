@@ -22,7 +22,7 @@ from actionspan.dataset.tables import Annotation
 from actionspan.errors import counted
 from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
-from actionspan.evaluation.recall import TIOU_THRESHOLDS, tiou
+from actionspan.evaluation.recall import QUALITY_THRESHOLDS, tiou
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.files.storage import write_text, write_tsv
 from actionspan.files.text import markdown_table
@@ -46,7 +46,6 @@ def run(arguments: argparse.Namespace) -> None:
     draw_reliability(arguments.out_figure, scored, bins, method)
 
 
-SHOWN_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4]]  # 0.5, 0.7
 BINS = 10
 _DRAWS = 500
 
@@ -108,7 +107,7 @@ def scored_proposals(
         overlaps = tiou(segments, rows[:, :2])  # (G, P)
         scores.append(rows[:, 2])
         best.append(overlaps.max(axis=0, initial=0.0))
-        first.append(match_greedily(overlaps.T, SHOWN_THRESHOLDS))
+        first.append(match_greedily(overlaps.T, QUALITY_THRESHOLDS))
     return ScoredProposals(
         scores=np.concatenate(scores),
         best_tiou=np.concatenate(best),
@@ -133,7 +132,7 @@ def summarize(scored: ScoredProposals, rows: ArrayLike) -> ScoreBin:
     """Return the bin of the proposals of these rows, at least one."""
     chosen = np.asarray(rows)
     scores, best = scored.scores[chosen], scored.best_tiou[chosen]
-    shares = (best[:, None] >= SHOWN_THRESHOLDS).mean(axis=0).tolist()
+    shares = (best[:, None] >= QUALITY_THRESHOLDS).mean(axis=0).tolist()
     first = scored.first[chosen].mean(axis=0).tolist()
     return ScoreBin(
         proposals=len(chosen),

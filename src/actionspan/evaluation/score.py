@@ -20,6 +20,7 @@ from actionspan.evaluation.files import (
     read_proposals,
 )
 from actionspan.evaluation.recall import (
+    SCORE_COLUMNS,
     average_recall_activitynet,
     average_recall_thumos14,
     contributed,
@@ -37,7 +38,6 @@ from actionspan.files.scratch import VideoTables
 from actionspan.settings import add_settings, from_arguments
 
 PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
-_SHOWN = ("0.30", "0.50", "0.75", "0.95")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -227,7 +227,7 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
     if record.get("unknown_labels"):
         lines.append(f"{record['unknown_labels']:,} left out: no instance has their label")
     if is_detection:
-        columns = [*(f"mAP@{tiou}" for tiou in _SHOWN), "average_mAP"]
+        columns = [*(f"mAP@{tiou}" for tiou in SCORE_COLUMNS), "average_mAP"]
     else:
         columns = [name for name in record if name.startswith("AR@")]
     cells = ["–" if record[name] is None else f"{100 * record[name]:.2f}" for name in columns]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.evaluation.misses import SHOWN_THRESHOLDS
+from actionspan.evaluation.misses import NAMES
 from actionspan.evaluation.summary import Record, mtn_not_above_bsn, summary_rows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
@@ -74,13 +74,12 @@ def misses_charts(path: Path, method: str) -> list[Chart]:
             for row in read_tsv(path)
             if row["characteristic"] == "length" and int(row["instances"])
         ]
-        names = [f"{threshold:.1f}" for threshold in SHOWN_THRESHOLDS]
         series = [
             Series(
                 name=f"tIoU {name}",
                 values=[int(row[f"missed@{name}"]) / int(row["instances"]) for row in rows],
             )
-            for name in names
+            for name in NAMES
         ]
         counts = ", ".join(f"{row['bin']} s: {row['instances']}" for row in rows)
     except (KeyError, ValueError):

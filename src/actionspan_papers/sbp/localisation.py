@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float64, Int64
-from actionspan.evaluation.detection import THRESHOLDS, match_greedily
+from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
-from actionspan.evaluation.recall import average_recall_activitynet, tiou
+from actionspan.evaluation.recall import DETECTION_THRESHOLDS, average_recall_activitynet, tiou
 from actionspan.evaluation.rows import check_truth, match_proposals
 from actionspan.evaluation.score import read_scored
 from actionspan_papers.sbp.settings import TuningSettings
 from actionspan_papers.sbp.trainings import encoder_settings, rescale_settings, temporal_settings
 
-PRINTED = np.flatnonzero(np.isclose(THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1))
-"""Of `THRESHOLDS`, those of table 5: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
+PRINTED = np.flatnonzero(
+    np.isclose(DETECTION_THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1)
+)
+"""Of `DETECTION_THRESHOLDS`, those of table 5: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
 _SUBSET = "validation"
 _AUC = VIDEO_COLUMNS.index("AUC")
 
@@ -79,7 +81,7 @@ def _scores(
         rows = given.get(name, np.empty((0, 3)))
         scores.append(rows[:, 2])
         videos.append(np.full(len(rows), number))
-        right.append(match_greedily(tiou(rows[:, :2], truth[name]), THRESHOLDS[PRINTED]))
+        right.append(match_greedily(tiou(rows[:, :2], truth[name]), DETECTION_THRESHOLDS[PRINTED]))
     order = np.argsort(-np.concatenate(scores), kind="stable")
     return LocalisationScores(
         areas=np.array([areas.get(name, 0.0) for name in names]),
