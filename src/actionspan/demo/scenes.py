@@ -196,7 +196,6 @@ def _paint_park(rng: np.random.Generator, width: int, height: int) -> Scene:
         blade = shade(grass, float(rng.uniform(0.7, 1.25)))
         cv2.line(image, (root_x, root_y), tip, blade, 1)
     # The path and the fence.
-    # The path and the fence.
     path_y = horizon + (height - horizon) * rng.uniform(0.35, 0.5)
     path = np.array([[0, path_y], [width, path_y - 8], [width, path_y + 32], [0, path_y + 44]])
     cv2.fillPoly(image, [path.round().astype(np.int32)], _colour(rng, (186, 168, 138)))

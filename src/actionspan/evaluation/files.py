@@ -183,13 +183,12 @@ Judged = TypeVar("Judged")
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `misses` and `reliability`."""
+    """Add the flags of `misses`, `reliability` and `reader`."""
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--method", required=True, help="the method's name, for titles")
     parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
 
 
 def judge_inputs(

@@ -1,16 +1,18 @@
 """Which instances one method misses: two tables, a page and a figure.
 
-After the false-negative analysis of DETAD (Alwassel, Caba Heilbron, Escorcia and Ghanem,
-"Diagnosing Error in Temporal Action Detectors", ECCV 2018). Its edges for coverage, length and
-number of instances differ between ActivityNet and THUMOS14; ours are both together, so that its
-bins for either data set are sums of ours. The position in the video is added.
+After the false-negative analysis of Alwassel et al., "Diagnosing Error in Temporal Action
+Detectors" (ECCV 2018). Its edges for coverage, length and number of instances differ between
+ActivityNet and THUMOS14; ours are both together, so that its bins for either data set are sums of
+ours. The position in the video is added.
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +38,7 @@ from actionspan.files.text import markdown_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add_inputs(parser)
+    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
     parser.add_argument("--out-table", type=Path, required=True, help="counts by bins")
     parser.add_argument("--out-instances", type=Path, required=True, help="a row an instance")
 
@@ -82,8 +85,7 @@ class Outcomes:
         return np.asarray(self.result.best_tiou[:, -1:] >= MISSES_THRESHOLDS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Characteristic:
+class Characteristic(NamedTuple):
     """One way to sort instances into bins: up to the first edge, between edges, above the last."""
 
     name: str
@@ -94,28 +96,28 @@ class Characteristic:
 
 CHARACTERISTICS = (
     Characteristic(
-        name="coverage",
-        title="Length as a share of the video",
-        edges=(0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
-        labels=("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
+        "coverage",
+        "Length as a share of the video",
+        (0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
+        ("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
     ),
     Characteristic(
-        name="length",
-        title="Length in seconds",
-        edges=(3, 6, 12, 18, 30, 60, 120, 180),
-        labels=("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
+        "length",
+        "Length in seconds",
+        (3, 6, 12, 18, 30, 60, 120, 180),
+        ("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
     ),
     Characteristic(
-        name="position",
-        title="Centre, as a share of the video",
-        edges=(0.2, 0.4, 0.6, 0.8),
-        labels=("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
+        "position",
+        "Centre, as a share of the video",
+        (0.2, 0.4, 0.6, 0.8),
+        ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
     ),
     Characteristic(
-        name="instances",
-        title="Instances in the video",
-        edges=(1, 4, 8, 40, 80),
-        labels=("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
+        "instances",
+        "Instances in the video",
+        (1, 4, 8, 40, 80),
+        ("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
     ),
 )
 
@@ -127,9 +129,8 @@ class Bin:
     characteristic: str
     label: str
     above: float | None
-    """The lower edge, which lies outside the bin, if it has one."""
     up_to: float | None
-    """The upper edge, which lies inside, if it has one."""
+    """The edges, if the bin has them; the lower one lies outside."""
     instances: int
     found: tuple[int, ...]
     """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
@@ -140,7 +141,7 @@ class Bin:
 
     @property
     def missed(self) -> tuple[int, ...]:
-        """How many are not found at tIoU 0.5, 0.7 and 0.9."""
+        """How many are not found, at the same tIoU."""
         return tuple(self.instances - found for found in self.found)
 
 
@@ -158,12 +159,10 @@ def instance_outcomes(
             proposals mean one video, or the duration of a video with instances is not positive.
     """
     videos = {video.video_id: video for video in annotations if video.instances}
-    for video in videos.values():
-        if not 0 < video.duration_seconds < np.inf:
-            raise ValueError(
-                f"video {video.video_id!r}: duration {video.duration_seconds:g} s; "
-                "a positive one is needed"
-            )
+    for name, video in videos.items():
+        seconds = video.duration_seconds
+        if not 0 < seconds < np.inf:
+            raise ValueError(f"video {name!r}: duration {seconds:g} s; a positive one is needed")
     truth = {name: segments_of(video) for name, video in videos.items()}
     result = average_recall_activitynet(truth, proposals)
     matched, _ = match_proposals(proposals, truth)
@@ -206,42 +205,37 @@ def characteristic_values(outcomes: Outcomes) -> dict[str, Float64]:
 
 def break_down(outcomes: Outcomes) -> list[Bin]:
     """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
-    bins = [_bin(outcomes, np.full(len(outcomes.instances), True), "all", "all", None, None)]
+    missed = (~outcomes.found).sum(axis=0).tolist()
+
+    def bin_of(
+        chosen: NDArray[np.bool_], kind: str, label: str, above: float | None, up_to: float | None
+    ) -> Bin:
+        instances = int(chosen.sum())
+        hits = outcomes.found[chosen].sum(axis=0).tolist()
+        best = outcomes.result.best_tiou[chosen, -1:]
+        return Bin(
+            characteristic=kind,
+            label=label,
+            above=above,
+            up_to=up_to,
+            instances=instances,
+            found=tuple(hits),
+            misses_share=tuple(
+                (instances - hit) / total if total else None
+                for hit, total in zip(hits, missed, strict=True)
+            ),
+            average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
+        )
+
+    bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", None, None)]
     values = characteristic_values(outcomes)
     for kind in CHARACTERISTICS:
         place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
-        edges = (None, *kind.edges, None)
-        for number, label in enumerate(kind.labels):
-            above, up_to = edges[number : number + 2]
-            bins.append(_bin(outcomes, place == number, kind.name, label, above, up_to))
+        for number, (label, edges) in enumerate(
+            zip(kind.labels, pairwise((None, *kind.edges, None)), strict=True)
+        ):
+            bins.append(bin_of(place == number, kind.name, label, *edges))
     return bins
-
-
-def _bin(
-    outcomes: Outcomes,
-    chosen: NDArray[np.bool_],
-    characteristic: str,
-    label: str,
-    above: float | None,
-    up_to: float | None,
-) -> Bin:
-    instances = int(chosen.sum())
-    hits = outcomes.found[chosen].sum(axis=0).tolist()
-    missed = (~outcomes.found).sum(axis=0).tolist()
-    best = outcomes.result.best_tiou[chosen, -1:]
-    return Bin(
-        characteristic=characteristic,
-        label=label,
-        above=above,
-        up_to=up_to,
-        instances=instances,
-        found=tuple(hits),
-        misses_share=tuple(
-            (instances - hit) / total if total else None
-            for hit, total in zip(hits, missed, strict=True)
-        ),
-        average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
-    )
 
 
 NAMES = tuple(f"{threshold:.1f}" for threshold in MISSES_THRESHOLDS)

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
 from actionspan.errors import InputError, counted
-from actionspan.evaluation.files import as_array, read_subset, segments_of
+from actionspan.evaluation.files import add_inputs, as_array, read_subset, segments_of
 from actionspan.evaluation.reliability import (
     ScoreBin,
+    calibration_error,
     error_by_luck,
-    first_error,
     score_bins,
     scored_proposals,
 )
@@ -37,18 +37,10 @@ from actionspan.settings import add_settings, from_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
-    parser.add_argument(
-        "--events",
-        type=Path,
-        nargs="?",
-        help="the reader's list, in the same form (default: the chapters of the proposals)",
-    )
-    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    parser.add_argument("--subset", default="validation", help="default: validation")
-    parser.add_argument("--method", required=True, help="the method's name")
+    add_inputs(parser)
+    events = "the reader's list, in the same format (default: the chapters of the proposals)"
+    parser.add_argument("--events", type=Path, nargs="?", help=events)
     parser.add_argument("--out-json", type=Path, required=True, help="the record")
-    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
     add_settings(parser, ChapterSettings)
 
 
@@ -60,15 +52,13 @@ def run(arguments: argparse.Namespace) -> None:
     proposals = read_proposals(arguments.proposals)
     truth = {video.video_id: video.instances for video in videos}
     check_common(truth, proposals, annotations, arguments.proposals, subset)
-    shown, source = proposals, arguments.proposals
-    if arguments.events is not None:
-        shown, source = read_proposals(arguments.events), arguments.events
+    source = arguments.events or arguments.proposals
+    shown = read_proposals(source) if arguments.events else proposals
     chapters = {
         video: [row for _, row in choose_chapters(rows, settings)] for video, rows in shown.items()
     }
-    lists = {"chapters": (source, chapters), "proposals": (arguments.proposals, proposals)}
-    if arguments.events is not None:
-        lists = {"events": (source, shown), **lists}
+    lists = {"events": (source, shown)} if arguments.events else {}
+    lists |= {"chapters": (source, chapters), "proposals": (arguments.proposals, proposals)}
     figures = {}
     for name, (path, rows) in lists.items():
         try:
@@ -171,7 +161,7 @@ def reader_figures(
         first={number: judge(number) for number in NUMBERS},
         repeats=float(repeated.mean()) if len(repeated) else None,
         bins=bins,
-        error=first_error(scored, bins),
+        error=calibration_error(scored, bins, lambda row: row.first[0]),
         error_by_luck=error_by_luck(scored, bins),
     )
 

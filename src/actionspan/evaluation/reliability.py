@@ -9,7 +9,7 @@ sort the proposals by quality, whatever their scale.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from actionspan.files.text import markdown_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add_inputs(parser)
+    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
     parser.add_argument("--out-table", type=Path, required=True, help="quality by bins of scores")
 
 
@@ -145,37 +146,33 @@ def summarize(scored: ScoredProposals, rows: ArrayLike) -> ScoreBin:
     )
 
 
-def calibration_errors(
-    scored: ScoredProposals, bins: Sequence[ScoreBin]
-) -> tuple[float, float] | None:
-    """Return the ECE of the scores read as expected tIoU, and as the chance of tIoU >= 0.5.
+def calibration_error(
+    scored: ScoredProposals, bins: Sequence[ScoreBin], truth: Callable[[ScoreBin], float]
+) -> float | None:
+    """Return the ECE of the scores read as what `truth` returns of a bin.
 
     It is not defined, None, where there is no proposal or a score lies outside 0…1.
     """
     if not bins or not scored.is_share:
         return None
-    weights = [row.proposals for row in bins]
-    tious = [abs(row.mean_score - row.mean_tiou) for row in bins]
-    chances = [abs(row.mean_score - row.share[0]) for row in bins]
-    return float(np.average(tious, weights=weights)), float(np.average(chances, weights=weights))
-
-
-def first_error(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
-    """Return the ECE of the scores read as the chance to be the first at tIoU >= 0.5.
-
-    It is not defined, None, where there is no proposal or a score lies outside 0…1.
-    """
-    if not bins or not scored.is_share:
-        return None
-    errors = [abs(row.mean_score - row.first[0]) for row in bins]
+    errors = [abs(row.mean_score - truth(row)) for row in bins]
     return float(np.average(errors, weights=[row.proposals for row in bins]))
 
 
-def error_by_luck(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
-    """Return the mean ECE of `first_error` if each score were exactly the chance to be right.
+def calibration_errors(
+    scored: ScoredProposals, bins: Sequence[ScoreBin]
+) -> tuple[float, float] | None:
+    """Return the ECE of the scores read as expected tIoU, and as the chance of tIoU >= 0.5."""
+    tious = calibration_error(scored, bins, lambda row: row.mean_tiou)
+    chances = calibration_error(scored, bins, lambda row: row.share[0])
+    return None if tious is None or chances is None else (tious, chances)
 
-    By luck alone, so few proposals are right more or less often than they should be. From draws;
-    None as there.
+
+def error_by_luck(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | None:
+    """Return the mean ECE, from draws, if each score were exactly the chance to be the first.
+
+    By luck alone, so few proposals are right more or less often than they should be. None where
+    `calibration_error` is.
     """
     if not bins or not scored.is_share:
         return None

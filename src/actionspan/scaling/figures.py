@@ -230,15 +230,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
 def _fit_panel(
     axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run], lines: int
 ) -> None:
-    """Draw one exchange: its parts as bars, its runs as points, both models as curves.
-
-    Args:
-        axes: Of the panel.
-        exchange: Its name.
-        entry: Its part of the model.
-        runs: Of all exchanges.
-        lines: Lines of text to leave room for between the panel and its title.
-    """
+    """Draw one exchange, leaving room for so many lines of text below the title."""
     own = [run for run in runs if run.exchange == exchange]
     single = [run for run in runs if run.exchange == SINGLE]
     last = max(run.ranks for run in runs)

@@ -119,12 +119,7 @@ class LeastSquares:
 
 
 def least_squares(design: Float64, values: Float64) -> LeastSquares:
-    """Fit values by a linear model, with equal weights.
-
-    Args:
-        design: (m, k) with m ≥ 1.
-        values: (m,).
-    """
+    """Fit (m,) values by a linear model with an (m, k) design, m ≥ 1, and equal weights."""
     rows, columns = design.shape
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
@@ -150,7 +145,7 @@ def least_squares(design: Float64, values: Float64) -> LeastSquares:
 
 
 def explained(values: Float64, predicted: Float64) -> float | None:
-    """Return r², the share of the variance of `values` that is predicted; None without variance."""
+    """Return r², the share of the variance that is predicted; None without variance."""
     about_mean = float(np.square(values - values.mean()).sum())
     if about_mean <= (1e-12 * float(np.abs(values).max())) ** 2 * len(values):
         return None
