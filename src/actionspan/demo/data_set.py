@@ -46,7 +46,7 @@ def _render(folder: Path, plan: VideoPlan) -> None:
 
 
 def _annotations(plans: Sequence[VideoPlan]) -> dict[str, Any]:
-    """Return the annotations of the planned videos in ActivityNet form."""
+    """Return the annotations of the planned videos in ActivityNet format."""
     taxonomy = [{"nodeId": 0, "nodeName": "Root", "parentId": None, "parentName": None}]
     taxonomy += [
         {"nodeId": node, "nodeName": label, "parentId": 0, "parentName": "Root"}

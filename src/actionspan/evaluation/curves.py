@@ -47,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """By kind and method: both kinds of curve, and AUC, whose x is 100."""
+    """Both kinds of curve, and AUC with x = 100, by kind and method."""
 
     videos: int
     by_kind: dict[str, dict[str, Curve]]

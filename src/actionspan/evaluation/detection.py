@@ -140,7 +140,7 @@ def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
         thresholds: (T,) least tIoU of a match.
 
     Returns:
-        (P, T) whether the proposal is matched to an instance of its own.
+        (P, T) whether the proposal is matched to an instance that no better one has.
     """
     right = np.zeros((len(tious), len(thresholds)), dtype=bool)
     near = np.flatnonzero((tious >= thresholds.min()).any(axis=1))  # the others match nothing

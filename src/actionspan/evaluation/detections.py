@@ -16,7 +16,7 @@ from actionspan.files.text import markdown_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument(
-        "--detections", type=Path, required=True, help="detections.json, ActivityNet form"
+        "--detections", type=Path, required=True, help="detections.json, ActivityNet format"
     )
     parser.add_argument(
         "--proposals", type=Path, required=True, help="the proposals they come from, without labels"

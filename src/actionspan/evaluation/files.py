@@ -34,13 +34,13 @@ def read_ground_truth(
     class Ambiguous.
 
     Args:
-        path: Annotations of any form that `actionspan dataset index` reads.
+        path: Annotations in any format that `actionspan dataset index` reads.
         subset: Name of the subset, or `"all"`.
         video_info: `video_info_new.csv`, which names the subsets of `anet_anno_action.json`;
             by default the file of that name next to `path`, if there is one.
 
     Raises:
-        InputError: The file is not in one of these forms, a row of it cannot be read, or it has no
+        InputError: The file is in none of these formats, a row cannot be read, or it has no
             such subset.
     """
     records = _records_of(path, subset, video_info)
@@ -109,14 +109,14 @@ def read_proposals(path: Path) -> VideoTables:
     """Read an ActivityNet result file: (P, 3) start, end and score for each video, in its order.
 
     Raises:
-        InputError: The file is not in that form, or a row is reversed or not finite.
+        InputError: The file is not in that format, or a row is reversed or not finite.
     """
     videos = segments.iterate_proposals(path, below_zero=True)
     return VideoTables(((video_id, as_array(rows)) for video_id, rows in videos), 3)
 
 
 def as_array(rows: Sequence[Row]) -> Float64:
-    """Return a video's rows of ActivityNet's result form as (P, 3) start, end and score."""
+    """Return a video's rows of ActivityNet's result format as (P, 3) start, end and score."""
     values = [(*row["segment"], row["score"]) for row in rows]
     return np.array(values, dtype=np.float64).reshape(-1, 3)
 
@@ -125,7 +125,7 @@ def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str
     """Read an ActivityNet detection file: start, end, score and label of each video's detections.
 
     Raises:
-        InputError: The file is not in that form, or a row is reversed, not finite or has no label.
+        InputError: The file is in another format, or a row is reversed, not finite or unlabelled.
     """
     detections = {}
     for video_id, rows in segments.iterate_proposals(path, below_zero=True):

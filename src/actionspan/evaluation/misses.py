@@ -275,7 +275,7 @@ def instance_rows(outcomes: Outcomes) -> list[list[Cell]]:
 
 
 def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
-    """Return the page: what is counted, what stands out, and a table for each characteristic."""
+    """Return the page: definitions, the main finding, and a table for each characteristic."""
     result, everything = outcomes.result, bins[0]
     lines = [
         f"# What {method} misses",

@@ -11,7 +11,7 @@ from actionspan.proposals.segments import Row, read_proposals, write_proposals
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument(
-        "--proposals", type=Path, nargs="+", required=True, help="of each fold, ActivityNet form"
+        "--proposals", type=Path, nargs="+", required=True, help="of each fold, ActivityNet format"
     )
     parser.add_argument(
         "--annotations",
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="of each fold, in the same order: the videos of the subset testing are held out",
     )
-    parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet form to write")
+    parser.add_argument("--out-json", type=Path, required=True, help="to write, ActivityNet format")
     parser.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
 
 

@@ -123,7 +123,7 @@ class Recall:
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """Yield slices of so many rows: what is made of all at once would take too much memory."""
+    """Yield slices of rows, to process in blocks that fit into memory."""
     for first in range(0, count, _BLOCK):
         yield slice(first, first + _BLOCK)
 

@@ -119,7 +119,7 @@ def recall_intervals(
     case) that is exact; where they do not, a resample would shift all budgets a little, and this
     part of the variation is left out.
     """
-    # All are ratios of two sums over videos: of what is found, or the area under it, and instances.
+    # All are ratios of two sums over videos: found instances, or areas under curves, and instances.
     areas = np.empty(len(result.hits))  # (I,)
     for rows in blocks(len(areas)):
         under = np.trapezoid(result.hits[rows], AVERAGE_NUMBERS, axis=1)

@@ -240,7 +240,7 @@ def _cells(row: ScoreBin) -> list[Cell]:
 def reliability_markdown(
     scored: ScoredProposals, bins: Sequence[ScoreBin], method: str, subset: str
 ) -> str:
-    """Return the page: what is counted, how far the scores can be trusted, and the bins."""
+    """Return the page: definitions, how far the scores can be trusted, and the bins."""
     lines = [
         f"# What the scores of {method} mean",
         "",

@@ -1,8 +1,8 @@
 """What every protocol starts from: checked rows, and proposals matched to their videos.
 
 Ids are compared as they are. An id that finds no video is tried with `v_` put before it or taken
-away, because ActivityNet's annotations exist in both forms. Where both `x` and `v_x` are given they
-are two videos, and each matches only itself.
+away, because ActivityNet's annotations exist with and without it. Where both `x` and `v_x` are
+given they are two videos, and each matches only itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def match_proposals(
 
 
 class _Ranked(Mapping[str, Float64]):
-    """The proposals of each video, sorted when asked for: copies of all would be as many again."""
+    """The proposals of each video, sorted on access: copies of all would double the memory."""
 
     def __init__(self, proposals: Mapping[str, ArrayLike], names: Mapping[str, str]) -> None:
         self._proposals, self._names = proposals, names

@@ -66,7 +66,7 @@ def misses_charts(path: Path, method: str) -> list[Chart]:
         method: Its name.
 
     Raises:
-        InputError: The table is missing or is another.
+        InputError: The table is missing or has another format.
     """
     try:
         rows = [
@@ -184,7 +184,7 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
         paths: `evaluation/reader/{method}.json`.
 
     Raises:
-        InputError: A file is missing or is another.
+        InputError: A file is missing or has another format.
     """
     rows = []
     for path in paths:

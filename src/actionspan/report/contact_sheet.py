@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--video", type=Path, required=True, help="file, named by the id")
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
-    events = "events.json, whose events are shown (default: the chapters of the proposals)"
+    events = "events.json, the events to show (default: the chapters of the proposals)"
     parser.add_argument("--events", type=Path, nargs="?", help=events)
     parser.add_argument("--out", type=Path, required=True, help=".jpg or .png")
 
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the sheet.
 
     Raises:
-        InputError: The video is not there, or the proposals are in another form.
+        InputError: The video is missing, or the proposals are in another format.
     """
     if not arguments.video.is_file():
         raise InputError(f"{arguments.video}: no such file")
@@ -51,7 +51,7 @@ def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
     Args:
         path: Of the sheet.
         video: The video file; a grey box stands for what cannot be decoded.
-        rows: Events in ActivityNet result form, of which at most 24 are shown.
+        rows: Events in ActivityNet result format; at most 24 are shown.
     """
     from actionspan.video.thumbnails import pictures_at
 
@@ -70,7 +70,7 @@ def _middle(row: Row) -> float:
 
 
 def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 | None]) -> None:
-    """Draw pictures (h, w, 3) in rows from the left, and what is known of each below it."""
+    """Draw pictures (h, w, 3) in rows from the left, each with its caption below."""
     from matplotlib.figure import Figure
 
     from actionspan.files.figures import INK, QUIET, fonts_for, house_style, save_figure

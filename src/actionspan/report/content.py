@@ -168,7 +168,7 @@ def choose_videos(
     Args:
         videos: The ids.
         recalls: Of the videos that are scored.
-        most: At most so many are chosen.
+        most: How many to choose at most.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.
@@ -214,7 +214,7 @@ def index_of(page: Page) -> dict[str, Any]:
 
 
 def details_of(video: PageVideo) -> dict[str, Any]:
-    """Return what is parsed when the video is chosen."""
+    """Return the part of a video that is parsed when a person selects it."""
     return {
         "truth": _rows(video.truth),
         "proposals": _rows(video.proposals),
@@ -278,7 +278,7 @@ def summary_of(page: Page) -> dict[str, Any]:
 
 
 def _number(value: Any, decimals: int | None = None) -> float | None:
-    """Return a number that JSON can hold, to 6 significant digits or to so many decimals."""
+    """Return a number that JSON can hold, to 6 significant digits or to `decimals` decimals."""
     if value is None or not math.isfinite(value):
         return None
     exact = float(value)

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     def add(flag: str, help: str, *, required: bool = False) -> None:
         parser.add_argument(flag, type=Path, required=required, help=help)
 
-    parser.add_argument("--model", required=True, help="whose proposals are shown")
+    parser.add_argument("--model", required=True, help="the model to show proposals of")
     add("--annotations", "annotations.json", required=True)
     add("--videos", "videos.tsv, for the files of the videos")
     add("--proposals", "the model's proposals.json", required=True)
@@ -131,7 +131,7 @@ class Sources:
     """The files of a run that tell of its videos.
 
     Attributes:
-        proposals: Of the model that is shown, in ActivityNet result form.
+        proposals: Of the shown model, in ActivityNet result format.
         events: Its distinct events, if it has any.
         probabilities: Its curves, if it has any.
         videos: Rows of videos.tsv.
@@ -160,8 +160,8 @@ def page_videos(
         pictures: Thumbnails of each video.
 
     Raises:
-        InputError: A file of the run is missing or damaged. A video file that is not there, or
-            cannot be decoded, is none: the page says so.
+        InputError: A file of the run is missing or damaged. For a video file that is missing or
+            cannot be decoded there is a note on the page.
     """
     wanted = {video.video_id for video in chosen}
     looks = dict(_looked_at(chosen, sources, pictures))
@@ -221,7 +221,7 @@ class Look(NamedTuple):
 def _looked_at(
     chosen: Sequence[Annotation], sources: Sources, pictures: int
 ) -> Iterator[tuple[str, Look]]:
-    """Yield what is found in the files of videos; one that crashes its decoder ends no other."""
+    """Look at the files of videos; one that crashes its decoder does not stop the others."""
     items = []
     for video in chosen:
         row = sources.videos.get(video.video_id)

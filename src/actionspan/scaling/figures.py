@@ -131,7 +131,7 @@ def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
 
 
 def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:
-    """Return those of rising numbers that are at least `gap` apart, the last among them."""
+    """Return rising numbers that are at least `gap` apart, always with the last."""
     kept = [numbers[-1]]
     for number in reversed(numbers[:-1]):
         if kept[-1] - number >= gap:
@@ -230,7 +230,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
 def _fit_panel(
     axes: Axes, exchange: str, entry: Mapping[str, Any], runs: Sequence[Run], lines: int
 ) -> None:
-    """Draw one exchange, leaving room for so many lines of text below the title."""
+    """Draw one exchange, leaving room for `lines` lines of text below the title."""
     own = [run for run in runs if run.exchange == exchange]
     single = [run for run in runs if run.exchange == SINGLE]
     last = max(run.ranks for run in runs)

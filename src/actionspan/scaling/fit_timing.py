@@ -55,7 +55,7 @@ def fit_file(path: Path) -> dict[str, dict[str, Any]]:
     """Fit the time models of a table in a file.
 
     Raises:
-        InputError: The file is no such table, or has no run on several ranks.
+        InputError: The file is not such a table, or has no run on several ranks.
     """
     runs = read_times(path)
     if all(run.exchange == SINGLE for run in runs):
