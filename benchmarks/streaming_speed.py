@@ -28,8 +28,7 @@ import torch
 
 from actionspan.live.encoding import encoding_chain
 from actionspan.live.play import Player, play
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.running.memory import keep_freed_memory
 

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from actionspan.live.play import Player, play
 from actionspan.live.progress import Ended
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.settings import FrameSettings
 
 CUTTING = FrameSettings(snippet_frames=4, stack=1, short_side=32)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.live.clock import LiveClock
+from actionspan.live.frames import LiveClock
 
 SNIPPET = 8
 RATE = 25.0

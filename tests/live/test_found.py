@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.live import found as found_module
+from actionspan.live import outputs
 from actionspan.live.found import Found, LiveChapters
+from actionspan.live.outputs import Found, LiveChapters
 from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings
 from live.vtt import cues
@@ -39,8 +40,8 @@ def test_rows_come_best_first_and_exact(rows):
 
 
 def test_only_the_best_are_kept(monkeypatch):
-    monkeypatch.setattr(found_module, "MOST", 50)
-    monkeypatch.setattr(found_module, "_SPARE", 10)
+    monkeypatch.setattr(outputs, "MOST", 50)
+    monkeypatch.setattr(outputs, "_SPARE", 10)
     found = Found()
     scores = [(number * 37 % 1000) / 1000 for number in range(1000)]
     for number, score in enumerate(scores):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.live.handover import Arrived, Gap, HandOver
+from actionspan.live.reading import Arrived, Gap, HandOver
 from actionspan.video.snippets import Snippet
 
 

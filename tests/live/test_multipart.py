@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.live import multipart
-from actionspan.live.multipart import Parts, find_boundary
+from actionspan.live import connection
+from actionspan.live.connection import Parts, find_boundary
 
 BOUNDARY = b"--next"
 
@@ -74,7 +74,7 @@ def test_what_has_ended_may_begin_again():
 
 
 def test_what_never_ends_is_a_line(monkeypatch):
-    monkeypatch.setattr(multipart, "_MOST", 1 << 20)
+    monkeypatch.setattr(connection, "_MOST", 1 << 20)
     parts = Parts(BOUNDARY)
     assert list(parts.add(part(b"", 1 << 32))) == []
     with pytest.raises(InputError, match="a part of more than 1 MiB: no boundary ends it"):

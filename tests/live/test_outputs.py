@@ -8,8 +8,8 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.checksums import fingerprint
-from actionspan.live.handover import Gap
 from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS, Outputs
+from actionspan.live.reading import Gap
 from live.fakes import Proposal
 from live.vtt import cues
 

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.live import reading
+from actionspan.live import frames
 from actionspan.live.connection import Seen
-from actionspan.live.handover import HandOver
-from actionspan.live.reading import Begin, FileFrames, Reader
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.frames import FileFrames
+from actionspan.live.reading import Begin, HandOver, Reader
+from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import snippets
 from live.fakes import CUTTING
@@ -152,7 +151,7 @@ def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):
                 raise InputError(f"{path}: decoding stopped")
             yield frame
 
-    monkeypatch.setattr(reading, "read_frames", broken)
+    monkeypatch.setattr(frames, "read_frames", broken)
     reader, queue = reader_of(video)
     reader.start()
     for number in range(5):
@@ -173,7 +172,7 @@ def test_an_error_that_nobody_foresaw_is_a_line_after_what_came_before(video, mo
                 fails()
             yield frame._replace(picture=fails) if number >= 30 else frame
 
-    monkeypatch.setattr(reading, "read_frames", faulty)
+    monkeypatch.setattr(frames, "read_frames", faulty)
     reader, queue = reader_of(video)
     reader.start()
     found = []

@@ -12,9 +12,8 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.live.connection import connect
-from actionspan.live.reading import LiveFrames
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.frames import LiveFrames
+from actionspan.live.settings import StreamSettings, parse_source
 from live.camera import HttpCamera
 from live.fakes import CUTTING, run_stream
 from live.rtsp import RtspCamera, line_to, needs_rtsp

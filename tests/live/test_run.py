@@ -10,9 +10,9 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.checksums import fingerprint
-from actionspan.live import play, reading
+from actionspan.live import frames, play
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
-from actionspan.live.state import FILE
+from actionspan.live.progress import STATE_FILE
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import snippets
 from live.fakes import CUTTING, EVERY, FakeProposer, player, run_stream
@@ -163,7 +163,7 @@ def test_another_file_does_not_go_on(video, tmp_path):
     other = encode(tmp_path / "other.mp4", 100)
     with pytest.raises(InputError, match="of another stream"):
         run_stream(other, tmp_path, resume=True)
-    assert (tmp_path / FILE).is_file()
+    assert (tmp_path / STATE_FILE).is_file()
 
 
 def test_too_slow_for_a_camera_drops_and_says_so(video, tmp_path):
@@ -228,7 +228,7 @@ def test_a_file_that_breaks_off_gives_what_came_before(video, whole, tmp_path, m
                 raise InputError(f"{path}: decoding stopped at frame 100")
             yield frame
 
-    monkeypatch.setattr(reading, "read_frames", broken)
+    monkeypatch.setattr(frames, "read_frames", broken)
     with pytest.raises(InputError, match="stopped at frame 100"):
         run_stream(video, tmp_path)
     assert events(tmp_path)[-1]["reason"] == "broken"

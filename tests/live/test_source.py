@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.live.source import SCHEMES, parse_source, redacted
+from actionspan.live.settings import SCHEMES, parse_source, redacted
 
 ODD = st.text(st.sampled_from("aB3#?/@:&=%+ ~."), min_size=1, max_size=12)
 

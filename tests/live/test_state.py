@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.live.state import FILE, State, read_state, write_state
+from actionspan.live.progress import STATE_FILE, State, read_state, write_state
 
 STATE = State(
     made_of="abc",
@@ -54,9 +54,9 @@ def test_another_streams_state_is_refused(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"no state"])
 def test_what_is_no_state_is_one_line(tmp_path, content):
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / STATE_FILE).write_bytes(content)
     with pytest.raises(InputError, match=r"state\.pt"):
         read_state(tmp_path, "abc")
-    torch.save({"format": "else"}, tmp_path / FILE)
+    torch.save({"format": "else"}, tmp_path / STATE_FILE)
     with pytest.raises(InputError, match="not the state of a stream"):
         read_state(tmp_path, "abc")

@@ -4,11 +4,11 @@ import csv
 
 import pytest
 
-from actionspan.live.status import FILE, Counts, Latency, Status
+from actionspan.live.progress import STATUS_FILE, Counts, Latency, Status
 
 
 def rows(folder):
-    with (folder / FILE).open() as file:
+    with (folder / STATUS_FILE).open() as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 

@@ -16,8 +16,7 @@ from actionspan.dataset.tables import read_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.live.play import play
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.decode import has_eight_bits, read_frames, read_timeline
 from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.settings import FrameSettings, LimitSettings

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actionspan.errors import InputError
-from actionspan.live.settings import LearningSettings, StreamSettings
-from actionspan.live.source import parse_source
+from actionspan.live.settings import LearningSettings, StreamSettings, parse_source
 from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:

@@ -20,18 +20,23 @@ from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain, message_of
-from actionspan.live.handover import HandOver
+from actionspan.live.frames import FileFrames, Frames, LiveFrames
 from actionspan.live.learning import OnlineLearner
 from actionspan.live.outputs import Outputs, unchanged
-from actionspan.live.progress import Ended, Facts, Place, Progress
+from actionspan.live.progress import (
+    STATE_FILE,
+    Ended,
+    Facts,
+    Place,
+    Progress,
+    State,
+    Status,
+    read_state,
+)
 from actionspan.live.proposing import OnlineProposer
-from actionspan.live.reading import Begin, FileFrames, Frames, LiveFrames, Reader
+from actionspan.live.reading import Begin, HandOver, Reader
 from actionspan.live.run import Stream
-from actionspan.live.settings import LearningSettings, StreamSettings
-from actionspan.live.source import Source
-from actionspan.live.state import FILE as STATE
-from actionspan.live.state import State, read_state
-from actionspan.live.status import Status
+from actionspan.live.settings import LearningSettings, Source, StreamSettings
 from actionspan.proposals.model_bundle import load_bundle, write_learned
 from actionspan.running.determinism import deterministic
 from actionspan.streaming import Pipeline, balance_stages
@@ -151,7 +156,9 @@ def play(
         raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
     begin, progress = Begin(), Progress(made_of=made_of)
     if state is None:
-        (out / STATE).unlink(missing_ok=True)  # of an earlier stream, whose files are begun again
+        (out / STATE_FILE).unlink(
+            missing_ok=True
+        )  # of an earlier stream, whose files are begun again
     else:
         begin, progress = _go_on(state, live=opened.live)
         player.proposer.load_state_dict(state.proposer)

@@ -1,10 +1,25 @@
-"""What is known of a stream: before it begins, while it runs, and at its end."""
+"""How far a stream is, what `--resume` needs of it, and how it is doing second by second."""
 
+import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
-from actionspan.live.handover import Arrived
+import numpy as np
+import torch
+
+from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.live.reading import Arrived
+
+STATE_FILE, STATUS_FILE = "state.pt", "status.tsv"
+_FORMAT = "actionspan stream 2"
+_ARRAY = "numpy array"  # key of an array inside the file, which holds tensors and plain values only
+_KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
+_PARTS = ("look_ahead", "compute", "queueing")
 
 
 class Ended(NamedTuple):
@@ -55,3 +70,186 @@ class Progress:
     done: int = 0
     in_flight: deque[Arrived] = field(default_factory=deque)
     unanswered: deque[Place] = field(default_factory=deque)  # no actionness yet
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A stream between two snippets, all that came before written down."""
+
+    made_of: str  # digest of what must be the same to go on: source, model, settings
+    ended: bool  # nothing is left to do
+    snippets: int  # numbered so far; the next has this number
+    seconds: float  # time stamp of the last
+    done: int  # worked on
+    dropped: int
+    began: float  # seconds since 1970 of the first frame of a live source
+    unanswered: list[tuple[int, float]]  # numbers and time stamps: their actionness is to come
+    written: dict[str, str]  # fingerprints of growing files, and of what was learned
+    proposer: dict[str, Any]
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Write a state, atomically."""
+    content = asdict(state) | {"format": _FORMAT, "proposer": _packed(state.proposer)}
+    write_torch(folder / STATE_FILE, content)
+
+
+def read_state(folder: Path, made_of: str) -> State | None:
+    """Return the state of a stream that was not finished, None if there is none.
+
+    Raises:
+        InputError: It is of another stream, or cannot be read.
+    """
+    path = folder / STATE_FILE
+    if not path.is_file():
+        return None
+    content = read_torch(path)
+    if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
+        raise InputError(f"{path}: not the state of a stream ({_FORMAT!r}); delete it")
+    if content["made_of"] != made_of:
+        raise InputError(
+            f"{path}: of another stream: the source, the model or a setting has changed; go on as "
+            "before, or begin again without --resume"
+        )
+    fields = {name: content[name] for name in State.__dataclass_fields__}
+    return State(**fields | {"proposer": _unpacked(content["proposer"])})
+
+
+def _packed(value: Any) -> Any:
+    """Return a value with its arrays as tensors, which is all that is safe to read again."""
+    if isinstance(value, np.ndarray):
+        return {_ARRAY: torch.from_numpy(np.ascontiguousarray(value).copy()), "shape": value.shape}
+    if isinstance(value, np.generic):
+        return {_ARRAY: torch.from_numpy(np.array(value)), "shape": None}
+    if isinstance(value, Mapping):
+        return {key: _packed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_packed, value))
+    return value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if _ARRAY in value:
+            array = value[_ARRAY].numpy()
+            return array[()] if value["shape"] is None else array.reshape(value["shape"])
+        return {key: _unpacked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_unpacked, value))
+    return value
+
+
+class Latency(NamedTuple):
+    """From the arrival of a frame to its answer, in seconds."""
+
+    look_ahead: float  # waiting for the frames that the model wants to see first
+    compute: float  # flow, encoders, temporal network, proposals
+    queueing: float  # everything else: waiting for a free stage
+
+    @property
+    def total(self) -> float:
+        """From arrival to emission."""
+        return sum(self)
+
+    def milliseconds(self) -> dict[str, float]:
+        """Return the parts and their sum in milliseconds."""
+        named = {"total": self.total} | dict(zip(_PARTS, self, strict=True))
+        return {name: round(1000 * seconds, 3) for name, seconds in named.items()}
+
+
+class Counts(NamedTuple):
+    """Totals since the stream began."""
+
+    frames: int  # read
+    submitted: int  # snippets given to the first stage
+    done: int  # snippets answered
+    dropped: int  # snippets
+    waiting: int  # snippets before the first stage, now
+
+
+class Status:
+    """Writes a row a second and remembers latencies.
+
+    Args:
+        folder: Where status.tsv is written.
+        append: Whether an earlier run has begun it.
+        every: Seconds between two rows.
+    """
+
+    def __init__(self, folder: Path, *, append: bool = False, every: float = 1.0) -> None:
+        self._path, self._append, self._every = folder / STATUS_FILE, append, every
+        self._file: TextIO | None = None
+        self._began = self._last = time.monotonic()
+        self._busy: list[float] = []
+        self._recent: list[float] = []
+        self._all: deque[Latency] = deque(maxlen=_KEPT)
+
+    def answered(self, latency: Latency) -> None:
+        """Note the latency of a snippet's actionness."""
+        self._recent.append(latency.total)
+        self._all.append(latency)
+
+    def due(self) -> bool:
+        """Whether it is time for a row."""
+        return time.monotonic() - self._last >= self._every
+
+    def write(self, counts: Counts, stages: Sequence[Mapping[str, Any]]) -> None:
+        """Write a row; `stages` is what `Pipeline.report` returns."""
+        now = time.monotonic()
+        passed, busy = now - self._last, [stage["busy_seconds"] for stage in stages]
+        earlier = self._busy or [0.0] * len(busy)
+        shares = [(b - a) / max(passed, 1e-9) for a, b in zip(earlier, busy, strict=True)]
+        entered = [counts.submitted, *(stage["samples"] for stage in stages)]
+        queues = [max(0, a - b) for a, b in zip(entered, entered[1:], strict=False)]
+        row: dict[str, Any] = {
+            "seconds": f"{now - self._began:.1f}",
+            "frames": counts.frames,
+            "dropped": counts.dropped,
+            "done": counts.done,
+            "waiting": counts.waiting,
+        }
+        for number, (queue, share) in enumerate(zip(queues, shares, strict=True), start=1):
+            row |= {f"queue_{number}": queue, f"busy_{number}": f"{min(share, 1):.3f}"}
+        row |= _percentiles(self._recent)
+        self._line(row)
+        self._last, self._busy, self._recent = now, busy, []
+
+    def summary(self) -> dict[str, Any]:
+        """Return percentiles in milliseconds, of the total and of its parts."""
+        columns = {"total": [each.total for each in self._all]}
+        for part in _PARTS:
+            columns[part] = [getattr(each, part) for each in self._all]
+        return {name: _percentiles(values, prefix="") for name, values in columns.items()}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            with suppress(OSError):  # every line was flushed; a full disk was said then
+                self._file.close()
+
+    def _line(self, row: Mapping[str, Any]) -> None:
+        header = "\t".join(row) + "\n"
+        try:
+            if self._file is None:
+                again = self._append and self._path.is_file() and _first_line(self._path) == header
+                self._file = self._path.open("a" if again else "w", encoding="utf-8")
+                if not again:
+                    self._file.write(header)
+            self._file.write("\t".join(map(str, row.values())) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror}") from None
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline()
+
+
+def _percentiles(seconds: Sequence[float], prefix: str = "latency_") -> dict[str, Any]:
+    """Return median, 95th percentile and maximum in milliseconds; empty where there is no value."""
+    names = [f"{prefix}{name}_ms" if prefix else name for name in ("p50", "p95", "max")]
+    if not seconds:
+        return dict.fromkeys(names, "" if prefix else None)
+    found = np.percentile(seconds, [50, 95, 100]).tolist()
+    return {name: round(1000 * value, 1) for name, value in zip(names, found, strict=True)}

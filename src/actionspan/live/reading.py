@@ -1,29 +1,148 @@
-"""The thread that reads a source: frames to snippets, paced, counted, connected again when lost."""
+"""The thread that reads a source, and the bounded queue by which it hands whole snippets over."""
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, islice
-from typing import Protocol
+from itertools import islice
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError, lacks_memory
-from actionspan.live.clock import LiveClock
-from actionspan.live.connection import Connection, connect
-from actionspan.live.handover import Arrived, Gap, HandOver
-from actionspan.live.settings import StreamSettings
-from actionspan.live.source import Source
+from actionspan.live.frames import Frames
+from actionspan.live.settings import Policy, StreamSettings
 from actionspan.running.faults import described
-from actionspan.video.decode import Frame, read_frames
+from actionspan.video.decode import Frame
 from actionspan.video.pictures import resized
 from actionspan.video.settings import FrameSettings
-from actionspan.video.snippets import cut_snippets
+from actionspan.video.snippets import Snippet, cut_snippets
 
-_USUAL_STEP, _LEAST_STEP = 1 / 25, 1e-3  # seconds between two frames: without stamps, and at all
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A stretch of the stream that nothing is known of."""
+
+    start: float  # seconds: time of the last snippet before it
+    end: float  # of the first snippet after it
+    dropped: int  # snippets that were cut and not worked on; what was never received is not counted
+    # slow: dropped, as work did not keep up; lost: nothing came; restart: the program was not on
+    reason: str
+
+    def joined(self, later: "Gap") -> "Gap":
+        """Return this gap and one that follows it as one."""
+        reason = self.reason if self.reason != "slow" else later.reason
+        dropped = self.dropped + later.dropped
+        return Gap(start=self.start, end=later.end, dropped=dropped, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """A snippet with when it came; times are those of `time.monotonic`."""
+
+    number: int  # of all snippets cut so far, those dropped too
+    snippet: Snippet
+    after: float | None  # time stamp of the snippet before in seconds; None: there is none
+    centre_arrived: float  # its centre frame came
+    arrived: float  # its last frame came
+    gap: Gap | None = None  # before it
+
+
+class HandOver:
+    """A queue of snippets between two threads.
+
+    By `block` whoever puts waits for room. By `newest` nobody waits: where there is no room, all
+    that waits is dropped at once, so that what is kept are long stretches and not every second
+    snippet, and a gap that says so goes with the next snippet.
+
+    Args:
+        room: How many snippets wait at most.
+        policy: `block` or `newest`.
+    """
+
+    def __init__(self, room: int, policy: Policy) -> None:
+        self.room, self.policy = room, policy
+        self.dropped = 0
+        self._waiting: deque[Arrived] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing waits and nothing will come; an error has yet to be taken."""
+        return self._closed and not self._waiting and self._error is None
+
+    def put(self, arrived: Arrived) -> bool:
+        """Put in a snippet; False: nobody will take it, as the queue is closed."""
+        with self._changed:
+            if self.policy == "block":
+                self._changed.wait_for(lambda: len(self._waiting) < self.room or self._closed)
+            elif len(self._waiting) >= self.room:
+                arrived = self._drop_for(arrived)
+            if self._closed:
+                return False
+            self._waiting.append(arrived)
+            self._changed.notify_all()
+            return True
+
+    def take(self, timeout: float) -> Arrived | None:
+        """Return the snippet that waits longest; None: there is none after so many seconds.
+
+        Raises:
+            BaseException: What `close` was given, once nothing waits.
+        """
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not self._waiting and not self._closed:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    break
+            if self._waiting:
+                arrived = self._waiting.popleft()
+                self._changed.notify_all()
+                return arrived
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            return None
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Say that no more comes; `error` is raised by `take` after what still waits."""
+        with self._changed:
+            self._closed = True
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def clear(self) -> Gap | None:
+        """Drop what waits, and return the gap it leaves."""
+        with self._changed:
+            gap = self._dropped_now(self._waiting[-1].snippet.seconds) if self._waiting else None
+            self._waiting.clear()
+            return gap
+
+    def _drop_for(self, newer: Arrived) -> Arrived:
+        gap = self._dropped_now(newer.snippet.seconds)
+        self._waiting.clear()
+        return replace(newer, gap=gap.joined(newer.gap) if newer.gap else gap)
+
+    def _dropped_now(self, end: float) -> Gap:
+        first, count = self._waiting[0], len(self._waiting)
+        self.dropped += count
+        start = first.snippet.seconds if first.after is None else first.after
+        gap = Gap(start=start, end=end, dropped=count, reason="slow")
+        for each in self._waiting:
+            if each.gap is not None:
+                gap = Gap(
+                    start=min(each.gap.start, gap.start),
+                    end=end,
+                    dropped=gap.dropped + each.gap.dropped,
+                    reason=each.gap.reason if gap.reason == "slow" else gap.reason,
+                )
+        return gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,115 +152,6 @@ class Begin:
     snippet: int = 0  # the first that is wanted
     seconds: float | None = None  # time stamp of the snippet before it
     elapsed: float | None = None  # of a live source: seconds since its first frame
-
-
-class Frames(Protocol):
-    """Stretches of frames without a gap inside."""
-
-    live: bool
-    file: str  # how a file is shown; empty: it is none
-
-    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield stretches; of a live source each is from one connection.
-
-        Raises:
-            InputError: The source broke off for good.
-        """
-
-
-class FileFrames:
-    """A file: one stretch, decoded as everywhere else; or a file on a web server."""
-
-    live = False
-
-    def __init__(self, source: Source, connection: Connection | None = None) -> None:
-        self._source, self._connection = source, connection
-        self.file = source.shown if connection is None else ""
-
-    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield all frames."""
-        if self._connection is None:
-            yield read_frames(self._source.path, steady=True)
-        else:
-            yield self._downloaded()
-
-    def _downloaded(self) -> Iterator[Frame]:
-        assert self._connection is not None
-        shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
-        try:
-            for picture, own in self._connection.frames():
-                following = at + _USUAL_STEP
-                if own is not None:
-                    shift = following - own if shift is None else shift
-                    following = max(own + shift, at + _LEAST_STEP)
-                at = following
-                yield Frame(picture, at)
-        finally:
-            self._connection.close()
-
-
-class LiveFrames:
-    """A camera: connected again whenever it is lost, with longer and longer waits."""
-
-    live = True
-    file = ""
-
-    def __init__(
-        self,
-        source: Source,
-        connection: Connection,
-        settings: StreamSettings,
-        snippet_frames: int,
-        elapsed: float | None = None,
-    ) -> None:
-        self._source, self._connection, self._settings = source, connection, settings
-        self._clock = LiveClock(snippet_frames, elapsed)
-
-    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield the frames of one connection after the other, and of each up to a hole."""
-        connection: Connection | None = self._connection
-        wait, last_seen = _FIRST_WAIT, time.monotonic()
-        reason = f"{self._source.shown}: ended"
-        while True:
-            if connection is not None:
-                self._clock.reconnected()
-                seen = _Watched(connection, self._clock)
-                try:
-                    for _, stretch in groupby(seen, lambda _: self._clock.holes):
-                        yield stretch
-                finally:
-                    connection.close()
-                reason = seen.reason or reason
-                if seen.frames:
-                    wait, last_seen = _FIRST_WAIT, time.monotonic()
-            silent = time.monotonic() - last_seen
-            if silent + wait > self._settings.reconnect_seconds:
-                raise InputError(f"{reason}; tried again for {silent:.0f} s")
-            if stopped.wait(wait):
-                return
-            wait = min(2 * wait, _LONGEST_WAIT)
-            try:
-                connection = connect(self._source, self._settings)
-            except InputError as error:
-                connection, reason = None, str(error)
-
-
-class _Watched:
-    """The frames of one connection; why it ended; and how many there were."""
-
-    def __init__(self, connection: Connection, clock: LiveClock) -> None:
-        self._connection, self._clock = connection, clock
-        self.frames, self.reason = 0, ""
-
-    def __iter__(self) -> Iterator[Frame]:
-        try:
-            for picture, own in self._connection.frames():
-                self.frames += 1
-                seconds = self._clock.stamp(own)
-                if seconds is not None:
-                    yield Frame(picture, seconds)
-        except InputError as error:
-            self.reason = str(error)
 
 
 class Reader:

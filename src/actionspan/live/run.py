@@ -15,13 +15,20 @@ from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.live.encoding import Message, encoded, message_of
-from actionspan.live.handover import Arrived, Gap, HandOver
 from actionspan.live.outputs import Outputs
-from actionspan.live.progress import Ended, Facts, Place, Progress
+from actionspan.live.progress import (
+    Counts,
+    Ended,
+    Facts,
+    Latency,
+    Place,
+    Progress,
+    State,
+    Status,
+    write_state,
+)
 from actionspan.live.proposing import OnlineProposer, Update
-from actionspan.live.reading import Reader
-from actionspan.live.state import State, write_state
-from actionspan.live.status import Counts, Latency, Status
+from actionspan.live.reading import Arrived, Gap, HandOver, Reader
 from actionspan.streaming.errors import StageError
 
 _POLL = 0.02  # seconds to wait for an answer before looking for a new snippet again

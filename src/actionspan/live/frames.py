@@ -1,16 +1,25 @@
-"""When a frame of a live source was seen, in seconds since the stream began."""
+"""Frames of a file or of a live source, each with its time in seconds since the stream began."""
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import groupby, pairwise
 from statistics import median
+from typing import Protocol
+
+from actionspan.errors import InputError
+from actionspan.live.connection import Connection, connect
+from actionspan.live.settings import Source, StreamSettings
+from actionspan.video.decode import Frame, read_frames
 
 _LEAST_STEP = 1e-3  # seconds between two frames at least: times must increase
 _LONGEST_STEP = 10.0  # a source's own clock that jumps by more has been set
 _FASTEST = 60.0  # frames a second: those that come faster were held back, and say nothing of a rate
 _AT_PACE = 0.75  # of the usual step, at least: frames that were held back come faster
 _SLEW = 0.01  # of a step: how much shorter it is made where a source's clock runs ahead
+_USUAL_STEP = 1 / 25  # seconds between two frames without time stamps
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
 
 
 class LiveClock:
@@ -116,3 +125,112 @@ class LiveClock:
 
     def _is_hole(self, step: float) -> bool:
         return len(self._steps) >= self._fewest and step > self._fewest * self._usual
+
+
+class Frames(Protocol):
+    """Stretches of frames without a gap inside."""
+
+    live: bool
+    file: str  # how a file is shown; empty: it is none
+
+    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
+        """Yield stretches; of a live source each is from one connection.
+
+        Raises:
+            InputError: The source broke off for good.
+        """
+
+
+class FileFrames:
+    """A file: one stretch, decoded as everywhere else; or a file on a web server."""
+
+    live = False
+
+    def __init__(self, source: Source, connection: Connection | None = None) -> None:
+        self._source, self._connection = source, connection
+        self.file = source.shown if connection is None else ""
+
+    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
+        """Yield all frames."""
+        if self._connection is None:
+            yield read_frames(self._source.path, steady=True)
+        else:
+            yield self._downloaded()
+
+    def _downloaded(self) -> Iterator[Frame]:
+        assert self._connection is not None
+        shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
+        try:
+            for picture, own in self._connection.frames():
+                following = at + _USUAL_STEP
+                if own is not None:
+                    shift = following - own if shift is None else shift
+                    following = max(own + shift, at + _LEAST_STEP)
+                at = following
+                yield Frame(picture, at)
+        finally:
+            self._connection.close()
+
+
+class LiveFrames:
+    """A camera: connected again whenever it is lost, with longer and longer waits."""
+
+    live = True
+    file = ""
+
+    def __init__(
+        self,
+        source: Source,
+        connection: Connection,
+        settings: StreamSettings,
+        snippet_frames: int,
+        elapsed: float | None = None,
+    ) -> None:
+        self._source, self._connection, self._settings = source, connection, settings
+        self._clock = LiveClock(snippet_frames, elapsed)
+
+    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
+        """Yield the frames of one connection after the other, and of each up to a hole."""
+        connection: Connection | None = self._connection
+        wait, last_seen = _FIRST_WAIT, time.monotonic()
+        reason = f"{self._source.shown}: ended"
+        while True:
+            if connection is not None:
+                self._clock.reconnected()
+                seen = _Watched(connection, self._clock)
+                try:
+                    for _, stretch in groupby(seen, lambda _: self._clock.holes):
+                        yield stretch
+                finally:
+                    connection.close()
+                reason = seen.reason or reason
+                if seen.frames:
+                    wait, last_seen = _FIRST_WAIT, time.monotonic()
+            silent = time.monotonic() - last_seen
+            if silent + wait > self._settings.reconnect_seconds:
+                raise InputError(f"{reason}; tried again for {silent:.0f} s")
+            if stopped.wait(wait):
+                return
+            wait = min(2 * wait, _LONGEST_WAIT)
+            try:
+                connection = connect(self._source, self._settings)
+            except InputError as error:
+                connection, reason = None, str(error)
+
+
+class _Watched:
+    """The frames of one connection; why it ended; and how many there were."""
+
+    def __init__(self, connection: Connection, clock: LiveClock) -> None:
+        self._connection, self._clock = connection, clock
+        self.frames, self.reason = 0, ""
+
+    def __iter__(self) -> Iterator[Frame]:
+        try:
+            for picture, own in self._connection.frames():
+                self.frames += 1
+                seconds = self._clock.stamp(own)
+                if seconds is not None:
+                    yield Frame(picture, seconds)
+        except InputError as error:
+            self.reason = str(error)
