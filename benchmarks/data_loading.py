@@ -33,7 +33,7 @@ from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start, training_step
-from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.fit import Stopwatch
 
 CACHES = ("warm", "cold") if hasattr(os, "posix_fadvise") else ("warm",)
 READINGS = ("plain", "prefetched")

@@ -21,7 +21,7 @@ from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
 from actionspan.finetune.videos import divide_videos
 from actionspan.temporal.networks import load_model
-from actionspan.training.run import CHECKPOINT
+from actionspan.training.fit import CHECKPOINT
 from finetune.toy import Toy, write_toy
 
 

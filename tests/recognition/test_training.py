@@ -14,7 +14,7 @@ from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
-from actionspan.training.run import CHECKPOINT
+from actionspan.training.fit import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 from tiers import first_tier
 

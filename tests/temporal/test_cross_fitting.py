@@ -22,7 +22,7 @@ from actionspan.temporal.prediction import (
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import train
-from actionspan.training.run import CHECKPOINT
+from actionspan.training.fit import CHECKPOINT
 from temporal.conftest import write_toy_sequences
 from temporal.test_span import of_member
 from temporal.test_training import read_log, same_files, stop_in_epoch

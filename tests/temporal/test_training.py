@@ -26,7 +26,7 @@ from actionspan.temporal.networks import build_model, network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import add_noise, train
-from actionspan.training.run import CHECKPOINT
+from actionspan.training.fit import CHECKPOINT
 from tiers import first_tier
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)

@@ -15,8 +15,7 @@ from actionspan.parallel.member import Replica
 from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.running.determinism import seed_torch
-from actionspan.training.fit import begin, end, fit
-from actionspan.training.run import CHECKPOINT, Run
+from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
 
 EPOCHS = 5
 COLUMNS = ("epoch", "learning_rate", "training_loss", "validation_loss", "drawn")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from actionspan.training.schedule import rate_after, rate_every
+from actionspan.training.settings import rate_after, rate_every
 
 
 def test_the_rate_falls_after_given_epochs():

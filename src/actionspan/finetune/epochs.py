@@ -22,8 +22,7 @@ from actionspan.running.determinism import seed_torch
 from actionspan.running.memory import DeviceMemory
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import epoch_order
-from actionspan.training.run import Row, Run
-from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.fit import Row, Run, Stopwatch
 
 _MEGA = 1e6
 

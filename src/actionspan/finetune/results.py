@@ -18,7 +18,7 @@ from actionspan.finetune.objectives import OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
 from actionspan.temporal.networks import model_content
-from actionspan.training.run import Run
+from actionspan.training.fit import Run
 
 LOG_COLUMNS = (
     "epoch",

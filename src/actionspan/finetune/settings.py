@@ -5,7 +5,7 @@ from typing import Literal
 
 from actionspan.settings import Checked, option
 from actionspan.temporal.settings import MODELS, ModelName
-from actionspan.training.keep import Keep
+from actionspan.training.settings import Keep
 
 Stream = Literal["rgb", "flow"]
 WayName = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]

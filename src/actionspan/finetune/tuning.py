@@ -29,8 +29,7 @@ from actionspan.running.determinism import deterministic
 from actionspan.running.memory import DeviceMemory
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import bits_of
-from actionspan.training.fit import begin, end, fit, introduce
-from actionspan.training.run import CHECKPOINT, Run
+from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit, introduce
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 

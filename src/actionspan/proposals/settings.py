@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from actionspan.settings import Checked, option
-from actionspan.training.keep import Keep
+from actionspan.training.settings import Keep
 
 
 @dataclass(frozen=True, kw_only=True)

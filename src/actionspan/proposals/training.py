@@ -25,9 +25,8 @@ from actionspan.proposals.examples import (
 )
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.running.determinism import deterministic
-from actionspan.training.fit import fit
-from actionspan.training.run import Row, Run
-from actionspan.training.schedule import rate_every
+from actionspan.training.fit import Row, Run, fit
+from actionspan.training.settings import rate_every
 
 _FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
 _LOSSES = ("training_loss", "validation_loss")

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from actionspan.networks.names import ImageNetwork
 from actionspan.settings import Checked, option
-from actionspan.training.schedule import rate_after
+from actionspan.training.settings import rate_after
 
 Part = Literal["adaptive_batch", "average_state", "transfer"]
 PARTS: tuple[Part, ...] = get_args(Part)

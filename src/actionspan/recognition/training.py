@@ -31,9 +31,7 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import Task, read_task
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
-from actionspan.training.fit import begin, end, fit
-from actionspan.training.run import CHECKPOINT, Row, Run
-from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit
 from actionspan.video.jpeg_reading import Stream
 
 LOG_COLUMNS = (

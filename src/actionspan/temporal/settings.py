@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from actionspan.plugins import plugins
 from actionspan.settings import Checked, option
-from actionspan.training.keep import Keep
-from actionspan.training.schedule import rate_after
+from actionspan.temporal.labels import LabelRule
+from actionspan.training.settings import Keep, rate_after
 
 LabelRule = Literal["bsn", "mtn"]
 

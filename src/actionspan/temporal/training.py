@@ -34,9 +34,8 @@ from actionspan.temporal.networks import (
 )
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training.fit import begin, end, fit, introduce
-from actionspan.training.run import CHECKPOINT, Row, Run
-from actionspan.training.stopwatch import Stopwatch
+from actionspan.temporal.timing import rank_timing, whole_timing
+from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, introduce
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)

@@ -1,6 +1,10 @@
-"""The learning rate of each epoch."""
+"""What the settings of several trainings share."""
 
 from collections.abc import Sequence
+from typing import Literal
+
+Keep = Literal["best", "average", "last"]
+"""The weights of the epoch with the highest score, the mean of the last few, or the last's."""
 
 
 def rate_after(rate: float, factor: float, after: Sequence[int], epoch: int) -> float:
