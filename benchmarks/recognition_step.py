@@ -18,9 +18,8 @@ from torch.nn import functional
 from actionspan.networks.architecture import architecture
 from actionspan.networks.device import choose_device
 from actionspan.networks.inputs import Inputs
-from actionspan.recognition.evaluate import autocast
-from actionspan.recognition.network import build_classifier
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.recognition.task import autocast, build_classifier
 
 WAYS = {
     "eager_float32": ("float32", torch.contiguous_format),

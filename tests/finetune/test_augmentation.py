@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.finetune.augmentation import NONE, Augmentation, draw
+from actionspan.finetune.snippets import NONE, Augmentation, draw
 
 sizes = st.integers(8, 700)
 numbers = st.integers(0, 10**6)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from actionspan.finetune.heads import BLOCK, build_head
-from actionspan.finetune.names import HEADS
+from actionspan.finetune.settings import HEADS
 
 CHANNELS = 6
 

@@ -10,7 +10,7 @@ from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.store_settings import StoreSettings
+from actionspan.finetune.store import StoreSettings
 from actionspan.finetune.storing import store_snippets
 from actionspan.video.optical_flow import flow_of_shard
 from actionspan.video.settings import FlowSettings, FrameSettings

@@ -12,7 +12,7 @@ from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import create_h5
 from actionspan.files.torch_files import write_torch
 from actionspan.finetune.settings import FinetuneSettings
-from actionspan.finetune.store_settings import StoreSettings
+from actionspan.finetune.store import StoreSettings
 from actionspan.finetune.storing import store_snippets
 from actionspan.networks.architecture import architecture
 from actionspan.settings import option

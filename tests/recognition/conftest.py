@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import create_h5
-from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_store import ClipStore
-from actionspan.recognition.clip_writing import write_clip
+from actionspan.recognition.clip_lists import ClipSettings
+from actionspan.recognition.clip_store import ClipStore, write_clip
 from actionspan.video.jpeg_writing import Position
 
 HEIGHT, WIDTH, STACK = 32, 48, 2

@@ -11,8 +11,8 @@ import pytest
 
 from actionspan.files.storage import create_h5
 from actionspan.recognition import training
-from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_writing import write_clip
+from actionspan.recognition.clip_lists import ClipSettings
+from actionspan.recognition.clip_store import write_clip
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import option
 from actionspan.video.jpeg_writing import Position

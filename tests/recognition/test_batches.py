@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.recognition.batches import clip_batches, epoch_steps, training_batches
-from actionspan.recognition.sampling import evaluation_samples, read_sample, training_sample
+from actionspan.recognition.batches import (
+    clip_batches,
+    epoch_steps,
+    evaluation_samples,
+    read_sample,
+    training_batches,
+    training_sample,
+)
 from actionspan.recognition.settings import RecognitionSettings
 
 SETTINGS = RecognitionSettings(input_size=64, seed=5)

@@ -9,9 +9,8 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5
-from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_store import ClipStore
-from actionspan.recognition.clip_writing import write_clip
+from actionspan.recognition.clip_lists import ClipSettings
+from actionspan.recognition.clip_store import ClipStore, write_clip
 from actionspan.video.jpeg_writing import Position, scaled
 from recognition.conftest import HEIGHT, STACK, WIDTH
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.recognition.sampling import (
+from actionspan.recognition.batches import (
     Sample,
     cut,
     evaluation_samples,

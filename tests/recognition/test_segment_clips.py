@@ -5,7 +5,7 @@ import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.segment_clips import segments_of_shard
 from actionspan.running.shards import ShardWork

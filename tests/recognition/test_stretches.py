@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import InputError
-from actionspan.recognition.clip_lists import held_out_names
-from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.stretches import (
+from actionspan.recognition.clip_lists import ClipSettings, held_out_names
+from actionspan.recognition.segment_clips import (
     Segment,
     rows_of_segment,
     subsets_of_videos,

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.recognition.clip_lists import TrimmedClip, list_clips
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, list_clips
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.trimmed_clips import store_clips
 from actionspan.running.shards import ShardWork

@@ -15,7 +15,7 @@ elif find_spec("actionspan") is None:
     sys.exit("actionspan is not installed here: pip install 'actionspan[workflow,mpi]'")
 
 from actionspan.errors import InputError
-from actionspan.finetune.names import HEADS
+from actionspan.finetune.settings import HEADS
 from actionspan.plan.dataset import Storage
 from actionspan.plan.features import drop_features, found_weights, keep_features
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from actionspan.features.transform import Transform
 from actionspan.finetune.encoders import StreamEncoders
 from actionspan.finetune.objectives import Objective, Target
-from actionspan.finetune.pictures import in_turn
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.preparation import Task, batches_of, encode
-from actionspan.finetune.videos import TunedVideo
+from actionspan.finetune.videos import TunedVideo, in_turn
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count

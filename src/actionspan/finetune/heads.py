@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from actionspan.finetune.names import HEADS, HeadName
+from actionspan.finetune.settings import HEADS, HeadName
 
 BLOCK = 16  # rows; matrix products of one shape round alike, those of other shapes need not
 _ATTENTION_HEADS = 4

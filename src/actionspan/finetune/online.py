@@ -2,8 +2,7 @@
 
 import argparse
 
-from actionspan.finetune.flags import add_tuning_flags, tuning_settings
-from actionspan.finetune.names import HEADS
+from actionspan.finetune.settings import HEADS, add_tuning_flags, tuning_settings
 from actionspan.settings import at_least_one
 from actionspan.training.flags import add_run_flags
 

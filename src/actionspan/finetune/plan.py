@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.finetune.flags import add_tuning_flags, tuning_settings
+from actionspan.finetune.settings import add_tuning_flags, tuning_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,7 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.features.encoders import device_of
     from actionspan.files.storage import write_text
     from actionspan.finetune.encoders import build_encoders
-    from actionspan.finetune.plans import described, plan_tuning
-    from actionspan.finetune.preparation import Task
+    from actionspan.finetune.preparation import Task, described, plan_tuning
     from actionspan.finetune.snippets import SnippetStore
     from actionspan.finetune.videos import divide_videos
 

@@ -1,28 +1,37 @@
-"""Before the first step: features of the untuned encoders, the projection, a temporal network.
+"""Before the first step: the memory it takes, the projection, a temporal network.
 
 Encoders that are tuned through a random temporal network are tuned to noise. So that network is
-trained for a few epochs first, on features that do not change.
+trained for a few epochs first, on features of the untuned encoders.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.transform import Transform
 from actionspan.finetune.encoders import StreamEncoders
 from actionspan.finetune.heads import build_head
-from actionspan.finetune.names import HeadName
-from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective
-from actionspan.finetune.pictures import frames_of
-from actionspan.finetune.projection import Projection, fit_projection
-from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.objectives import (
+    Objective,
+    OnlineObjective,
+    Projection,
+    ProposalObjective,
+    Target,
+    fit_projection,
+    unfitted,
+)
+from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.videos import TunedVideo, TunedVideos
+from actionspan.finetune.videos import BlankFrames, TunedVideo, TunedVideos, frames_of
+from actionspan.memory.planning import MEGABYTE, MemoryPlan, plan_memory
 from actionspan.parallel.communicator import Communicator
 from actionspan.running.determinism import seed_torch
 from actionspan.temporal.networks import build_model
@@ -30,6 +39,7 @@ from actionspan.temporal.samples import epoch_order
 from actionspan.temporal.settings import TemporalSettings
 
 _HEAD_HIDDEN = 128
+_HELD_SHARE = 0.2  # of the budget, above which pictures are not held in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,3 +164,62 @@ def prepare(
             }
         )
     return objective, transform
+
+
+class _Head(nn.Module):
+    """The loss of a video's features, with all that it needs inside."""
+
+    def __init__(self, objective: Objective, target: Target) -> None:
+        super().__init__()
+        self.objective, self.target = objective, target
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.objective.loss(features, self.target, self.target.labels)
+
+
+def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
+    """Return the plan of a tuning; nothing of it depends on what the pictures show.
+
+    Pictures are held in memory where that takes little of the budget: the plan's `picture_bytes`
+    are above 0 then.
+
+    Raises:
+        InputError: The budget is too small; the line names the least.
+    """
+    settings = task.settings
+    widths = {str(stream): width for stream, width in encoders.features.items()}
+    objective = build_objective(task, unfitted(task.rescaling, widths))
+    longest = max(task.videos.training, key=lambda video: len(video.times))
+    head = _Head(objective, objective.target(longest))
+    blank = partial(BlankFrames, len(longest.times), settings, task.store.planes)
+
+    def planned(frames: BlankFrames) -> MemoryPlan:
+        return plan_memory(
+            encoders,
+            head,
+            frames,
+            settings.memory_budget_mb,
+            None if settings.keep_ratio == "auto" else settings.keep_ratio,
+            way=settings.way,
+            execution=settings.execution,
+            sampler=settings.sampler,
+            videos=len(task.videos.training),
+        )
+
+    held = blank(held=True)
+    if held.nbytes <= _HELD_SHARE * settings.memory_budget_mb * MEGABYTE:
+        with suppress(ValueError):  # it may fit without them
+            return planned(held)
+    try:
+        return planned(blank(held=False))
+    except ValueError as error:
+        raise InputError(f"finetune: {error}") from None
+
+
+def described(plan: MemoryPlan) -> str:
+    """Return a plan in one line."""
+    return (
+        f"{plan.way}, {plan.execution} in pieces of {plan.piece}, keep ratio {plan.keep_ratio:g}: "
+        f"at most {plan.expected_bytes / MEGABYTE:.0f} MB of {plan.budget_bytes / MEGABYTE:.0f} MB,"
+        f" for videos of up to {plan.longest} snippets"
+    )

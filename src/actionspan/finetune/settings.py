@@ -1,12 +1,17 @@
-"""The knobs of fine-tuning: which gradients, in how much memory, and how long."""
+"""The settings of fine-tuning, and the flags of the steps that plan or run it."""
 
+import argparse
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
-from actionspan.settings import Checked, option
-from actionspan.temporal.settings import MODELS, ModelName
+from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.settings import Checked, add_settings, from_arguments, knobs_of, option
+from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 from actionspan.training.settings import Keep
 
+HeadName = Literal["recurrent", "attention"]
+HEADS: tuple[HeadName, ...] = get_args(HeadName)
 Stream = Literal["rgb", "flow"]
 WayName = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint"]
 SamplerName = Literal[
@@ -15,6 +20,22 @@ SamplerName = Literal[
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
+# of the features stage, those that say which networks are tuned
+ENCODERS = (
+    "rgb_encoder",
+    "rgb_weights",
+    "flow_encoder",
+    "flow_weights",
+    "flow_gain",
+    "device",
+)
+# of the temporal network, those that FinetuneSettings have in their own way, and those of other
+# networks, of features or of a schedule
+WITHOUT_TEMPORAL = (
+    *("epochs", "batch_size", "keep", "average_epochs", "seed"),
+    *("members", "look_ahead", "feature_noise", "window_coverage"),
+    *("decay_epochs", "decay_factor"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,3 +140,44 @@ class FinetuneSettings(Checked):
             raise ValueError(
                 "keep_ratio auto: the memory of replay does not depend on it; give a number"
             )
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """All settings of a tuning."""
+
+    finetune: FinetuneSettings
+    encoders: EncoderSettings
+    rescaling: RescaleSettings
+    temporal: TemporalSettings
+
+
+def add_tuning_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of stores, annotations and all settings."""
+    parser.add_argument(
+        "--snippets", type=Path, nargs="+", required=True, help="stores of `finetune store`"
+    )
+    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    add_settings(parser, FinetuneSettings)
+    others = [knob.name for knob in knobs_of(EncoderSettings) if knob.name not in ENCODERS]
+    add_settings(parser, EncoderSettings, without=others)
+    add_settings(parser, RescaleSettings)
+    add_settings(parser, TemporalSettings, without=WITHOUT_TEMPORAL)
+
+
+def tuning_settings(arguments: argparse.Namespace) -> TuningSettings:
+    """Return the settings that the flags give.
+
+    Raises:
+        InputError: A value is not allowed.
+    """
+    finetune = from_arguments(FinetuneSettings, arguments)
+    # what the same words mean elsewhere
+    own = {"batch_size": EncoderSettings.batch_size}
+    epochs = {"keep": "last", "epochs": max(1, finetune.temporal_epochs)}
+    return TuningSettings(
+        finetune,
+        from_arguments(EncoderSettings, arguments, **own),
+        from_arguments(RescaleSettings, arguments),
+        from_arguments(TemporalSettings, arguments, **epochs),
+    )

@@ -2,7 +2,7 @@
 
 import argparse
 
-from actionspan.finetune.flags import add_tuning_flags, tuning_settings
+from actionspan.finetune.settings import add_tuning_flags, tuning_settings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
 from actionspan.training.flags import add_training_flags

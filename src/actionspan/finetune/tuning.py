@@ -14,11 +14,9 @@ from actionspan.files.storage import digest, write_text
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.finetune.encoders import build_encoders, weights_facts
 from actionspan.finetune.epochs import Epochs, Tuned
-from actionspan.finetune.names import HeadName
-from actionspan.finetune.plans import described, plan_tuning
-from actionspan.finetune.preparation import Task, prepare
+from actionspan.finetune.preparation import Task, described, plan_tuning, prepare
 from actionspan.finetune.results import write_results
-from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import divide_videos
 from actionspan.memory.ways import FeatureBank, make_way

@@ -17,7 +17,7 @@ from actionspan.features.settings import (
     SequenceSettings,
 )
 from actionspan.finetune.settings import FinetuneSettings
-from actionspan.finetune.store_settings import StoreSettings
+from actionspan.finetune.store import StoreSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.plugins import settings_of_steps
@@ -35,7 +35,7 @@ from actionspan.proposals.settings import (
     SelectionSettings,
     SuppressionSettings,
 )
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.report.index import PageSettings
 from actionspan.running.faults import FaultSettings

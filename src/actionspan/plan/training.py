@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.sharding import assign_shards
-from actionspan.finetune.flags import ENCODERS, WITHOUT_TEMPORAL
+from actionspan.finetune.settings import ENCODERS, WITHOUT_TEMPORAL
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import start_of, training_of, weights_files
 from actionspan.plan.runs import Learning, flags

@@ -1,30 +1,95 @@
-"""Which trimmed clips a folder holds, their classes and subsets; standard library only.
+"""Which trimmed clips a folder holds, their classes and subsets, and the settings of clips.
 
 The Snakefile imports this module each time it is read, so it must stay quick to import and to run
-over tens of thousands of files. A folder has one of two forms:
+over tens of thousands of files. A folder has one of two formats:
 
-- `CLASS/clip.avi`, as UCF101 and HMDB51 come; split files may say which clip is in which subset
-  (`actionspan.recognition.split_files`), else some groups of each class are held out;
+- `CLASS/clip.avi`, as UCF101 and HMDB51 come; split files may say which clip is in which subset,
+  else some groups of each class are held out;
 - `training/CLASS/clip.avi` and `validation/CLASS/clip.avi`; without validation, groups of training
   are held out.
+
+Split files of UCF101, split n: `trainlist0n.txt` and `testlist0n.txt` with lines `Class/v_x.avi 1`,
+where the number is optional and the class's in `classInd.txt` (`1 Class`). HMDB51, split n: for
+each class `{class}_test_splitn.txt` with lines `name.avi 1`: 1 is for training, 2 for testing, 0
+for neither. What these call testing is what a classifier is measured on: our subset `validation`.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from actionspan.dataset.sharding import find_videos, left_out
 from actionspan.errors import InputError, printable
-from actionspan.recognition.split_files import read_splits
+from actionspan.files.text import read_utf8
+from actionspan.settings import Checked, option
+from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
 _SUBSETS = {"training", "validation", "testing"}  # as in the canonical tables
 _FORMS = "expected CLASS/clip.avi, or training/CLASS/clip.avi and validation/CLASS/clip.avi"
 # UCF101 and UCF11 cut several clips out of one recording: v_Archery_g01_c02, v_biking_01_02
 _GROUPED = re.compile(r"(v_.+_g?\d+)_c?\d+")
 _LONGEST_ID = 240  # bytes: the id is the name of a file while the clip is stored
+_EXPECTED = (
+    "expected trainlist0{0}.txt and testlist0{0}.txt of UCF101, or {{class}}_test_split{0}.txt of "
+    "HMDB51"
+)
+_HMDB_SUBSETS = {"0": "", "1": "training", "2": "validation"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipSettings(Checked):
+    """What is kept of a clip, and which clips untrimmed videos and folders give."""
+
+    stack: int = option(
+        10,
+        "L, flow fields at a position of a trimmed clip, and in all videos where features are "
+        "scores; otherwise segments of untrimmed videos have the L of the video stage",
+        least=1,
+    )
+    snippet_frames: int = option(
+        8, "distance between the stored positions of a trimmed clip", unit="frames", least=1
+    )
+    height: int = option(
+        256, "height of stored frames and flow, a multiple of 8", unit="pixels", least=32
+    )
+    width: int = option(
+        340, "their width, at least the height", unit="pixels", least=32, most=JPEG_LONGEST
+    )
+    jpeg_quality: int = option(90, "JPEG quality of stored frames and flow", least=1, most=100)
+    background: bool = option(
+        True, "stretches of videos between instances are clips of the class background"
+    )
+    background_margin: float = option(
+        0.5, "distance of background from the nearest instance", unit="seconds", least=0
+    )
+    background_ratio: float = option(
+        1.0,
+        "most background clips of a video for each instance; inf (YAML: .inf): all",
+        above=0,
+        also=float("inf"),
+    )
+    validation_fraction: float = option(
+        0.25,
+        "share of each class's clips, or of the training videos, held out for validation where no "
+        "split or subset folder says which",
+        least=0,
+        below=1,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.height % JPEG_BLOCK:
+            # the planes of a position are one picture: no block of it may hold two of them
+            raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")
+        if self.height > self.width:
+            raise ValueError(f"width {self.width}: at least the height, {self.height}")
+        if 2 * self.stack * self.height > JPEG_LONGEST:
+            most = JPEG_LONGEST // (2 * self.height)
+            raise ValueError(f"stack {self.stack}: at most {most} planes of such a height fit")
 
 
 class TrimmedClip(NamedTuple):
@@ -167,3 +232,82 @@ def _split(folder: Path, classes: Sequence[str], splits: Path, split: int) -> li
             raise InputError(f"{entry.where}: {label}/{stem}: no such clip in {folder}")
         clips.append(_clip(folder, videos[label][stem], entry.subset))
     return sorted(clips)
+
+
+class Entry(NamedTuple):
+    """The subset of a clip, and the line that says so, for messages."""
+
+    subset: str
+    where: str
+
+
+Entries = dict[tuple[str, str], Entry]  # by class and name without suffix
+
+
+def read_splits(folder: Path, split: int) -> Entries:
+    """Return the subset, `training` or `validation`, of each clip of a split.
+
+    Raises:
+        InputError: There are no such files, or a line has another form, contradicts another or the
+            table of classes.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of split files; {_EXPECTED.format(split)}")
+    entries: Entries = {}
+    lists = [folder / f"{name}list{split:02d}.txt" for name in ("train", "test")]
+    if any(path.is_file() for path in lists):
+        _read_ucf101(folder / "classInd.txt", lists, entries)
+    else:
+        ending = f"_test_split{split}.txt"
+        files = sorted(path for path in folder.iterdir() if path.name.endswith(ending))
+        if not files:
+            raise InputError(f"{folder}: no files of split {split}; {_EXPECTED.format(split)}")
+        for path in files:
+            _read_hmdb51(path, path.name.removesuffix(ending), entries)
+    for subset in ("training", "validation"):
+        if all(entry.subset != subset for entry in entries.values()):
+            raise InputError(f"{folder}: split {split} has no {subset} clip")
+    return entries
+
+
+def _read_ucf101(index: Path, lists: list[Path], entries: Entries) -> None:
+    numbers = {}
+    if index.is_file():
+        for where, words in _lines(index):
+            if len(words) != 2 or not words[0].isdigit():
+                raise InputError(f"{where}: {' '.join(words)!r} is not a number and a class")
+            numbers[words[1]] = words[0]
+    for path, subset in zip(lists, ("training", "validation"), strict=True):
+        for where, words in _lines(path):
+            label, slash, name = words[0].partition("/")
+            if len(words) > 2 or not slash or not label or not name or "/" in name:
+                raise InputError(f"{where}: {' '.join(words)!r} is not Class/clip.avi and a number")
+            if numbers and label not in numbers:
+                raise InputError(f"{where}: class {label} is not in {index}")
+            if numbers and len(words) == 2 and words[1] != numbers[label]:
+                raise InputError(f"{where}: class {label} is {numbers[label]} in {index}")
+            _add(entries, label, name, Entry(subset, where))
+
+
+def _read_hmdb51(path: Path, label: str, entries: Entries) -> None:
+    for where, words in _lines(path):
+        # names hold spaces in some copies; the last word is the number
+        if len(words) < 2 or words[-1] not in _HMDB_SUBSETS:
+            raise InputError(f"{where}: {' '.join(words)!r} is not clip.avi and 0, 1 or 2")
+        if subset := _HMDB_SUBSETS[words[-1]]:
+            _add(entries, label, " ".join(words[:-1]), Entry(subset, where))
+
+
+def _add(entries: Entries, label: str, name: str, entry: Entry) -> None:
+    # clips may have been converted: the suffix does not count
+    clip = label, Path(name).stem
+    if clip in entries:
+        raise InputError(f"{entry.where}: {label}/{name} is in {entries[clip].where} too")
+    entries[clip] = entry
+
+
+def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield where each line of words is, and its words."""
+    for number, line in enumerate(read_utf8(path).splitlines(), start=1):
+        if words := line.split():
+            yield f"{path}: row {number}", words

@@ -1,15 +1,23 @@
-"""Reading stored clips, as training does: any position of any clip, in any order and thread."""
+"""Stored clips, read as training does: any position of any clip, in any order and thread.
 
-from collections.abc import Sequence
+A clip is one HDF5 group as `video.jpeg_writing` writes it, with the attributes `label` and
+`subset`.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
+from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.video.jpeg_reading import JpegPictures, Stream, check_alike, read_pictures
+from actionspan.video.jpeg_writing import Position, write_jpegs
 
 BACKGROUND = "background"  # the class of stretches without an action; always the last
 _MADE_BY = "`actionspan recognition clips` or `segments`"
@@ -95,3 +103,32 @@ class ClipStore:
             InputError: The file is damaged.
         """
         return self._stored[clip].read(stream, position)
+
+
+def write_clip(
+    group: h5py.Group,
+    positions: Iterable[Position],
+    settings: ClipSettings,
+    *,
+    label: str,
+    subset: str,
+    bound: float,
+) -> None:
+    """Write a clip of positions in order of time into an empty group, in the form above.
+
+    Raises:
+        InputError: There is no position, or too many planes.
+    """
+    remaining = iter(positions)
+    first = next(remaining, None)
+    if first is None:
+        raise InputError("no frame lies in the clip")
+    write_jpegs(
+        group,
+        itertools.chain([first], remaining),
+        height=settings.height,
+        width=settings.width,
+        quality=settings.jpeg_quality,
+        bound=bound,
+    )
+    group.attrs.update(label=label, subset=subset)

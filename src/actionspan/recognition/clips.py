@@ -3,7 +3,7 @@
 import argparse
 
 from actionspan.errors import InputError
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.list import add_folder, listed
 from actionspan.running.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 from actionspan.files.storage import write_tsv
-from actionspan.recognition.clip_lists import TrimmedClip, files_left_out, list_clips
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, files_left_out, list_clips
 from actionspan.settings import add_settings, at_least_one, from_arguments
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from actionspan.recognition.clip_settings import ClipSettings
+from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.running.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 

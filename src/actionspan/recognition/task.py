@@ -1,22 +1,104 @@
-"""What a classifier learns: the clips of a stream, and the network it starts from."""
+"""What a classifier of one stream learns from and starts from, and how it scores clips."""
 
+import contextlib
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from actionspan.arrays import Int64
+from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.device import choose_device
 from actionspan.networks.inputs import Inputs
+from actionspan.networks.weights import fill, load_state, widen
+from actionspan.parallel.member import Replica
+from actionspan.recognition.batches import clip_batches, evaluation_samples
 from actionspan.recognition.clip_store import ClipStore
-from actionspan.recognition.network import build_classifier, carry_over
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.running.determinism import seed_torch
+from actionspan.running.prefetch import prefetched
 from actionspan.video.jpeg_reading import Stream
+
+FORMAT = "actionspan recognition 1"  # of model.pt, whose state_dict the features stage reads
+_PICTURES = 40  # at once, or those of one clip where it has more
+
+
+def build_classifier(
+    settings: RecognitionSettings, channels: int, classes: int, weights: Path | None
+) -> nn.Module:
+    """Return a network with its initial weights and a last layer of random ones.
+
+    Weights of RGB may start a flow network: its first convolution gets the mean of theirs over the
+    three colours for each plane (paper 003, section V).
+
+    Args:
+        settings: Which network, and whether its weights are public ones.
+        channels: Input planes, 3 or 2L.
+        classes: How many outputs.
+        weights: A checkpoint, or a name of torchvision's; None: those that come as a package.
+
+    Raises:
+        InputError: There are no such weights, or there are but none are wanted.
+    """
+    if weights is not None and not settings.pretrained:
+        raise InputError(f"{weights}: not used with pretrained false; leave out one of them")
+    seed_torch(settings.seed)
+    design = architecture(settings.network)
+    network = design.build(channels, classes)
+    if not settings.pretrained:
+        return network
+    state = load_state(settings.network, weights, design.last)
+    new = {name: value for name, value in network.state_dict().items() if design.last in name}
+    return _filled(network, {**state, **new}, design.first, str(weights or settings.network))
+
+
+def carry_over(
+    settings: RecognitionSettings, channels: int, classes: Sequence[str], rgb: Path
+) -> nn.Module:
+    """Return a flow network that starts from `rgb`, the model.pt of the RGB network.
+
+    Its last layer is carried over too; both streams have the same `classes`.
+
+    Raises:
+        InputError: That is no such model, or has a different network or different classes.
+    """
+    content = read_torch(rgb)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{rgb}: not a model of 'actionspan recognition train' ({FORMAT!r})")
+    if content["stream"] != "rgb":
+        raise InputError(f"{rgb}: a network of {content['stream']}, but flow starts from rgb")
+    if content["network"] != settings.network:
+        raise InputError(
+            f"{rgb}: a {content['network']}, but the flow network is a {settings.network}; train "
+            "both alike"
+        )
+    if content["classes"] != list(classes):
+        raise InputError(
+            f"{rgb}: its classes are {', '.join(content['classes'])}, but those of the clips are "
+            f"{', '.join(classes)}; train both on the same clips"
+        )
+    design = architecture(settings.network)
+    network = design.build(channels, len(classes))
+    return _filled(network, dict(content["state_dict"]), design.first, str(rgb))
+
+
+def _filled(network: nn.Module, state: dict[str, Tensor], first: str, origin: str) -> nn.Module:
+    kernel = f"{first}.weight"
+    if kernel not in state:
+        raise InputError(f"{origin}: not weights of this network: lacks {kernel}")
+    channels = network.state_dict()[kernel].shape[1]
+    if state[kernel].shape[1] == 3 != channels:
+        state[kernel] = widen(state[kernel], channels)
+    fill(network, state, origin)
+    return network
 
 
 @dataclass(frozen=True)
@@ -84,3 +166,49 @@ def read_task(
     inputs = Inputs(architecture(settings.network), channels, device)
     readers = threads if device.type == "cuda" else 1
     return Task(store, stream, settings, inputs, training, validation, readers), model
+
+
+@torch.inference_mode()
+def class_probabilities(
+    model: nn.Module, task: Task, replica: Replica, clips: Int64, samples: int
+) -> Float64:
+    """Return (N, classes) mean probabilities over `samples` positions of each clip.
+
+    Ranks take whole batches in turn: no clip is repeated to fill a batch up, and the result is the
+    same to the bit on any number of ranks.
+
+    `clips` are (N,) places in the store. The model is the same on all ranks.
+    """
+    model.eval()
+    # choose the samples of this rank's batches
+    each = max(1, _PICTURES // samples)
+    batches = [clips[first : first + each].tolist() for first in range(0, len(clips), each)]
+    numbers = range(replica.rank, len(batches), replica.size)
+    spread = partial(evaluation_samples, task.store, count=samples)
+    wanted = [list(itertools.chain(*map(spread, batches[number]))) for number in numbers]
+    # a short clip repeats its positions, which need be computed only once
+    distinct = [list(dict.fromkeys(batch)) for batch in wanted]
+    size = task.settings.input_size
+    data = prefetched(clip_batches(task.store, task.stream, distinct, size, task.readers))
+    # score them
+    scored = []
+    with contextlib.closing(data):
+        for number, batch, once, (pictures, _) in zip(numbers, wanted, distinct, data, strict=True):
+            images = task.inputs(torch.from_numpy(pictures))
+            with autocast(task.settings, task.inputs.device):
+                scores = model(images)
+            values = scores.float().softmax(1).double().cpu().numpy()
+            by_sample = dict(zip(once, values, strict=True))
+            repeated = np.stack([by_sample[sample] for sample in batch])
+            by_clip = repeated.reshape(len(batches[number]), samples, -1)
+            scored.append((number, by_clip.mean(axis=1)))
+    # collect those of all ranks
+    scored = sum(replica.gather(scored, "the probabilities"), start=[])
+    scored.sort(key=lambda numbered: numbered[0])
+    return np.concatenate([batch for _, batch in scored])
+
+
+def autocast(settings: RecognitionSettings, device: torch.device) -> torch.autocast:
+    """Return the context in which a network computes in the precision of the settings."""
+    half = settings.precision == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16 if half else None, enabled=half)

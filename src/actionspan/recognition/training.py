@@ -24,11 +24,9 @@ from actionspan.parallel.model_averaging import AdaptiveBatch, InProcessAveragin
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.batches import epoch_steps, training_batches
-from actionspan.recognition.evaluate import autocast, class_probabilities
-from actionspan.recognition.network import FORMAT
 from actionspan.recognition.scores import accuracy
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.recognition.task import Task, read_task
+from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
 from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit

@@ -13,9 +13,8 @@ import h5py
 
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
-from actionspan.recognition.clip_lists import TrimmedClip
-from actionspan.recognition.clip_settings import ClipSettings
-from actionspan.recognition.clip_writing import write_clip
+from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip
+from actionspan.recognition.clip_store import write_clip
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.video.jpeg_writing import Position

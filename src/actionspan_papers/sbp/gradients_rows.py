@@ -16,11 +16,10 @@ from actionspan.arrays import Float64
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune.encoders import StreamEncoders, build_encoders
 from actionspan.finetune.objectives import Objective
-from actionspan.finetune.pictures import frames_of, held
 from actionspan.finetune.preparation import Task, encode, prepare
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.videos import TunedVideo, divide_videos
+from actionspan.finetune.videos import TunedVideo, divide_videos, frames_of, held
 from actionspan.memory.sampling import kept_count
 from actionspan.networks.architecture import architecture
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0

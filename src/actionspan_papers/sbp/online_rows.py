@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.storage import open_h5
-from actionspan.finetune.names import HeadName
 from actionspan.finetune.precision import mean_average_precision
+from actionspan.finetune.settings import HeadName
 from actionspan.running.progress import progress
 from actionspan_papers.sbp.settings import SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import Measured, Training, measure, tuned

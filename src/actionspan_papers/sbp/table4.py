@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     own = from_arguments(SbpSettings, arguments)
     tuning = from_arguments(TuningSettings, arguments)
     compared = from_arguments(DetectionSettings, arguments)
-    from actionspan.finetune.names import HEADS
+    from actionspan.finetune.settings import HEADS
     from actionspan_papers.sbp.online_rows import measure_online
     from actionspan_papers.sbp.trainings import online_trainings
 
