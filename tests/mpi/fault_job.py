@@ -64,7 +64,7 @@ def put_in_place(fault: str) -> None:
         return
     if world().Get_rank() != int(rank):
         return
-    module = fit if place == "checkpoint" else train_module
+    module = fit if place in ("checkpoint", "exchange") else train_module
     original, left = getattr(module, PLACES[place]), int(count)
 
     def counted() -> None:

@@ -26,7 +26,7 @@ from actionspan.temporal.networks import build_model, network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import add_noise, train
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.fit import CHECKPOINT, bits_of
 from tiers import first_tier
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
@@ -448,11 +448,9 @@ def test_a_missing_file_is_one_line(toy, tmp_path, capsys):
 
 def test_a_checkpoint_belongs_to_its_exchange_ranks_and_buckets():
     base = ParallelSettings()
-    ring = train_module.bits_of("ring", base, 2)
-    assert train_module.bits_of("ring", base, 3) != ring
-    assert train_module.bits_of("mpi", base, 2) != ring
-    assert train_module.bits_of("ring", replace(base, bucket_kib=1), 2) != ring
-    assert train_module.bits_of("ring", replace(base, stall_seconds=9.0, overlap=True), 2) == ring
-    assert train_module.bits_of("none", replace(base, bucket_kib=1), 1) == train_module.bits_of(
-        "none", base, 1
-    )
+    ring = bits_of("ring", base, 2)
+    assert bits_of("ring", base, 3) != ring
+    assert bits_of("mpi", base, 2) != ring
+    assert bits_of("ring", replace(base, bucket_kib=1), 2) != ring
+    assert bits_of("ring", replace(base, stall_seconds=9.0, overlap=True), 2) == ring
+    assert bits_of("none", replace(base, bucket_kib=1), 1) == bits_of("none", base, 1)

@@ -21,13 +21,11 @@ from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import divide_videos
 from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic
 from actionspan.running.memory import DeviceMemory
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.training import bits_of
-from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit, introduce
+from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, introduce, join_ranks
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 
@@ -140,10 +138,7 @@ def tune(
         )
         model = Tuned(way, objective, transform, chosen).to(device)
         optimiser = _optimiser(model, settings, temporal)
-        try:
-            replica = make_replica(exchange, model, optimiser, parallel, comm)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        replica = join_ranks(exchange, model, optimiser, parallel, comm)
         held_out = [objective.target(video).labels for video in task.videos.choosing]
         unchosen = settings.keep == "best" and not any(bool(each.any()) for each in held_out)
         if unchosen and first:

@@ -19,9 +19,8 @@ from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.networks.weights import describe
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.member import Replica, share
+from actionspan.parallel.member import share
 from actionspan.parallel.model_averaging import AdaptiveBatch, InProcessAveraging
-from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.batches import epoch_steps, training_batches
 from actionspan.recognition.scores import accuracy
@@ -29,7 +28,7 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit
+from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
 from actionspan.video.jpeg_reading import Stream
 
 LOG_COLUMNS = (
@@ -102,14 +101,11 @@ def train(
         together = comm is None and exchange == "aavg"
         models = [model, *(copy.deepcopy(model) for _ in range(learners - 1) if together)]
         optimisers = [_optimiser(each, settings) for each in models]
-        replica: Replica
-        try:
-            if together:
-                replica = InProcessAveraging(models, optimisers, parallel)
-            else:
-                replica = make_replica(exchange, model, optimisers[0], parallel, comm)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        replica = (
+            InProcessAveraging(models, optimisers, parallel)
+            if together
+            else join_ranks(exchange, model, optimisers[0], parallel, comm)
+        )
         # the run, before its first epoch
         origin = digest(describe(settings.network, carried or weights))
         how = (exchange, learners, threads, parallel.wire, parallel.staleness)

@@ -6,21 +6,17 @@ import os
 import platform
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from actionspan.arrays import Float64
-from actionspan.errors import InputError
 from actionspan.files.storage import digest, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.member import Replica
-from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
@@ -35,7 +31,18 @@ from actionspan.temporal.networks import (
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 from actionspan.temporal.timing import rank_timing, whole_timing
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, introduce
+from actionspan.training.fit import (
+    CHECKPOINT,
+    Row,
+    Run,
+    Stopwatch,
+    begin,
+    bits_of,
+    end,
+    fit,
+    introduce,
+    join_ranks,
+)
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
@@ -164,13 +171,6 @@ def validate(
     return _columns("validation", sum(loss for _, loss in ordered) / len(videos))
 
 
-def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
-    """Return what decides the bits of a run's sums: a checkpoint is for the same alone."""
-    if exchange == "none":
-        return ()
-    return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
-
-
 def train(
     features_path: Path,
     annotations_path: Path,
@@ -222,10 +222,7 @@ def train(
 
     def build(samples: Samples) -> Run:
         model, optimiser = start(name, samples.features.shape[2], settings)
-        try:
-            replica = make_replica(exchange, model, optimiser, parallel, comm)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        replica = join_ranks(exchange, model, optimiser, parallel, comm)
         unchosen = settings.keep == "best" and not len(samples.validation)
         if unchosen and replica.rank == 0:
             line = "no validation video; the last epoch is kept"

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +26,8 @@ from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
+from actionspan.parallel.replica import make_replica
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import watched
 from actionspan.running.progress import doing, progress
 from actionspan.training.settings import Keep
@@ -77,10 +79,10 @@ class Stopwatch:
 
 
 class Stateful(Protocol):
-    """Something else that changes from epoch to epoch, e.g. a batch size that grows."""
+    """Something else that changes from epoch to epoch, such as a batch size that grows."""
 
     def state(self) -> Any:
-        """Return it in tensors and plain values."""
+        """Return it as tensors and plain values."""
 
     def restore(self, state: Any) -> None:
         """Go back to what `state` returned."""
@@ -181,6 +183,31 @@ class Run:
         write_tsv(path, columns, [[row[name] for name in columns] for row in self.rows])
 
 
+def join_ranks(
+    exchange: ExchangeName,
+    model: nn.Module,
+    optimiser: Optimizer,
+    parallel: ParallelSettings,
+    comm: Communicator | None,
+) -> Replica:
+    """Return `parallel.make_replica` of these; what it refuses is the user's mistake.
+
+    Raises:
+        InputError: The exchange does not fit the ranks.
+    """
+    try:
+        return make_replica(exchange, model, optimiser, parallel, comm)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
+    """Return what decides the bits of a run's sums, for its digest."""
+    if exchange == "none":
+        return ()
+    return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
+
+
 def begin(
     comm: Communicator | None,
     stall_seconds: float,
@@ -188,10 +215,10 @@ def begin(
     build: Callable[[Data], Run],
     checkpoint: Path | None,
 ) -> tuple[Data, Run]:
-    """Read the data, build the run and go back to its checkpoint; all ranks begin alike.
+    """Read the data, build the run before its first epoch, and go back to its checkpoint.
 
-    Rank 0 reads first, so that a mistake is reported once, and looks for the checkpoint, if it has
-    a path. `build` makes the run before its first epoch, its replica included.
+    All ranks begin alike. Rank 0 reads first, so that a mistake is reported once, and looks for the
+    checkpoint if it has a path.
     """
     doing("reading the data")
     with watched(comm, PREPARATION * stall_seconds) as waiting:
