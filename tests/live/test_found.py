@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.live import outputs
-from actionspan.live.found import Found, LiveChapters
 from actionspan.live.outputs import Found, LiveChapters
 from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -13,7 +13,8 @@ from actionspan.finetune.encoders import StreamEncoders
 from actionspan.finetune.objectives import Objective, Target
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.preparation import Task, batches_of, encode
-from actionspan.finetune.videos import TunedVideo, in_turn
+from actionspan.finetune.snippets import SnippetFrames
+from actionspan.finetune.videos import HeldFrames, TunedVideo, frames_of, held
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
@@ -103,15 +104,17 @@ class Epochs:
         assert isinstance(ratio, float)
         return sum(kept_count(count, ratio) for count in counts)
 
-    def _pictures(self, steps: list[list[int]], shares: list[slice], epoch: int) -> Any:
+    def _pictures(
+        self, steps: list[list[int]], shares: list[slice], epoch: int
+    ) -> Iterator[HeldFrames | SnippetFrames]:
         """Yield the pictures of this rank's videos of an epoch, in the order of its steps."""
-        chosen, before = [], 0
+        before = 0
         for step, own in zip(steps, shares, strict=True):
             for place in range(*own.indices(len(step))):
                 video = self.task.videos.training[step[place]]
-                chosen.append((video, (epoch, before + place)))
+                frames = frames_of(self.task.store, video, self.settings, (epoch, before + place))
+                yield held(frames) if self.hold else frames
             before += len(step)
-        return in_turn(self.task.store, chosen, self.settings, self.hold)
 
     def _step(self, chosen: list[int], own: slice, step: int, epoch: int, pictures: Any) -> float:
         """Run the backward passes of this rank's share of a batch; return its part of the loss."""

@@ -31,10 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     tune(
         arguments.snippets,
         arguments.annotations,
-        settings.finetune,
-        settings.encoders,
-        settings.rescaling,
-        settings.temporal,
+        *settings,
         arguments.out,
         head=arguments.head,
         threads=threads,

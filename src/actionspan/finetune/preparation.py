@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.features.settings import RescaleSettings
+from actionspan.features.encoders import device_of
+from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.features.transform import Transform
-from actionspan.finetune.encoders import StreamEncoders
+from actionspan.finetune.encoders import StreamEncoders, build_encoders
 from actionspan.finetune.heads import build_head
 from actionspan.finetune.objectives import (
     Objective,
@@ -30,7 +32,13 @@ from actionspan.finetune.objectives import (
 )
 from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.videos import BlankFrames, TunedVideo, TunedVideos, frames_of
+from actionspan.finetune.videos import (
+    BlankFrames,
+    TunedVideo,
+    TunedVideos,
+    divide_videos,
+    frames_of,
+)
 from actionspan.memory.planning import MEGABYTE, MemoryPlan, plan_memory
 from actionspan.parallel.communicator import Communicator
 from actionspan.running.determinism import seed_torch
@@ -52,6 +60,42 @@ class Task:
     rescaling: RescaleSettings
     temporal: TemporalSettings
     head: HeadName | None  # of online detection; None: proposals
+
+
+def read_task(
+    stores: Sequence[Path],
+    annotations: Path,
+    settings: FinetuneSettings,
+    rescaling: RescaleSettings,
+    temporal: TemporalSettings,
+    head: HeadName | None = None,
+    readers: int = 1,
+) -> Task:
+    """Return the task of tuning on snippet stores; `readers` threads decode.
+
+    Raises:
+        InputError: A store or the annotations cannot be used.
+    """
+    store = SnippetStore(stores, readers, settings.snippet_stride)
+    return Task(
+        store=store,
+        videos=divide_videos(store, annotations, settings.held_out),
+        settings=settings,
+        rescaling=rescaling,
+        temporal=temporal,
+        head=head,
+    )
+
+
+def untuned(task: Task, encoders: EncoderSettings) -> StreamEncoders:
+    """Return the encoders to start from; nothing of them learns where the way is `frozen`."""
+    settings = task.settings
+    built = build_encoders(
+        settings.streams, encoders, task.store.planes, settings.frozen_stages, device_of(encoders)
+    )
+    if settings.way == "frozen":
+        built.requires_grad_(False)
+    return built
 
 
 @torch.no_grad()

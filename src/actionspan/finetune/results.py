@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.transform import Transform
 from actionspan.files.storage import create_h5, write_json
 from actionspan.files.torch_files import write_torch
 from actionspan.finetune.encoders import encoder_content
-from actionspan.finetune.objectives import OnlineObjective, ProposalObjective
+from actionspan.finetune.epochs import Tuned
+from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
 from actionspan.temporal.networks import model_content
@@ -39,8 +39,7 @@ Scores = Mapping[str, tuple[Tensor, Tensor]]
 
 def write_results(
     out: Path,
-    model: Any,
-    transform: Transform,
+    model: Tuned,
     task: Task,
     encoders: EncoderSettings,
     run: Run,
@@ -50,8 +49,7 @@ def write_results(
 
     Args:
         out: The folder.
-        model: The `tuning.Tuned` that was trained.
-        transform: The projection between its encoders and its objective.
+        model: What was trained.
         task: What it learned from.
         encoders: What its encoders are.
         run: Its training.
@@ -68,23 +66,22 @@ def write_results(
             model.encoders, stream, encoders, state, settings.input_size, run.digest
         )
         write_torch(out / stream / "model.pt", content)
-    write_torch(out / "temporal.pt", _network_content(model.objective, transform, task, run))
+    write_torch(out / "temporal.pt", _network_content(model, task, run))
     run.log(out / "log.tsv", LOG_COLUMNS)
     _write_scores(out, model.objective, task, run, scores)
 
 
-def _network_content(objective: Any, transform: Transform, task: Task, run: Run) -> dict[str, Any]:
+def _network_content(model: Tuned, task: Task, run: Run) -> dict[str, Any]:
     """Return what temporal.pt holds: the network above the encoders, and its projection."""
-    state = {key: value.cpu() for key, value in run.weights().items()}
-    arrays = {k: torch.from_numpy(np.array(a)) for k, a in transform.to_arrays().items()}
-    if isinstance(objective, ProposalObjective):
-        own = "objective.temporal."
-        inner = {key.removeprefix(own): v for key, v in state.items() if key.startswith(own)}
+    arrays = {k: torch.from_numpy(np.array(a)) for k, a in model.transform.to_arrays().items()}
+    objective = model.objective
+    proposes = isinstance(objective, ProposalObjective)
+    own = "objective.temporal." if proposes else "objective.head."
+    inner = {k.removeprefix(own): v.cpu() for k, v in run.weights().items() if k.startswith(own)}
+    if proposes:
         name, channels = task.settings.temporal, objective.projection.channels
         content = model_content(name, channels, task.temporal, inner, run.digest)
     else:
-        own = "objective.head."
-        inner = {key.removeprefix(own): v for key, v in state.items() if key.startswith(own)}
         content = {
             "format": "actionspan online 1",
             "head": task.head,
@@ -95,7 +92,7 @@ def _network_content(objective: Any, transform: Transform, task: Task, run: Run)
     return {**content, "transform": arrays}
 
 
-def _write_scores(out: Path, objective: Any, task: Task, run: Run, scores: Scores) -> None:
+def _write_scores(out: Path, objective: Objective, task: Task, run: Run, scores: Scores) -> None:
     """Write what the network says of each validation video, and its average precision."""
     names = objective.classes if isinstance(objective, OnlineObjective) else ["actionness"]
     with create_h5(out / "scores.h5", run.digest) as file:

@@ -142,16 +142,6 @@ class FinetuneSettings(Checked):
             )
 
 
-@dataclass(frozen=True)
-class TuningSettings:
-    """All settings of a tuning."""
-
-    finetune: FinetuneSettings
-    encoders: EncoderSettings
-    rescaling: RescaleSettings
-    temporal: TemporalSettings
-
-
 def add_tuning_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of stores, annotations and all settings."""
     parser.add_argument(
@@ -165,19 +155,20 @@ def add_tuning_flags(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, TemporalSettings, without=WITHOUT_TEMPORAL)
 
 
-def tuning_settings(arguments: argparse.Namespace) -> TuningSettings:
+def tuning_settings(
+    arguments: argparse.Namespace,
+) -> tuple[FinetuneSettings, EncoderSettings, RescaleSettings, TemporalSettings]:
     """Return the settings that the flags give.
 
     Raises:
         InputError: A value is not allowed.
     """
     finetune = from_arguments(FinetuneSettings, arguments)
-    # what the same words mean elsewhere
-    own = {"batch_size": EncoderSettings.batch_size}
+    # the same words have another meaning there
     epochs = {"keep": "last", "epochs": max(1, finetune.temporal_epochs)}
-    return TuningSettings(
+    return (
         finetune,
-        from_arguments(EncoderSettings, arguments, **own),
+        from_arguments(EncoderSettings, arguments, batch_size=EncoderSettings.batch_size),
         from_arguments(RescaleSettings, arguments),
         from_arguments(TemporalSettings, arguments, **epochs),
     )

@@ -38,10 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     tune(
         arguments.snippets,
         arguments.annotations,
-        settings.finetune,
-        settings.encoders,
-        settings.rescaling,
-        settings.temporal,
+        *settings,
         arguments.out,
         exchange=arguments.exchange,
         parallel=from_arguments(ParallelSettings, arguments),

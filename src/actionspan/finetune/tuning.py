@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -12,13 +12,18 @@ from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import digest, write_text
 from actionspan.files.torch_files import read_torch, write_torch
-from actionspan.finetune.encoders import build_encoders, weights_facts
+from actionspan.finetune.encoders import weights_facts
 from actionspan.finetune.epochs import Epochs, Tuned
-from actionspan.finetune.preparation import Task, described, plan_tuning, prepare
+from actionspan.finetune.preparation import (
+    Task,
+    described,
+    plan_tuning,
+    prepare,
+    read_task,
+    untuned,
+)
 from actionspan.finetune.results import write_results
 from actionspan.finetune.settings import FinetuneSettings, HeadName
-from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.videos import divide_videos
 from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
@@ -78,25 +83,13 @@ def tune(
     memory = DeviceMemory(device)
 
     def read() -> Task:
-        store = SnippetStore(stores, threads, settings.snippet_stride)
-        videos = divide_videos(store, annotations, settings.held_out)
-        return Task(
-            store=store,
-            videos=videos,
-            settings=settings,
-            rescaling=rescaling,
-            temporal=temporal,
-            head=head,
-        )
+        return read_task(stores, annotations, settings, rescaling, temporal, head, threads)
 
     def build(task: Task) -> Run:
         first = comm is None or comm.Get_rank() == 0
-        _import_optimisers()
+        torch.optim.Adam([torch.zeros(1)])  # imports libraries, which the budget does not count
         held_before.append(memory.held())
-        planes = task.store.planes
-        built = build_encoders(settings.streams, encoders, planes, settings.frozen_stages, device)
-        if settings.way == "frozen":
-            built.requires_grad_(False)
+        built = untuned(task, encoders)
         before_planning = memory.held()
         chosen = plan_tuning(task, built)
         held_before[0] += memory.held() - before_planning  # libraries again
@@ -174,16 +167,10 @@ def tune(
             rates="finetune.encoder_rate and temporal_rate",
         )
         # write the results
-        model = cast(Tuned, run.models[0])
-        write_results(out, model, model.transform, task, encoders, run, tuning.scores())
+        write_results(out, tuning.model, task, encoders, run, tuning.scores())
     end(run, checkpoint)
     if run.replica.rank == 0:
         prepared_path.unlink(missing_ok=True)
-
-
-def _import_optimisers() -> None:
-    """Make torch import what its optimisers need: libraries are not part of the budget."""
-    torch.optim.Adam([torch.zeros(1)])
 
 
 def _cached(path: Path, source: str) -> dict[str, Any] | None:

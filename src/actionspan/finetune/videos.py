@@ -3,7 +3,7 @@
 import hashlib
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -82,8 +82,8 @@ def divide_videos(
             f"{annotations}: video {missing[0]} has snippets but no entry in the annotations; add "
             "one, with an empty list if nothing happens in it"
         )
-    lost = [name for name, each in annotated.items() if each.subset == "training"]
-    lost = sorted(set(lost) - stored)
+    training_ids = {name for name, each in annotated.items() if each.subset == "training"}
+    lost = sorted(training_ids - stored)
     if lost:
         some = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
         print(f"without snippets: {len(lost)} training videos: {some}", file=sys.stderr)
@@ -174,24 +174,10 @@ def frames_of(
     `place` is (epoch, place in the epoch) where pictures are cropped and flipped; None: as they
     are.
     """
-    changed = NONE
-    if place is not None and settings.augment:
-        changed = draw(settings.seed, *place)
+    changed = draw(settings.seed, *place) if place is not None and settings.augment else NONE
     return SnippetFrames(store, video.name, settings.streams, settings.input_size, changed)
 
 
 def held(frames: SnippetFrames) -> HeldFrames:
     """Read all pictures of a video into memory."""
     return HeldFrames(frames[torch.arange(len(frames))])
-
-
-def in_turn(
-    store: SnippetStore,
-    videos: Sequence[tuple[TunedVideo, tuple[int, int]]],
-    settings: FinetuneSettings,
-    hold: bool,
-) -> Iterator[HeldFrames | SnippetFrames]:
-    """Yield the pictures of videos, each with its place: in memory with `hold`."""
-    for video, place in videos:
-        frames = frames_of(store, video, settings, place)
-        yield held(frames) if hold else frames

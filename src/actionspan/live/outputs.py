@@ -19,6 +19,7 @@ from actionspan.files.checksums import Growing
 from actionspan.files.storage import write_text
 from actionspan.live.proposing import OnlineProposal
 from actionspan.live.reading import Gap
+from actionspan.proposals.chapters import choose_chapters, webvtt
 from actionspan.proposals.segments import Row, write_proposals
 from actionspan.proposals.settings import ChapterSettings
 

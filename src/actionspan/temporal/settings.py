@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from actionspan.plugins import plugins
 from actionspan.settings import Checked, option
-from actionspan.temporal.labels import LabelRule
 from actionspan.training.settings import Keep, rate_after
 
 LabelRule = Literal["bsn", "mtn"]

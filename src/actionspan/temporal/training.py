@@ -7,6 +7,7 @@ import platform
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,6 @@ from actionspan.temporal.networks import (
 )
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.temporal.timing import rank_timing, whole_timing
 from actionspan.training.fit import (
     CHECKPOINT,
     Row,
