@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
 from statistics import median
-from typing import Protocol
 
 from actionspan.errors import InputError
 from actionspan.live.connection import Connection, connect
@@ -127,24 +126,11 @@ class LiveClock:
         return len(self._steps) >= self._fewest and step > self._fewest * self._usual
 
 
-class Frames(Protocol):
-    """Stretches of frames without a gap inside."""
-
-    live: bool
-    file: str  # how a file is shown; empty: it is none
-
-    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield stretches; of a live source each is from one connection.
-
-        Raises:
-            InputError: The source broke off for good.
-        """
-
-
 class FileFrames:
     """A file: one stretch, decoded as everywhere else; or a file on a web server."""
 
     live = False
+    file: str  # how a file is shown; empty: it is none
 
     def __init__(self, source: Source, connection: Connection | None = None) -> None:
         self._source, self._connection = source, connection
@@ -190,7 +176,11 @@ class LiveFrames:
         self._clock = LiveClock(snippet_frames, elapsed)
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
-        """Yield the frames of one connection after the other, and of each up to a hole."""
+        """Yield stretches without a gap inside, each from one connection.
+
+        Raises:
+            InputError: The source broke off for good.
+        """
         connection: Connection | None = self._connection
         wait, last_seen = _FIRST_WAIT, time.monotonic()
         reason = f"{self._source.shown}: ended"
@@ -234,3 +224,6 @@ class _Watched:
                     yield Frame(picture, seconds)
         except InputError as error:
             self.reason = str(error)
+
+
+Frames = FileFrames | LiveFrames

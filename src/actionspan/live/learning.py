@@ -12,6 +12,7 @@ stands that of the weights of the beginning, on the same snippets.
 import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,6 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.live.proposing import Actionness
 from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
 from actionspan.temporal.labels import INSIDE, NO_PART, boundary_regions, covered, video_targets
@@ -32,6 +32,17 @@ from actionspan.temporal.span import SpanNetwork
 _MOST_ROWS = 8192  # that wait for labels: of a longer instance only the end is learned
 _FEWEST = 16  # labelled snippets that a first step wants
 _BINS = 1000  # of probabilities, for an area under the curve in bounded memory
+
+
+@dataclass(frozen=True)
+class Actionness:
+    """What the network says of a snippet: its number, time in seconds and three probabilities."""
+
+    snippet: int
+    seconds: float
+    start: float
+    action: float
+    end: float
 
 
 class Ranking:

@@ -26,7 +26,6 @@ from actionspan.live.outputs import Outputs, unchanged
 from actionspan.live.progress import (
     STATE_FILE,
     Ended,
-    Facts,
     Place,
     Progress,
     State,
@@ -165,21 +164,18 @@ def play(
     hand_over = HandOver(settings.queue, policy)
     reader = Reader(opened.frames(begin.elapsed), player.frames, settings, hand_over, begin)
     stream = Stream(
+        shown=source.shown,
+        live=opened.live,
+        duration=opened.duration,
+        settings=settings,
         reader=reader,
         hand_over=hand_over,
         proposer=player.proposer,
         outputs=Outputs(out, source.name, echo, state.written if state else None),
         status=Status(out, append=state is not None),
-        progress=progress,
+        at=progress,
         stopping=stopping or threading.Event(),
-        keep=partial(_keep_learned, player, out),
-        facts=Facts(
-            shown=source.shown,
-            live=opened.live,
-            duration=opened.duration,
-            limit=settings.duration,
-            state_seconds=settings.state_seconds,
-        ),
+        keep_learned=partial(_keep_learned, player, out),
     )
     return stream.run(partial(_pipeline, player.chain, settings))
 

@@ -38,17 +38,6 @@ class Ended(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What is known of a stream before its first frame."""
-
-    shown: str  # the source as it may be written
-    live: bool
-    duration: float | None  # in seconds, of a file
-    limit: float | None  # seconds after which it is to end
-    state_seconds: float  # between two states
-
-
-@dataclass(frozen=True, kw_only=True)
 class Place:
     """A snippet whose actionness is still to come."""
 

@@ -8,7 +8,7 @@ however long the stream is. Actionness is that of the network on the whole video
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.features.past import PastStream
 from actionspan.features.transform import Transform
+from actionspan.live.learning import Actionness, OnlineLearner
 from actionspan.proposals.model_bundle import Bundle
 from actionspan.proposals.online import OnlineCells, OnlineSelection
 from actionspan.temporal.networks import network_class
@@ -25,17 +26,6 @@ from actionspan.temporal.settings import MODELS
 _SLACK = 0.5  # how much shorter, or longer, than all training instances proposals may be
 _MARGIN = 4  # steps kept beyond those that a proposal may need
 _FEWEST = 64  # time stamps kept at least: the distance of two snippets is their median
-
-
-@dataclass(frozen=True)
-class Actionness:
-    """What the network says of a snippet: its number, time in seconds and three probabilities."""
-
-    snippet: int
-    seconds: float
-    start: float
-    action: float
-    end: float
 
 
 @dataclass(frozen=True)
@@ -55,27 +45,6 @@ class Update:
 
     actionness: list[Actionness] = field(default_factory=list)
     proposals: list[OnlineProposal] = field(default_factory=list)
-
-
-class Learner(Protocol):
-    """What changes the weights of the network while it is used."""
-
-    def add(
-        self, rows: Float32, seconds: float, interval: float, actionness: list[Actionness]
-    ) -> None:
-        """Take a snippet's time, the rows and the actionness that it completed, and learn."""
-
-    def gap(self, rows: Float32, actionness: list[Actionness]) -> None:
-        """Take the last rows and actionness of a stretch: the rows that follow do not adjoin."""
-
-    def summary(self) -> dict[str, Any]:
-        """Return what was learned, and how well it was known before."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that going on depends on."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`, bitwise."""
 
 
 class OnlineProposer:
@@ -100,7 +69,7 @@ class OnlineProposer:
         assert bundle.temporal.look_ahead is not None
         self.bundle, self.delay_seconds = bundle, delay_seconds
         self.look_ahead = bundle.transform.past.ahead + bundle.temporal.look_ahead
-        self.learner: Learner | None = None  # learns between two snippets, if there is one
+        self.learner: OnlineLearner | None = None  # learns between two snippets, if there is one
         self._first = 0  # number of the first snippet since the last gap
         self._times: Float64
         self._count: int
