@@ -78,14 +78,8 @@ def build_encoders(
     """Return the encoders with the weights that they start from; norms are folded.
 
     Folding halves what some networks keep for backward, with the same gradient, and leaves no
-    running mean that a batch of few snippets could move.
-
-    Args:
-        streams: Which.
-        settings: Networks and weights of the features stage.
-        planes: 2L, the planes of flow.
-        frozen_stages: First stages whose parameters stay as they are.
-        device: Where they compute.
+    running mean that a batch of few snippets could move. The first `frozen_stages` stay as they
+    are; `planes` are those of flow, 2L.
 
     Raises:
         InputError: The weights do not fit, or there are not so many stages.

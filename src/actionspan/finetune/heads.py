@@ -159,14 +159,10 @@ _BUILDERS: dict[HeadName, Callable[..., CausalHead]] = {
 def build_head(
     name: HeadName, channels: int, outputs: int = 1, hidden: int = 128, **more: Any
 ) -> CausalHead:
-    """Return a new head.
+    """Return a new head of K `outputs`: 1 for actionness, else the number of classes.
 
-    Args:
-        name: Of `HEADS`.
-        channels: C, of the features.
-        outputs: K: 1 for actionness, else the number of classes.
-        hidden: Units; a multiple of 4 for attention.
-        more: `window`, the rows that attention keeps in full, this one included.
+    `hidden` is a multiple of 4 for attention, which takes `window` too: the rows that it keeps in
+    full, this one included.
 
     Raises:
         ValueError: There is no such head, or a size is not allowed.

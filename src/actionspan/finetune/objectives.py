@@ -63,11 +63,7 @@ class Resampling(nn.Module):
     """Rows (T, K) of a video's snippets to the rows (N, S, K) that a temporal network takes.
 
     It is `features.steps.rescale` of the identity matrix; windows pick the nearest snippets.
-
-    Args:
-        transform: Of which grid, length and method are used.
-        times: (T,) snippet centres in seconds.
-        duration: Of the video in seconds.
+    `times` are the (T,) centres of the snippets, `duration` the video's, both in seconds.
     """
 
     rows: Tensor
@@ -122,7 +118,7 @@ def fit_projection(
     settings: RescaleSettings,
     widths: Mapping[str, int],
 ) -> Transform:
-    """Fit each stream's transform on the training videos' features, as `features rescale` does.
+    """Return the transform of the features stage, fitted on the features of some videos.
 
     Args:
         features: (T, C) of each video, its streams side by side.
@@ -172,10 +168,7 @@ class Objective(nn.Module, ABC):
     def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
         """Return a video's part of the loss of a batch, a scalar.
 
-        Args:
-            features: (T, C) of the video's snippets.
-            target: Of the video.
-            whole: The labels of all videos of the batch, one after another.
+        Features are (T, C); `whole` are the labels of all videos of the batch, one after another.
         """
 
     @abstractmethod

@@ -179,7 +179,7 @@ def prepare(
         task: Videos and settings.
         piece: Snippets that are encoded at a time.
         comm: The ranks, if there are several.
-        cached: What an earlier start gave to `keep`; None: there is none.
+        cached: What an earlier start gave to `keep`, if there is one.
         keep: Takes what another start needs; called on rank 0.
     """
     if cached is not None:
@@ -222,9 +222,9 @@ class _Head(nn.Module):
 
 
 def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
-    """Return the plan of a tuning; nothing of it depends on what the pictures show.
+    """Return the plan of a tuning; it does not depend on what the pictures show.
 
-    Pictures are held in memory where that takes little of the budget: the plan's `picture_bytes`
+    Pictures are held in memory where that takes little of the budget; the plan's `picture_bytes`
     are above 0 then.
 
     Raises:

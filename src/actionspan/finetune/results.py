@@ -45,15 +45,9 @@ def write_results(
     run: Run,
     scores: Scores,
 ) -> None:
-    """Write the files of a tuning, on rank 0.
+    """Write the files of a tuning into the folder `out`, on rank 0.
 
-    Args:
-        out: The folder.
-        model: What was trained.
-        task: What it learned from.
-        encoders: What its encoders are.
-        run: Its training.
-        scores: Scores (n, K) and labels of each validation video.
+    `scores` are the scores (n, K) and labels of each validation video.
     """
     if run.replica.rank:
         return

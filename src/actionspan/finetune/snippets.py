@@ -68,10 +68,7 @@ NONE = Augmentation()
 def draw(seed: int, epoch: int, place: int) -> Augmentation:
     """Draw what an epoch shows of a video: 0.8 to 1 of each side, mirrored half of the time.
 
-    Args:
-        seed: Of the training, 0 or more.
-        epoch: Its number.
-        place: Of the video in the epoch's order: neither ranks nor threads change the draw.
+    `place` is the video's in the order of the epoch: neither ranks nor threads change the draw.
     """
     random = np.random.default_rng((seed, epoch, place, _DRAW))
     height, width = random.uniform(_LEAST_SIDE, 1.0, 2)
@@ -99,17 +96,11 @@ class SnippetStore:
         planes: 2L, planes of flow of a snippet.
         bound: Pixels of motion at code 255.
         snippet_frames: Frames of a snippet.
-        fingerprint: Changes with any picture, time or duration, but not with the order of the
-            files.
+        fingerprint: Changes with any picture, time or duration, whatever the order of the files.
     """
 
     def __init__(self, paths: Sequence[Path], readers: int = 1, stride: int = 1) -> None:
-        """Open the stores.
-
-        Args:
-            paths: The files, in any order.
-            readers: Threads that decode.
-            stride: Every so many snippets are there, from each video's first.
+        """Open the stores; `readers` threads decode every `stride`-th snippet of a video.
 
         Raises:
             InputError: A file is missing or is no snippet store, a video is in two of them, they
@@ -198,15 +189,8 @@ class SnippetStore:
     ) -> tuple[UInt8, ...]:
         """Return squares of some snippets as a network sees them, in the order of `rows`.
 
-        Args:
-            video: Its id.
-            rows: Places of snippets in it.
-            streams: Which pictures.
-            size: Side of the squares in pixels.
-            augmentation: The box that is resized, and whether it is mirrored.
-
         Returns:
-            For each stream (n, size, size, 3 or 2L) bytes.
+            For each stream (n, size, size, 3 or 2L) bytes: the box of the augmentation, resized.
 
         Raises:
             InputError: A picture is damaged, or there is no such video.
@@ -257,12 +241,7 @@ class SnippetStore:
 class SnippetFrames:
     """A video's snippets as a sequence that encoders take row by row, decoded on demand.
 
-    Args:
-        store: The snippets.
-        video: Whose.
-        streams: Which pictures, in the order of the encoder's inputs.
-        input_size: Side of the squares in pixels.
-        augmentation: One for the whole video.
+    Its squares have `input_size` pixels a side; the augmentation is one for the whole video.
     """
 
     def __init__(
@@ -280,7 +259,7 @@ class SnippetFrames:
         return self.store.count(self.video)
 
     def __getitem__(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the pictures of rows (n,) int64: a (n, size, size, C) uint8 tensor a stream."""
+        """Return the pictures of rows (n,) int64: (n, size, size, C) uint8 for each stream."""
         pictures = self.store.pictures(
             self.video, rows.tolist(), self.streams, self.input_size, self.augmentation
         )

@@ -1,10 +1,9 @@
 """The snippets of untrimmed videos as JPEG pictures, resumable by video.
 
 Frames and flow are deleted once features are made of them; this store, a few MB a video, stays. A
-video is an HDF5 group in the form of `video.jpeg_writing`, a position for each snippet, with copies
-of `frame_difference` and `flow_magnitude` (T,) and the attributes `fps`, `frame_count`,
-`duration_seconds` and `snippet_frames` as the video stage writes them, `snippets` T and
-`video_sha256`.
+video is an HDF5 group as `video.jpeg_writing` writes it, a position for each snippet, with copies
+of `frame_difference` and `flow_magnitude` (T,), the attributes `fps`, `frame_count`,
+`duration_seconds` and `snippet_frames` of the video stage, `snippets` T and `video_sha256`.
 """
 
 from pathlib import Path
@@ -44,12 +43,7 @@ def store_snippets(
 ) -> dict[str, str]:
     """Write the snippets of a shard's videos into the store `out`.
 
-    Args:
-        frames: The shard's file of `video frames`.
-        flow: Its file of `video flow`.
-        out: The file to write.
-        settings: Size and quality.
-        how: How many videos at once, and what happens where the work on one fails.
+    `frames` and `flow` are the shard's files of `video frames` and `video flow`.
 
     Returns:
         The reasons of the rejected videos by video id.

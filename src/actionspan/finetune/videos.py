@@ -66,9 +66,9 @@ def divide_videos(
 ) -> TunedVideos:
     """Return the videos of a store by their use.
 
-    The order of the videos has no influence on which are held out: their ids are ranked by a hash.
-    With a fraction above 0 at least one is held out in which something happens, if one is left to
-    learn from. Training videos without snippets are named on standard error.
+    Videos are held out by a hash of their ids. With a fraction above 0, at least one in which
+    something happens is held out, if one is left to learn from. Training videos without snippets
+    are named on standard error.
 
     Raises:
         InputError: The annotations cannot be read or lack a video, or nothing is left to learn
@@ -112,7 +112,7 @@ def divide_videos(
 
 
 def _held_out(training: Sequence[TunedVideo], fraction: float) -> set[str]:
-    """Return which training videos choose the epoch: some that act, and no more than can be."""
+    """Return which training videos choose the epoch."""
     order = sorted(training, key=lambda video: hashlib.sha256(video.name.encode()).hexdigest())
     acting = [video for video in order if video.acts]
     if not fraction or len(acting) < 2:
@@ -138,9 +138,9 @@ class HeldFrames(NamedTuple):
 
 
 class BlankFrames:
-    """Pictures without content, for plans of memory: those of `count` snippets.
+    """Pictures of `count` snippets without content, for plans of memory.
 
-    `nbytes` are those held in memory: of two videos, or none where pictures are decoded again for
+    `nbytes` are held in memory: those of two videos, or none where pictures are decoded again for
     each piece.
     """
 
@@ -169,10 +169,9 @@ def frames_of(
     settings: FinetuneSettings,
     place: tuple[int, int] | None = None,
 ) -> SnippetFrames:
-    """Return a video's pictures, read when they are asked for.
+    """Return a video's pictures, read on demand.
 
-    `place` is (epoch, place in the epoch) where pictures are cropped and flipped; None: as they
-    are.
+    `place` is (epoch, place in the epoch) where they are cropped and flipped; None: as they are.
     """
     changed = draw(settings.seed, *place) if place is not None and settings.augment else NONE
     return SnippetFrames(store, video.name, settings.streams, settings.input_size, changed)

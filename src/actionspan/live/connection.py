@@ -56,11 +56,7 @@ def find_boundary(data: bytes) -> bytes | None:
 
 
 class Parts:
-    """Cuts bytes into pictures as they come.
-
-    Args:
-        boundary: With its two dashes.
-    """
+    """Cuts bytes into pictures as they come; `boundary` includes its two dashes."""
 
     def __init__(self, boundary: bytes) -> None:
         self._boundary = boundary
@@ -202,7 +198,7 @@ class _Address(ABC):
 
 
 class _Stream(_Address):
-    """Any form that FFmpeg knows."""
+    """Any format that FFmpeg knows."""
 
     def __init__(self, source: Source, settings: StreamSettings) -> None:
         rtsp = source.place.lower().startswith("rtsp")
@@ -232,7 +228,7 @@ class _Stream(_Address):
 
 
 class _Multipart(_Address):
-    """JPEGs over HTTP. FFmpeg's own form of it ends where a camera sends anything else."""
+    """JPEGs over HTTP; FFmpeg's own reader of them ends where a camera sends anything else."""
 
     def __init__(self, source: Source, settings: StreamSettings) -> None:
         container = _opened(source, settings, _BYTES, form="data")
@@ -242,7 +238,7 @@ class _Multipart(_Address):
         self._parts: Parts | None = None
 
     def begins(self) -> bool:
-        """Whether it is of this form; if not it is closed, to be opened as another."""
+        """Whether it is multipart; if not it is closed, to be opened in another way."""
         head, boundary = b"", None
         try:
             while boundary is None and len(head) < LOOK:

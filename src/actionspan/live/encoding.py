@@ -76,7 +76,7 @@ def encoding_chain(
         encoders: The encoders of the model.
         flow: Its optical flow.
         stack: Flow fields of a snippet.
-        weights: The parameters that a model's encoders have of their own, by stream.
+        weights: The tuned parameters of a model's encoders, by stream.
         wanted: The lengths of the vectors that the model takes, by stream.
         one_process: Whether all stages are in this process; only then may they use a GPU.
 

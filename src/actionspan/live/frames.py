@@ -30,16 +30,15 @@ class LiveClock:
     that lacks its stamp follows the last one at the usual step.
 
     Without stamps a frame has the time of its arrival. After a hole nobody knows when the frames
-    that come in a burst were seen, so they are passed over until frames come at their usual pace.
+    that come in a burst were seen, so they are skipped until frames come at their usual pace.
 
     Args:
-        snippet_frames: Frames of a snippet. Where time jumps by more of the usual steps is a hole.
-        elapsed: Seconds the stream had lasted when this process began: of one that is resumed.
+        snippet_frames: Frames of a snippet; a jump by more of the usual steps is a hole.
+        elapsed: Seconds that a resumed stream has lasted.
         now: A clock that never goes back.
 
     Attributes:
-        holes: How many there were so far; the frame that `stamp` was called for last is behind
-            them.
+        holes: How many there were so far; the last stamped frame is behind them.
     """
 
     def __init__(
@@ -71,8 +70,7 @@ class LiveClock:
     def stamp(self, own: float | None) -> float | None:
         """Return the time of a frame that has just come; None: nobody knows when it was seen.
 
-        Args:
-            own: Its own time stamp in seconds if it has one.
+        `own` is the source's time stamp in seconds.
         """
         if self._origin is None:
             self._origin = self._now()
@@ -159,7 +157,7 @@ class FileFrames:
 
 
 class LiveFrames:
-    """A camera: connected again whenever it is lost, with longer and longer waits."""
+    """A camera: connected again whenever it is lost, after longer and longer waits."""
 
     live = True
     file = ""

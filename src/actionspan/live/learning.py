@@ -1,12 +1,12 @@
-"""Learning while the video plays: score first, then learn, and go on with the new weights.
+"""Learning while the video plays: score first, then learn, and continue with the new weights.
 
 Labels come from annotations, as if somebody gave them while watching: those of an instance some
 seconds after its end, those of the background once it is sure that nothing was going on. After each
 snippet the network does one step on the newest snippets that have labels, a window that slides by
 one: nearly the same samples each time, as learning from a stream wants it (paper 002).
 
-The score is prequential: each snippet's actionness is taken before its label is learned. Beside it
-stands that of the weights of the beginning, on the same snippets.
+The score is prequential: each snippet's actionness is taken before its label is learned. The same
+score of the initial weights is given for comparison.
 """
 
 import copy
@@ -66,15 +66,10 @@ class Ranking:
 
 
 class OnlineLearner:
-    """Trains a model's network on the rows of a stream.
-
-    Args:
-        network: Of the bundle; it is the one that learns.
-        instances: (K, 2) starts and ends in seconds.
-        settings: How.
+    """Trains the network of a model on the rows of a stream; `instances` are (K, 2) in seconds.
 
     Raises:
-        InputError: The network is none that streams.
+        InputError: The network cannot stream.
     """
 
     def __init__(
@@ -147,7 +142,7 @@ class OnlineLearner:
             self.frozen.add(before, inside)
 
     def known_until(self, now: float, interval: float) -> float:
-        """Return up to when all labels are known: nothing before is still going on or too new."""
+        """Return up to when all labels are known: nothing before is unfinished or too new."""
         known = now - self.settings.label_seconds
         lengths = np.diff(self.instances, axis=1)[:, 0]
         begun = self.instances[:, 0] - np.maximum(interval, lengths / 10) / 2  # of their regions
@@ -204,7 +199,7 @@ class OnlineLearner:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that going on depends on, the weights included."""
+        """Return all that a resumed learner depends on, the weights included."""
         return {
             "pipeline": self._pipeline.state_dict(),
             "steps": self.steps,
@@ -218,7 +213,7 @@ class OnlineLearner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`, bitwise."""
+        """Resume from `state_dict`, bitwise."""
         self._begin()
         self._pipeline.load_state_dict(state["pipeline"])
         self.steps = state["steps"]

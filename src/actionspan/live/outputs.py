@@ -80,7 +80,7 @@ class Found:
 class LiveChapters:
     """WebVTT chapters: the best proposals that do not overlap, of the last ten minutes or more.
 
-    Those before are settled. No score is too low, as the best of the video may be yet to come.
+    Earlier ones are settled. No score is too low, as the best of the video may be yet to come.
     """
 
     def __init__(self) -> None:
@@ -123,11 +123,11 @@ class Outputs:
     """Writes what a stream finds. Every line is complete as soon as it is there.
 
     Args:
-        folder: Where; it is made.
+        folder: Made if it is missing.
         name: The video's in proposals.json.
         echo: Gets the events too.
-        written: What an earlier run had written when it left off, as `written` says it; what comes
-            behind is cut off. None: begin with empty files.
+        written: What an earlier run had written, as `written` returns it; what follows is cut off.
+            None: begin with empty files.
 
     Raises:
         InputError: Files of the earlier run are gone or were changed.
@@ -215,7 +215,7 @@ class Outputs:
         self._rewriting = self._written - begun
 
     def refresh(self) -> None:
-        """Write the tables if there is something new, in a twentieth of the time at most."""
+        """Write the tables if there is something new, in at most a twentieth of the time."""
         if self._unwritten and time.monotonic() - self._written >= 20 * self._rewriting:
             self.write_tables()
 
@@ -249,7 +249,7 @@ class Outputs:
 
 
 def unchanged(folder: Path, written: Mapping[str, str]) -> dict[str, Growing]:
-    """Return the fingerprints of files up to where they were written, to go on with.
+    """Return the fingerprints of files up to where they were written, to continue from.
 
     Raises:
         InputError: One is gone or was changed since.

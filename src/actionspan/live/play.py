@@ -67,11 +67,7 @@ class Player:
     ) -> "Player":
         """Load a model's file or folder.
 
-        Args:
-            model: The file or folder.
-            settings: Of the stream.
-            instances: (K, 2) in seconds, to learn from while it plays; None: nothing is learned.
-            learning: How.
+        With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says.
 
         Raises:
             InputError: It is not a complete model, or it cannot stream.
@@ -124,14 +120,14 @@ def play(
     echo: TextIO | None = None,
     stopping: threading.Event | None = None,
 ) -> Ended:
-    """Stream a source and write its results.
+    """Stream a source and write its results into the folder `out`.
 
     Args:
         source: What to open.
         player: The model.
         settings: How.
         out: The folder for the results.
-        resume: Whether to go on where an earlier run stopped.
+        resume: Whether to continue an earlier run.
         echo: Gets each event as a line of JSON.
         stopping: Ends the stream soon after it is set, with valid files.
 
@@ -181,7 +177,7 @@ def play(
 
 
 def _warm_up(player: Player) -> None:
-    """Let the networks do their first work, which takes longer, while no camera has to wait."""
+    """Let the networks do their first, slower work while no camera has to wait."""
     height, width = player.frames.short_side, 16 * player.frames.short_side // 9
     gray = np.zeros((player.frames.stack + 1, height, width), np.uint8)
     player.chain(message_of(Snippet(np.zeros((height, width, 3), np.uint8), gray, 0.0)))

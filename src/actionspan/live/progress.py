@@ -105,7 +105,7 @@ def read_state(folder: Path, made_of: str) -> State | None:
 
 
 def _packed(value: Any) -> Any:
-    """Return a value with its arrays as tensors, which is all that is safe to read again."""
+    """Return a value with its arrays as tensors, which are safe to read again."""
     if isinstance(value, np.ndarray):
         return {_ARRAY: torch.from_numpy(np.ascontiguousarray(value).copy()), "shape": value.shape}
     if isinstance(value, np.generic):
@@ -157,12 +157,9 @@ class Counts(NamedTuple):
 
 
 class Status:
-    """Writes a row a second and remembers latencies.
+    """Writes a row to status.tsv every so many seconds, and remembers latencies.
 
-    Args:
-        folder: Where status.tsv is written.
-        append: Whether an earlier run has begun it.
-        every: Seconds between two rows.
+    `append`: an earlier run has begun the file.
     """
 
     def __init__(self, folder: Path, *, append: bool = False, every: float = 1.0) -> None:
@@ -204,7 +201,7 @@ class Status:
         self._last, self._busy, self._recent = now, busy, []
 
     def summary(self) -> dict[str, Any]:
-        """Return percentiles in milliseconds, of the total and of its parts."""
+        """Return percentiles of the total and of its parts in milliseconds."""
         columns = {"total": [each.total for each in self._all]}
         for part in _PARTS:
             columns[part] = [getattr(each, part) for each in self._all]

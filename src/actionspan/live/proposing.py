@@ -54,10 +54,6 @@ class OnlineProposer:
     ended `delay_seconds` ago, or when its end and what its density sees behind it are known, if
     that takes longer; until then it competes with others.
 
-    Args:
-        bundle: A model of `temporal.models: [stream]`.
-        delay_seconds: How long a proposal waits behind its end.
-
     Raises:
         InputError: The model sees the whole video; the line says which setting makes one that does
             not.
@@ -83,11 +79,11 @@ class OnlineProposer:
 
         Args:
             features: (C,) of each stream, as `TwoStream` has them.
-            seconds: Time stamp of its centre frame, behind that of the snippet before.
+            seconds: Time stamp of its centre frame, after that of the snippet before.
             motion: `flow_magnitude` and `frame_difference`, as feature shards have them.
 
         Raises:
-            ValueError: Time does not go on, or the streams are not those of the model.
+            ValueError: Time does not increase, or the streams are not those of the model.
         """
         transform = self.bundle.transform
         if set(features) != set(transform.streams):
@@ -112,14 +108,14 @@ class OnlineProposer:
         return Update(actionness, proposals)
 
     def gap(self) -> Update:
-        """Say that frames were lost: give what is pending, and begin again behind them."""
+        """Frames were lost: give what is pending, and begin again after them."""
         update = self._flush(None)
         self._first += self._count
         self._begin()
         return update
 
     def finish(self, duration_seconds: float) -> Update:
-        """Say that the stream has ended: give the rest. No proposal passes its end."""
+        """The stream has ended: give the rest. No proposal passes its end."""
         update = self._flush(duration_seconds)
         self._first += self._count
         self._begin()
@@ -185,7 +181,7 @@ class OnlineProposer:
         ]
 
     def _labels(self, segments: Float64, interval: float) -> list[tuple[str, float] | tuple[()]]:
-        """Return the best class of segments in steps, and its probability, as far as is seen."""
+        """Return the best class of segments in steps, and its probability."""
         classifier = self.bundle.classifier
         if classifier is None or not classifier.labels:
             return [()] * len(segments)
@@ -220,7 +216,7 @@ class OnlineProposer:
         self._classified = self._classified[-kept:]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return arrays and numbers with which a proposer of the same bundle goes on, bitwise."""
+        """Return arrays and numbers from which a proposer of the same bundle resumes, bitwise."""
         return {
             "first": self._first,
             "count": self._count,
@@ -231,7 +227,7 @@ class OnlineProposer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Resume where the state was taken."""
         self._begin()
         self._first, self._count = state["first"], state["count"]
         self._times, self._classified = state["times"].copy(), state["classified"].copy()

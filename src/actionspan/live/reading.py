@@ -49,15 +49,11 @@ class Arrived:
 
 
 class HandOver:
-    """A queue of snippets between two threads.
+    """A queue of at most `room` snippets between two threads.
 
-    By `block` whoever puts waits for room. By `newest` nobody waits: where there is no room, all
-    that waits is dropped at once, so that what is kept are long stretches and not every second
-    snippet, and a gap that says so goes with the next snippet.
-
-    Args:
-        room: How many snippets wait at most.
-        policy: `block` or `newest`.
+    By `block` whoever puts waits for room. By `newest` nobody waits: where there is no room, the
+    whole queue is dropped, so that long stretches are kept and not every second snippet, and a gap
+    that says so goes with the next snippet.
     """
 
     def __init__(self, room: int, policy: Policy) -> None:
@@ -73,11 +69,11 @@ class HandOver:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing waits and nothing will come; an error has yet to be taken."""
+        """Whether the queue is closed and empty, and its error has been taken."""
         return self._closed and not self._waiting and self._error is None
 
     def put(self, arrived: Arrived) -> bool:
-        """Put in a snippet; False: nobody will take it, as the queue is closed."""
+        """Add a snippet; False: the queue is closed."""
         with self._changed:
             if self.policy == "block":
                 self._changed.wait_for(lambda: len(self._waiting) < self.room or self._closed)
@@ -90,7 +86,7 @@ class HandOver:
             return True
 
     def take(self, timeout: float) -> Arrived | None:
-        """Return the snippet that waits longest; None: there is none after so many seconds.
+        """Return the oldest snippet; None: there is none after so many seconds.
 
         Raises:
             BaseException: What `close` was given, once nothing waits.
@@ -111,7 +107,7 @@ class HandOver:
             return None
 
     def close(self, error: BaseException | None = None) -> None:
-        """Say that no more comes; `error` is raised by `take` after what still waits."""
+        """End the queue; `take` raises `error` after what still waits."""
         with self._changed:
             self._closed = True
             self._error = self._error or error
@@ -155,15 +151,7 @@ class Begin:
 
 
 class Reader:
-    """Reads in a thread of its own and hands snippets over.
-
-    Args:
-        frames: Where frames come from.
-        cutting: What is kept of a snippet.
-        settings: Pace and duration.
-        hand_over: Takes the snippets; closed when no more come.
-        begin: Where to begin.
-    """
+    """Reads frames in a thread and hands snippets over; closes `hand_over` when no more come."""
 
     def __init__(
         self,

@@ -64,11 +64,10 @@ class Stream:
     def run(self, make_pipeline: Callable[[Message], Any]) -> Ended:
         """Work until the end.
 
-        Args:
-            make_pipeline: Makes a pipeline (a context manager) for messages like the first one.
+        `make_pipeline` makes a pipeline (a context manager) for messages like the first one.
 
         Raises:
-            InputError: The source broke off; what was found until then is written.
+            InputError: The source broke off; what came before is written.
         """
         self.reader.start()
         try:
@@ -95,7 +94,7 @@ class Stream:
         return None
 
     def _announce(self, first: Arrived) -> None:
-        """Write the first event; a stream that goes on has it."""
+        """Write the first event; a resumed stream has it."""
         self._began = True
         if self._resumed:
             return
@@ -132,7 +131,7 @@ class Stream:
         self._write_status(pipeline)
 
     def _flush_if_lost(self) -> None:
-        """Say at once what is known of the time before a lost connection; it may stay away."""
+        """Write at once what is known from before a connection was lost; it may stay away."""
         if not self.reader.lost:
             self._flushed = False
         elif not self._flushed and len(self.hand_over) == 0:
@@ -148,10 +147,10 @@ class Stream:
             return None
 
     def _begin_live(self, pipeline: Any, first: Arrived) -> Arrived | None:
-        """Make ready for a live stream; return the snippet to begin with, None: it is to come.
+        """Prepare for a live stream; return the snippet to begin with, None: it is to come.
 
-        The first work of every stage takes seconds. By `newest` the first snippet is worked on for
-        nothing, and what came meanwhile is dropped: the stream begins when it can keep up.
+        The first work of every stage takes seconds. By `newest` the result of the first snippet is
+        discarded, and what came meanwhile is dropped: the stream begins when it can keep up.
         """
         if self._resumed:
             end = first.snippet.seconds
@@ -182,7 +181,7 @@ class Stream:
         self.at.submitted += 1
 
     def _answers(self, pipeline: Any, timeout: float) -> None:
-        """Work on all answers that are there; wait for the first one if there is none."""
+        """Work on all answers that are ready; wait for the first one if there is none."""
         while self.at.in_flight:
             answer = pipeline.answer(timeout)
             if answer is None:
@@ -213,7 +212,7 @@ class Stream:
         self.outputs.gap(gap)
 
     def _write(self, update: Update, arrived: float | None = None, compute: float = 0.0) -> None:
-        """Write what was found when a snippet had arrived and been computed, or at a gap or end."""
+        """Write what a snippet that arrived then and was computed gave, or a gap or the end."""
         for found in update.actionness:
             place = self._place_of(found.seconds)
             now = time.monotonic()

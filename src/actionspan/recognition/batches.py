@@ -46,10 +46,7 @@ class Sample(NamedTuple):
 
 
 def training_sample(store: ClipStore, clip: int, seed: int, epoch: int, place: int) -> Sample:
-    """Draw what is seen in training of the clip at a place in the store.
-
-    Seed, epoch and the sample's place in the epoch are 0 or more.
-    """
+    """Draw what is seen in training of a clip; `place` is the sample's in the epoch."""
     random = np.random.default_rng((seed, epoch, place))
     position = int(random.integers(store.clips[clip].positions))
     height, width = (_side(store.height, int(side)) for side in random.choice(_TRAINING_SIDES, 2))
@@ -61,8 +58,8 @@ def training_sample(store: ClipStore, clip: int, seed: int, epoch: int, place: i
 def evaluation_samples(store: ClipStore, clip: int, count: int) -> list[Sample]:
     """Return the centre of `count` positions spread evenly over a clip.
 
-    The clip is divided into `count` equal parts, and the position in the middle of each is taken:
-    the middle of the clip for one part; with fewer positions than parts they repeat.
+    The position in the middle of each of `count` equal parts is taken; with fewer positions than
+    parts they repeat.
     """
     side = _side(store.height, _CENTRE_SIDE)
     top, left = (store.height - side) // 2, (store.width - side) // 2
@@ -94,7 +91,7 @@ def _side(height: int, side: int) -> int:
 def epoch_steps(clips: int, batch_size: int) -> list[slice]:
     """Return the places in an epoch's order of each step's clips.
 
-    Steps are as few as the batch size allows, and as equal as can be: a last step of few clips
+    Steps are as few as the batch size allows, and as equal as possible: a last step of few clips
     would weigh as much as the others.
     """
     count = -(-clips // batch_size)

@@ -107,15 +107,15 @@ def list_clips(
     """Return the clips of a folder, sorted by id.
 
     Args:
-        folder: In one of the forms above.
+        folder: In one of the formats above.
         splits: Folder of split files, which choose and divide the clips.
         split: Which of the splits.
         fraction: Of the groups of each class, held out for validation where neither split files
             nor folders say which; a clip without a group is its own.
 
     Raises:
-        InputError: The folder or the split files have another form, or a clip that the split names
-            is missing.
+        InputError: The folder or the split files have another format, or a clip that the split
+            names is missing.
     """
     classes = _folders(folder)
     by_subset = bool(classes) and set(classes) <= _SUBSETS
@@ -169,7 +169,7 @@ def stable_hash(*parts: str) -> bytes:
 
 
 def _folders(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder, sorted; hidden ones do not count."""
+    """Return the names of the folders in a folder, sorted, without hidden ones."""
     try:
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
@@ -178,7 +178,6 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _read_classes(root: Path, folder: Path, subset: str) -> list[TrimmedClip]:
-    """Return the clips of a folder of classes, in or below the root, all in one subset."""
     labels = _folders(folder)
     if not labels:
         raise InputError(f"{folder}: no folder of a class; {_FORMS}")

@@ -43,8 +43,7 @@ class ClipStore:
         channels: Channels of a picture by stream: 3 and 2L.
         bound: Pixels of motion at code 255.
         data: The name of the data set.
-        fingerprint: Changes with any picture, label or subset, but not with the order of the
-            files.
+        fingerprint: Changes with any picture, label or subset, whatever the order of the files.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -114,7 +113,7 @@ def write_clip(
     subset: str,
     bound: float,
 ) -> None:
-    """Write a clip of positions in order of time into an empty group, in the form above.
+    """Write a clip of positions in order of time into an empty group.
 
     Raises:
         InputError: There is no position, or too many planes.

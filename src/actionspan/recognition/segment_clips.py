@@ -67,7 +67,7 @@ def typical_seconds(annotations: Collection[Annotation]) -> float:
 def video_segments(video: Annotation, longest: float, settings: ClipSettings) -> list[Segment]:
     """Return the clips of a video in order of time: each instance, and background between them.
 
-    A stretch of background has `longest` seconds at most; the settings say how far from instances
+    A stretch of background has at most `longest` seconds; the settings say how far from instances
     it is, and how much there is.
     """
     instances = _instances(video)
@@ -87,11 +87,10 @@ def video_segments(video: Annotation, longest: float, settings: ClipSettings) ->
 
 
 def rows_of_segment(segment: Segment, seconds: Float64) -> tuple[int, ...]:
-    """Return the snippets whose centre lies in a segment.
+    """Return the snippets whose centre, one of the (T,) rising `seconds`, lies in a segment.
 
     An instance too short to hold one has the snippet nearest to its middle, if the middle is no
     further from it than half the usual distance of snippets; a stretch of background has none.
-    `seconds` are the (T,) times of the snippets' centres, rising.
     """
     inside = np.flatnonzero((seconds >= segment.start) & (seconds < segment.end))
     if len(inside) or segment.label == BACKGROUND:
@@ -111,7 +110,7 @@ def _instances(video: Annotation) -> list[Segment]:
 
 
 def _gaps(video: Annotation, margin: float) -> Iterator[tuple[float, float]]:
-    """Yield begin and end of what lies further than `margin` from every instance in seconds."""
+    """Yield begin and end of what lies further than `margin` seconds from every instance."""
     begin = 0.0
     for instance in sorted(video.instances, key=lambda instance: instance.start):
         if instance.start - margin > begin:

@@ -34,16 +34,11 @@ _PICTURES = 40  # at once, or those of one clip where it has more
 def build_classifier(
     settings: RecognitionSettings, channels: int, classes: int, weights: Path | None
 ) -> nn.Module:
-    """Return a network with its initial weights and a last layer of random ones.
+    """Return a network of `channels` input planes, 3 or 2L, and a last layer of random weights.
 
     Weights of RGB may start a flow network: its first convolution gets the mean of theirs over the
-    three colours for each plane (paper 003, section V).
-
-    Args:
-        settings: Which network, and whether its weights are public ones.
-        channels: Input planes, 3 or 2L.
-        classes: How many outputs.
-        weights: A checkpoint, or a name of torchvision's; None: those that come as a package.
+    three colours for each plane (paper 003, section V). `weights` are a checkpoint, or a name of
+    torchvision's; None: those that come as a package.
 
     Raises:
         InputError: There are no such weights, or there are but none are wanted.
@@ -131,8 +126,8 @@ def read_task(
 ) -> tuple[Task, nn.Module]:
     """Open the clips and build the network to start from.
 
-    It starts from the trained RGB network `carried` if that is given, else from `weights`. What
-    the clips lack is printed if `verbose`.
+    It starts from the trained RGB network `carried` if that is given, else from `weights`. Classes
+    and subsets without a clip are named on standard error if `verbose`.
 
     Raises:
         InputError: A file cannot be used, or there are too few clips or classes.
@@ -174,10 +169,8 @@ def class_probabilities(
 ) -> Float64:
     """Return (N, classes) mean probabilities over `samples` positions of each clip.
 
-    Ranks take whole batches in turn: no clip is repeated to fill a batch up, and the result is the
-    same to the bit on any number of ranks.
-
-    `clips` are (N,) places in the store. The model is the same on all ranks.
+    `clips` are (N,) places in the store; the model is the same on all ranks. Ranks take whole
+    batches in turn, so the result is the same to the bit on any number of them.
     """
     model.eval()
     # choose the samples of this rank's batches
