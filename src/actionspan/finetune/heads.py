@@ -96,12 +96,11 @@ class AttentionHead(CausalHead):
 
     def first(self, features: Tensor) -> tuple[Tensor, Tensor, int]:
         """Return an empty window (W, 2H), empty means (S, 2H), and that no row has come."""
-        width = 2 * self.dense.in_features
-        return (
-            features.new_zeros(self.window, width),
-            features.new_zeros(len(_SPEEDS), width),
-            0,
+        window, means = (
+            features.new_zeros(rows, 2 * self.dense.in_features)
+            for rows in (self.window, len(_SPEEDS))
         )
+        return window, means, 0
 
     def block(
         self, rows: Tensor, state: tuple[Tensor, Tensor, int]
@@ -150,12 +149,6 @@ def _by_head(rows: Tensor) -> Tensor:
     return rows.reshape(*rows.shape[:2], _ATTENTION_HEADS, -1).transpose(1, 2)
 
 
-_BUILDERS: dict[HeadName, Callable[..., CausalHead]] = {
-    "recurrent": RecurrentHead,
-    "attention": AttentionHead,
-}
-
-
 def build_head(
     name: HeadName, channels: int, outputs: int = 1, hidden: int = 128, **more: Any
 ) -> CausalHead:
@@ -167,6 +160,10 @@ def build_head(
     Raises:
         ValueError: There is no such head, or a size is not allowed.
     """
-    if name not in _BUILDERS:
+    kinds: dict[str, Callable[..., CausalHead]] = {
+        "recurrent": RecurrentHead,
+        "attention": AttentionHead,
+    }
+    if name not in kinds:
         raise ValueError(f"head {name!r}: one of {', '.join(HEADS)}")
-    return _BUILDERS[name](channels, outputs, hidden, **more)
+    return kinds[name](channels, outputs, hidden, **more)

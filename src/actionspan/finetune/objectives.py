@@ -213,13 +213,12 @@ class ProposalObjective(Objective):
         """Return actionness (n, 1) of the video's steps, the mean where windows overlap."""
         resampling = target.resampling
         assert resampling is not None
-        probabilities = self.temporal(self._rows(features, target))
 
         def merged(rows: Tensor) -> Tensor:  # (N, S, 3) to (n, 1)
             action = rows[..., _ACTION, None].float().cpu().numpy()
             return torch.from_numpy(merge_windows(action, resampling.starts, resampling.length))
 
-        return merged(probabilities), merged(target.labels) > 0.5
+        return merged(self.temporal(self._rows(features, target))), merged(target.labels) > 0.5
 
     def _rows(self, features: Tensor, target: Target) -> Tensor:
         assert target.resampling is not None

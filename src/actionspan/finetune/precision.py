@@ -10,8 +10,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.arrays import Float64
-
 
 def average_precision(
     scores: ArrayLike, positive: ArrayLike, weights: ArrayLike | None = None
@@ -37,7 +35,16 @@ def average_precision(
         raise ValueError("a score is NaN: a row without a score has no rank")
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError("a weight is negative or not finite: 0 or more")
-    return _area(ranked, right, counts)
+    order = np.argsort(-ranked, kind="stable")
+    ranked = ranked[order]
+    # the last row of each group of equal scores
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
+    hits = np.cumsum(right[order] * counts[order])[last]
+    shown = np.cumsum(counts[order])[last]
+    if not len(hits) or hits[-1] == 0:
+        return math.nan
+    precision = np.divide(hits, shown, out=np.zeros_like(hits), where=shown > 0)
+    return float((np.diff(hits, prepend=0.0) * precision).sum() / hits[-1])
 
 
 def mean_average_precision(
@@ -55,16 +62,3 @@ def mean_average_precision(
     ]
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
-
-
-def _area(scores: Float64, right: np.ndarray, counts: Float64) -> float:
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    # the last row of each group of equal scores
-    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
-    hits = np.cumsum(right[order] * counts[order])[last]
-    shown = np.cumsum(counts[order])[last]
-    if not len(hits) or hits[-1] == 0:
-        return math.nan
-    precision = np.divide(hits, shown, out=np.zeros_like(hits), where=shown > 0)
-    return float((np.diff(hits, prepend=0.0) * precision).sum() / hits[-1])

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.checksums import Growing
 from actionspan.files.storage import write_text
@@ -67,13 +68,12 @@ class Found:
                 row |= {"label": names[int(label)], "label_score": label_score}
             yield row
 
-    def _table(self) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    def _table(self) -> Float64:
         # a copy: an array that numpy looks at cannot grow
         return np.array(self._numbers, np.float64).reshape(-1, _NUMBERS)
 
-    def _order(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        order: np.ndarray[tuple[int], np.dtype[np.int64]]
-        order = np.argsort(-self._table()[:, 2], kind="stable")
+    def _order(self) -> Int64:
+        order: Int64 = np.argsort(-self._table()[:, 2], kind="stable")
         return order
 
 

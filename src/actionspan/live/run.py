@@ -162,11 +162,8 @@ class Stream:
         while not self.stopping.is_set() and pipeline.answer(_IDLE) is None:
             pass
         at = first.snippet.seconds
-        for gap in (
-            first.gap,
-            Gap(start=at, end=at, dropped=1, reason="slow"),
-            self.hand_over.clear(),
-        ):
+        own = Gap(start=at, end=at, dropped=1, reason="slow")
+        for gap in (first.gap, own, self.hand_over.clear()):
             if gap is not None:
                 self._missed = self._missed.joined(gap) if self._missed else gap
         return None

@@ -6,8 +6,8 @@ A clip is one HDF5 group as `video.jpeg_writing` writes it, with the attributes 
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -23,8 +23,7 @@ BACKGROUND = "background"  # the class of stretches without an action; always th
 _MADE_BY = "`actionspan recognition clips` or `segments`"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clip:
+class Clip(NamedTuple):
     """A stored clip: `label` is an index of the store's classes, `positions` their number."""
 
     clip_id: str
@@ -71,22 +70,17 @@ class ClipStore:
         self.height, self.width, self.bound = first.height, first.width, first.bound
         self.channels: dict[Stream, int] = {"rgb": 3, "flow": first.planes}
         # list clips and classes
-        told = {
-            name: (str(clip.attributes["label"]), str(clip.attributes["subset"]), clip.sha256)
+        told = [
+            (name, str(clip.attributes["label"]), str(clip.attributes["subset"]), clip.sha256)
             for name, clip in stored.items()
-        }
-        labels = {label for label, _, _ in told.values()}
+        ]
+        labels = {label for _, label, _, _ in told}
         self.classes = sorted(labels - {BACKGROUND}) + sorted(labels & {BACKGROUND})
         self.clips = [
-            Clip(
-                clip_id=clip_id,
-                label=self.classes.index(label),
-                subset=subset,
-                positions=stored[clip_id].count,
-            )
-            for clip_id, (label, subset, _) in told.items()
+            Clip(name, self.classes.index(label), subset, stored[name].count)
+            for name, label, subset, _ in told
         ]
-        self.fingerprint = digest([[name, *facts] for name, facts in told.items()])
+        self.fingerprint = digest(told)
 
     def rows(self, subset: str) -> Int64:
         """Return the places in `clips` of those of a subset."""

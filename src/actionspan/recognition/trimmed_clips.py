@@ -79,25 +79,17 @@ def _facts(path: Path) -> tuple[int, int]:
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
-    clip, settings, flow, _ = source
-    write_clip(
-        group,
-        _positions(source),
-        settings,
-        label=clip.label,
-        subset=clip.subset,
-        bound=flow.bound,
-    )
-
-
-def _positions(source: _Source) -> Iterator[Position]:
-    path, settings = source.clip.path, source.settings
+    clip, settings, flow, limits = source
     kept = FrameSettings(
         snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
     )
-    for snippet in snippets(path, kept, source.limits):
-        try:
-            planes, _ = compute_flow(snippet.gray[None], source.flow)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        yield Position(snippet.rgb, planes[0], snippet.seconds)
+
+    def positions() -> Iterator[Position]:
+        for snippet in snippets(clip.path, kept, limits):
+            try:
+                planes, _ = compute_flow(snippet.gray[None], flow)
+            except InputError as error:
+                raise InputError(f"{clip.path}: {error}") from None
+            yield Position(snippet.rgb, planes[0], snippet.seconds)
+
+    write_clip(group, positions(), settings, label=clip.label, subset=clip.subset, bound=flow.bound)

@@ -15,10 +15,7 @@ def add_training_flags(
     count: str,
     files: str,
 ) -> None:
-    """Add `--exchange`, `--threads`, `--resume`, `--out` and the flag of how many `workers`.
-
-    `how` and `count` are the help of the exchange and of that flag; `files` are what is written.
-    """
+    """Add `--exchange` (its help: `how`), the flag `workers` (`count`), and the flags of a run."""
     parser.add_argument(
         "--exchange", choices=ON_CPUS, default=exchange, help=f"{how} (default: {exchange})"
     )
