@@ -36,7 +36,7 @@ from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic
 from actionspan.running.memory import DeviceMemory
-from actionspan.temporal.model_file import model_content
+from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, introduce, join_ranks
 
