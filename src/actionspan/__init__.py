@@ -2,7 +2,7 @@
 
 from actionspan.lazy import lazy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # A relative name: every module that asks for the version would otherwise count as one that uses
 # the proposer, and all rules would run again when it changes.
