@@ -72,9 +72,6 @@ include: "workflow/rules/scaling.smk"
 if "papers" in plugins("steps"):
 
     include: "workflow/rules/papers.smk"
-    include: "workflow/rules/papers_ring.smk"
-    include: "workflow/rules/papers_partime.smk"
-    include: "workflow/rules/papers_sbp.smk"
 
 
 ##### Targets #####

@@ -1,15 +1,22 @@
 """The rules of the workflow: none can be stale, and each is where its name says."""
 
+import argparse
 import dis
+import importlib
 import os
 import re
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from actionspan.plan.jobs import GROUPS, SHORTEST, ClusterPlan
+from actionspan.plan.sections import fill_in
 from actionspan.plan.steps import step, step_module
+from actionspan_papers.rules import Experiment, under
+from actionspan_papers.rules import experiments as experiments_of
 
 ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(r"-m actionspan ((?:papers )?[a-z0-9-]+ [a-z0-9-]+|[a-z0-9-]+ [a-z0-9-]+)")
@@ -20,11 +27,49 @@ TARGETS = {"all", "code", "tables", "analysis", "recognition_figures", "folds"}
 TARGETS |= {"ring_figures", "partime_figures", "sbp_figures"}
 
 
+def experiments() -> list[Experiment]:
+    """Return the registry that papers.smk makes rules of, for the configuration as it comes."""
+    config: dict = {}
+    fill_in(config)
+    dataset = SimpleNamespace(shards=["0000"], first_fetched=lambda most: ["a.mp4"])
+    return experiments_of(config, dataset)
+
+
+EXPERIMENTS = experiments()
+
+
+def made_of(loop: str, experiment: Experiment) -> str:
+    """Return the text of the rule that the loop over the registry makes of an experiment."""
+    files = ", ".join(f'"{path}"' for path in [*experiment.tables.values(), *experiment.files])
+    values = {
+        "experiment.command": f'"{experiment.command}"',
+        "experiment.minutes": str(experiment.minutes),
+        "{params.words}": words(experiment),
+        "**{under(flag): path for flag, path in experiment.tables.items()}": files,
+    }
+    for name, value in values.items():
+        assert name in loop
+        loop = loop.replace(name, value)
+    return loop
+
+
+def words(experiment: Experiment) -> str:
+    """Return the command line of a job: a file for each flag, or all that are known."""
+    first = {name: values[0] for name, values in experiment.wildcards.items()}
+    given = {name: ["in"] if callable(own) else own for name, own in experiment.inputs.items()}
+    made = {under(flag): path for flag, path in experiment.tables.items()}
+    made |= {"out_figures": ["a.svg", "a.png"]} if experiment.figure else {}
+    wildcards = SimpleNamespace(**first)
+    return experiment.words(wildcards, SimpleNamespace(**given), SimpleNamespace(**made), 2)
+
+
 def rules() -> dict[str, tuple[str, str]]:
     """Return {rule: (its file, its text)}."""
     every = {}
     for path in sorted(ROOT.glob("workflow/rules/*.smk")):
-        text = path.read_text()
+        text, _, loop = path.read_text().partition("for experiment in EXPERIMENTS:\n")
+        if loop:
+            every |= {each.name: (path.stem, made_of(loop, each)) for each in EXPERIMENTS}
         heads = [*RULE.finditer(text)]
         ends = [*[head.start() for head in heads[1:]], len(text)][: len(heads)]
         for head, end in zip(heads, ends, strict=True):
@@ -118,8 +163,7 @@ def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
     file, text = RULES[name]
     if name in ELSEWHERE:
         return
-    assert name.startswith(f"{file}_")  # papers_partime.smk: a paper with many rules
-    file = file.partition("_")[0]
+    assert name.startswith(f"{file}_")
     assert outputs(text) == {file}
     if "shell:" in text:
         words = COMMAND.search(text)[1]
@@ -128,13 +172,27 @@ def test_the_folder_of_a_result_names_its_rules_file_package_and_command(name):
 
 
 NUMBERS = {"ring": "000", "mtn": "001", "partime": "002", "aavg": "003", "sbp": "004"}
-CATEGORY = re.compile(r'"results/papers/(\w+)/[^"]*",\s+"\w+",\s+"Paper (\d+): ')
 
 
 def test_a_figure_is_in_the_category_of_its_own_paper():
-    found = [match for _, text in RULES.values() for match in CATEGORY.findall(text)]
-    assert len(found) > 3
-    assert found == [(paper, NUMBERS[paper]) for paper, _ in found]
+    drawn = [each for each in EXPERIMENTS if each.figure and not each.category]
+    assert len(drawn) > 3
+    for each in drawn:
+        assert each.path.startswith(f"results/papers/{each.paper}/")
+        assert each.shelf.startswith(f"Paper {NUMBERS[each.paper]}: ")
+
+
+@pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda each: each.name)
+def test_an_experiment_takes_the_flags_that_its_rule_gives(each):
+    module = importlib.import_module(step_module(each.command))
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    module.add_arguments(parser)
+    parser.parse_args(shlex.split(words(each).removeprefix(each.command)))
+
+
+def test_the_rules_of_the_registry_are_told_apart():
+    names = [each.name for each in EXPERIMENTS]
+    assert len(set(names)) == len(names) > 30
 
 
 def test_few_rules_write_elsewhere():
