@@ -17,9 +17,8 @@ import pytest
 from actionspan.errors import InputError, JobError
 from actionspan.files.storage import create_h5
 from actionspan.running.apart import still_working
-from actionspan.running.faults import FaultSettings
 from actionspan.running.parts import map_videos, rejected_videos, take_over
-from actionspan.running.shards import ShardWork
+from actionspan.running.shards import FaultSettings, ShardWork
 from tiers import first_tier
 
 JOB = """

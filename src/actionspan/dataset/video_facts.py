@@ -20,8 +20,7 @@ from av.container import InputContainer
 from actionspan.dataset.containers import stated_bytes, stated_seconds, turned_sideways
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
-from actionspan.running.apart import still_working
-from actionspan.running.faults import described
+from actionspan.running.apart import described, still_working
 from actionspan.video.opening import open_container, opened
 from actionspan.video.settings import LimitSettings
 

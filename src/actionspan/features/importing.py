@@ -12,7 +12,7 @@ from actionspan.errors import InputError
 from actionspan.features.feature_files import find_file, read_features
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.storage import digest
-from actionspan.running.faults import described
+from actionspan.running.apart import described
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 

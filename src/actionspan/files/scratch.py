@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.arrays import Float64
 from actionspan.errors import JobError
-from actionspan.files.storage import NO_ROOM
+from actionspan.files.text import NO_ROOM
 
 _SMALL = 1 << 22  # bytes
 

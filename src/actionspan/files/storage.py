@@ -26,14 +26,9 @@ from actionspan.errors import InputError, JobError
 from actionspan.files.checksums import append_checksums
 from actionspan.files.hdf5 import new_h5, old_h5
 from actionspan.files.process import partial_path, sweep
-from actionspan.files.text import read_cell, read_utf8, safe_cell
+from actionspan.files.text import NO_ROOM, read_cell, read_utf8, safe_cell
 
 _QUOTED = re.compile(r'[\t"\r\n]')
-NO_ROOM = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file is larger than a file may be here (ulimit -f)",
-}
 
 
 def digest(*parts: Any) -> str:

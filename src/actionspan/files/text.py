@@ -4,6 +4,7 @@ UTF-8 files; cells of CSV and TSV files that no spreadsheet takes for formulas; 
 names of files for any text.
 """
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file is larger than a file may be here (ulimit -f)",
+}
+"""What a message says of an error of the system where there is no room for a file."""
 
 
 def read_utf8(path: Path) -> str:

@@ -38,7 +38,7 @@ from actionspan.proposals.settings import (
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.report.index import PageSettings
-from actionspan.running.faults import FaultSettings
+from actionspan.running.shards import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings, LimitSettings

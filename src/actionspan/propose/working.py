@@ -13,8 +13,8 @@ from actionspan.errors import printable
 from actionspan.features.settings import Device
 from actionspan.propose.results import Result, ResultFolder, Shown, result_of, source_of
 from actionspan.running.apart import still_working, work_apart
-from actionspan.running.faults import FaultSettings
 from actionspan.running.progress import video_progress
+from actionspan.running.shards import FaultSettings
 
 Loading = tuple[Path | None, int, Device | None]  # a model, or none, its cores and its device
 

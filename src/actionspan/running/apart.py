@@ -5,9 +5,11 @@ A process lives as long as it can, as encoders take seconds to load, and is repl
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -15,8 +17,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actionspan.errors import InputError, JobError, lacks_memory
-from actionspan.running.faults import described, no_room
+from actionspan.errors import InputError, JobError, lacks_memory, printable
+from actionspan.files.text import NO_ROOM
 
 Work = Callable[[Any], Any]
 Prepare = Callable[[], Any]
@@ -26,6 +28,11 @@ _START = 60.0  # seconds that a process may take to start, whatever the limit of
 _PATIENCE = 10.0  # seconds for a killed process to be gone: one that waits for a disk may not be
 # Signals by which people and schedulers end a job: they say nothing about the item.
 _ENDING = tuple(getattr(signal, f"SIG{name}", 0) for name in ("TERM", "INT", "HUP", "QUIT"))
+# HDF5 has the number in its text alone, our own messages the words
+_NO_ROOM_TEXT = re.compile(
+    rf"errno = ({'|'.join(map(str, NO_ROOM))})\b|{'|'.join(map(re.escape, NO_ROOM.values()))}"
+)
+_PACKAGE = Path(__file__).parents[1]
 
 
 class Outcome(NamedTuple):
@@ -267,3 +274,26 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def no_room(error: BaseException) -> bool:
+    """Return whether an error, or one that it came from, says that the disk is full."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in NO_ROOM:
+            return True
+        if _NO_ROOM_TEXT.search(str(seen)):
+            return True
+        seen = seen.__context__
+    return False
+
+
+def described(error: BaseException) -> str:
+    """Return an error that nobody foresaw on a line, with its place in the package."""
+    lines = str(error).splitlines() or [""]
+    text = printable(lines[0])[:300]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(_PACKAGE) and path.parent != Path(__file__).parent:
+            return f"{type(error).__name__}: {text} ({path.relative_to(_PACKAGE)}:{frame.lineno})"
+    return f"{type(error).__name__}: {text}"

@@ -21,8 +21,7 @@ from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 from actionspan.files.storage import create_h5, open_h5
 from actionspan.files.text import file_name
-from actionspan.running.apart import Prepare, work_apart
-from actionspan.running.faults import described, no_room
+from actionspan.running.apart import Prepare, described, no_room, work_apart
 from actionspan.running.progress import progress
 from actionspan.running.shards import ShardWork
 

@@ -4,12 +4,27 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from actionspan.running.faults import FaultSettings
-from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.settings import Checked, add_settings, at_least_one, from_arguments, option
 
 VIDEOS = "videos at once, one core each"
 _PLACES = "where its videos are now, by their names (default: where the table says)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultSettings(Checked):
+    """What happens where the work on a video fails."""
+
+    on_bad_input: Literal["skip", "fail"] = option(
+        "skip", "note the reason and go on with the other videos, or stop after them"
+    )
+    stall_seconds: float = option(
+        600.0,
+        "the work on a video is ended after so long without progress; 0: never",
+        unit="seconds",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
