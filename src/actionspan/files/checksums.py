@@ -48,7 +48,7 @@ def append_checksums(path: Path) -> None:
 
 
 class CheckedFile:
-    """A file open for reading, by any thread; it stays the same where another takes its name.
+    """A file open for reading by any thread, the same even if another takes its name.
 
     Attributes:
         path: Of the file.
@@ -72,7 +72,7 @@ class CheckedFile:
 
     @property
     def has_checksums(self) -> bool:
-        """Whether the file has them: one that was changed since it was written has not."""
+        """Whether the file has checksums: a file that was changed since has none."""
         return self._sums is not None
 
     def read(self, begin: int, size: int) -> bytearray:
@@ -103,7 +103,7 @@ class CheckedFile:
         view[inside:] = bytes(len(view) - inside)
 
     def check(self, begin: int, end: int) -> None:
-        """Compare the blocks from `begin` to before `end` with their checksums, each only once.
+        """Compare the blocks from `begin` up to `end` with their checksums, each once.
 
         Raises:
             JobError: One differs.
@@ -119,7 +119,7 @@ class CheckedFile:
                 self._right[block] = 1
 
     def check_each(self, begins: NDArray[np.int64], size: int) -> None:
-        """Compare the blocks of pieces of `size` bytes with their checksums, each only once.
+        """Compare the blocks of pieces of `size` bytes with their checksums, each once.
 
         Raises:
             JobError: One differs.
@@ -163,11 +163,7 @@ class CheckedFile:
 
 
 class CheckedMap(np.memmap[Any, Any]):
-    """A memory map whose rows, given by the first index, are checked where they are read.
-
-    Attributes:
-        file: The file.
-    """
+    """A memory map of `file` that checks rows, given by the first index, as they are read."""
 
     file: CheckedFile
 
@@ -210,7 +206,7 @@ _CHUNK = 1 << 20  # bytes
 
 
 class Growing:
-    """The fingerprint of a file's first `size` bytes, all if None, and of those that are added.
+    """The fingerprint of a file's first `size` bytes (None: all) and of those added later.
 
     Raises:
         OSError: The file cannot be read.
@@ -234,7 +230,7 @@ class Growing:
 
 
 def fingerprint(path: Path) -> str | None:
-    """Return the size and the SHA-256 of a file in a line; None: it is not there."""
+    """Return the size and the SHA-256 of a file in a line; None if it is missing."""
     try:
         return str(Growing(path))
     except FileNotFoundError:

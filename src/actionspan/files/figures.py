@@ -132,7 +132,7 @@ BOX = "□"  # a character that no font here has
 
 @contextmanager
 def fonts_for(texts: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Draw and save in fonts that have the characters of texts, where any installed one has.
+    """Draw and save in installed fonts that have the characters of texts, if any has.
 
     Yields:
         Each text as it can be drawn: characters that no font has are `BOX`.

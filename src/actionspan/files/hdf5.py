@@ -1,8 +1,8 @@
-"""The bytes of HDF5 files by way of Python, where a full disk or a damaged block is an exception.
+"""HDF5 files read and written through Python, where a full disk or a damaged block is an exception.
 
-HDF5 that writes its files itself crashes where the disk fills up: a file that cannot be ended is
-ended again at exit. Here it is told that every byte was written, and the first error is raised when
-the file is closed. Where it reads, each block is checked first.
+HDF5 crashes when the disk fills up while it writes a file itself: it tries again at exit to close a
+file that it cannot. Here it is told that every byte was written, and the first error is raised when
+the file is closed. Each block is checked before it is read.
 """
 
 import os
@@ -20,7 +20,7 @@ from actionspan.files.checksums import CheckedFile
 
 
 class _Bytes(ABC):
-    """What HDF5 asks of a file: a position, and bytes from there."""
+    """What HDF5 needs of a file: a position, and bytes from there."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.position = path, 0
@@ -73,7 +73,7 @@ class _OldFile(_Bytes):
 
 
 class _NewFile(_Bytes):
-    """A file that takes all bytes; `error` is the first that the system did not take."""
+    """A file that accepts all bytes; `error` is the first error of the system."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -141,8 +141,8 @@ def old_h5(
 
     Args:
         path: The file.
-        cure: The end of a message about a file that is damaged; none for a file of the user, which
-            is the fault of its video.
+        cure: The end of a message about a damaged file; empty for a user's file, for which its
+            video is to blame.
 
     Raises:
         JobError: The file is missing or damaged, or lacks what the block of code asks of it.
@@ -178,7 +178,7 @@ def old_h5(
 
 
 def _is_of(trace: TracebackType | None, file: h5py.File) -> bool:
-    """Return whether h5py raised an error, and on this file."""
+    """Return whether h5py raised an error on this file."""
     last, name = "", b""
     while trace is not None:
         last = trace.tb_frame.f_globals.get("__name__", "")

@@ -47,7 +47,7 @@ class Process:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Return the process that `text` wrote; None if the text is none of it."""
+        """Return the process that `text` wrote; None for any other text."""
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError):
@@ -58,7 +58,7 @@ class Process:
         return json.dumps(asdict(self))
 
     def alive(self) -> bool | None:
-        """Return whether it is alive; None where that cannot be seen from here."""
+        """Return whether it is alive; None if that cannot be seen from here."""
         host, machine, boot, space, _ = _here()
         if (self.host, self.machine) != (host, machine):
             return None
@@ -159,9 +159,6 @@ def _prefix(path: Path) -> str:
 
 
 def _host() -> str:
-    """Return what tells apart the machines, and containers, whose process numbers are their own."""
-    try:
-        space = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        space = ""
-    return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
+    """Return what tells apart machines, and containers, with process numbers of their own."""
+    host, _, _, space, _ = _here()
+    return hashlib.sha256(f"{host} {space}".encode()).hexdigest()[:8]

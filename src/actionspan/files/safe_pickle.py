@@ -1,4 +1,4 @@
-"""Read pickles that hold numeric numpy arrays in plain containers, and no others.
+"""Read pickles that hold only numeric numpy arrays in plain containers.
 
 A pickle can run any code. Here no function that a file names is ever called, numpy's neither: given
 a forged dtype they take a file's bytes for addresses. The few names by which numpy's arrays are
@@ -23,7 +23,7 @@ _KEYS = (str, bytes, bool, int)
 
 
 class _Refused(Exception):
-    """The file asks for something else than numbers; the message says for what."""
+    """The file asks for something other than numbers; the message says for what."""
 
 
 class _Name(NamedTuple):
@@ -94,7 +94,7 @@ for _core in ("core", "_core"):  # of numpy 1 and 2
 
 
 class _Bounded:
-    """A file that is not asked for more bytes than it has."""
+    """A file that is never asked for more bytes than it has."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.size = file, os.fstat(file.fileno()).st_size
@@ -195,13 +195,13 @@ def _want(kind: type, value: Any) -> None:
 
 
 def _check_keys(keys: list[Any]) -> None:
-    """Refuse keys that can be made to meet in one place of a dictionary, which takes for ever."""
+    """Refuse keys whose hashes can be made to collide, which takes for ever."""
     if not all(isinstance(k, _KEYS) and not (isinstance(k, int) and abs(k) >> 32) for k in keys):
         raise _Refused("it holds a dictionary whose keys are not texts")
 
 
 class _Plain:
-    """Puts arrays into the containers, and counts what is in there each time it is reached."""
+    """Puts arrays into the containers, and counts the contents each time they are reached."""
 
     def __init__(self, size: int) -> None:
         # no value takes less than a byte of the file, and no array less than its own bytes

@@ -1,7 +1,6 @@
-"""Large arrays that need no memory of their own: they lie in files of the temporary folder.
+"""Large arrays in unnamed files of the temporary folder (`TMPDIR`), which vanish with them.
 
-The files have no name and go with their arrays. The system writes their pages to the disk where
-memory runs short. Small arrays are ordinary ones. `TMPDIR` says which folder it is.
+The system writes their pages to the disk where memory runs short. Small arrays are ordinary ones.
 """
 
 import math
@@ -52,7 +51,7 @@ class ScratchRows:
         return self._size // (8 * self._columns)
 
     def append(self, rows: Float64) -> None:
-        """Put (M, C) rows behind those that are there.
+        """Append (M, C) rows.
 
         Raises:
             JobError: There is no room for them.
@@ -68,7 +67,7 @@ class ScratchRows:
         self._size += len(data)
 
     def array(self) -> Float64:
-        """Return all rows, read-only; no more can be put there."""
+        """Return all rows, read-only; no more can be appended."""
         if isinstance(self._file, BytesIO):
             found = np.frombuffer(self._file.getvalue(), np.float64)
         else:
@@ -82,12 +81,12 @@ class ScratchRows:
 
 
 def _mapped(file: Any, size: int, access: int, dtype: Any) -> NDArray[Any]:
-    """Return the bytes of a file as an array, which keeps it when the file is closed."""
+    """Return the bytes of a file as an array, which outlives the open file."""
     return np.frombuffer(mmap.mmap(file.fileno(), size, access=access), dtype)
 
 
 def _no_room(error: OSError) -> Exception:
-    """Return the error that says where there is no room; others as they are."""
+    """Return the error that says where room is lacking; others unchanged."""
     if error.errno not in NO_ROOM:
         return error
     folder = tempfile.gettempdir()
@@ -95,7 +94,7 @@ def _no_room(error: OSError) -> Exception:
 
 
 class VideoTables(Mapping[str, Float64]):
-    """The rows (N, C) of each video, in the order of the videos; of a repeated id the last count.
+    """The rows (N, C) of each video, in the order of the videos; the last of a repeated id counts.
 
     They are read-only views of a table, which lies in scratch space where it is large.
     """

@@ -1,7 +1,7 @@
-"""Files that are either complete or absent: atomic writes of HDF5, JSON, TSV and anything else.
+"""Files that are either complete or absent: atomic writes of HDF5, JSON, TSV and others.
 
-Each file is written next to its place and renamed when complete. HDF5 files carry the version of
-the package and the digest of the settings that made them.
+Each file is written beside its place and renamed when complete. HDF5 files carry the version of the
+package and the digest of the settings that made them.
 """
 
 import csv
@@ -50,8 +50,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a path to write to; rename it to `path` on success, remove it on failure.
 
     It is in the folder of `path` and has its suffix, by which some writers choose the format. The
-    file is on the disk before it has its name, so that a loss of power leaves the old file or the
-    new one.
+    file is synced before it is renamed, so that a power failure leaves the old or the new file.
 
     Raises:
         JobError: There is no room for the file.
@@ -76,7 +75,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path, access: int) -> None:
-    """Wait until a file or a folder is on the disk, where the file system can tell."""
+    """Sync a file or a folder to the disk, where the file system can do that."""
     descriptor = os.open(path, access)
     try:
         os.fsync(descriptor)

@@ -51,9 +51,9 @@ def read_torch(path: Path, unreadable: str = DAMAGED, *, ours: bool = False) -> 
 
     Args:
         path: The file.
-        unreadable: What a message says of a file that is not such a file, or is damaged.
-        ours: Whether `write_torch` made it, if nobody changed it: a file that asks for anything
-            else than `_OURS`, or for more than its bytes, is refused. Its tensors are not copied.
+        unreadable: What a message says of a file that is damaged or of another kind.
+        ours: Whether `write_torch` should have made it: a file that asks for anything but `_OURS`,
+            or for more than its bytes, is refused. Its tensors are not copied.
 
     Raises:
         InputError: The file is missing or is not such a file, or memory does not hold it.
@@ -231,11 +231,11 @@ class Part:
 
 
 def read_model(path: Path, unreadable: str = DAMAGED) -> Part:
-    """Read a model file that `write_torch` wrote, without a look at what is in it.
+    """Read a model file that `write_torch` wrote; its content is not checked.
 
     Args:
         path: The file.
-        unreadable: What a message says of a file that is not such a file, or is damaged.
+        unreadable: What a message says of a file that is damaged or of another kind.
 
     Raises:
         InputError: The file is missing, damaged, or holds what no model file holds.

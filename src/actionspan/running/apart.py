@@ -1,6 +1,6 @@
-"""Work on items in processes of their own: what the work on one does never ends that on others.
+"""Work on items in separate processes: a crash on one never ends the work on the others.
 
-A process lives as long as it can, as encoders take seconds to load, and is replaced when it dies.
+A process is kept for further items, as encoders take seconds to load, and replaced when it dies.
 """
 
 import multiprocessing
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What the work on an item has to say while it goes on."""
+    """A message from work in progress."""
 
     what: Any
 
@@ -61,19 +61,19 @@ def work_apart(
 ) -> Generator[tuple[int, Outcome], None, None]:
     """Yield the index of each item and what became of it, as they are done.
 
-    What may be due to the machine's state is tried again in a fresh process where the first had
-    worked on other items before, so that no item pays for another. So is, once, an item whose
-    process was killed: by a person, or as memory ran out, for whatever reason.
+    A failure that may be due to the machine's state is retried in a fresh process if the first had
+    worked on other items before, so that no item pays for another. An item whose process was
+    killed, by a person or as memory ran out, is retried once.
 
     Args:
         work: A function of an item, importable by name; what it returns must pickle.
-        items: They must pickle. One is taken when a process is free, so that an iterator may choose
-            it by what became of those before.
+        items: They must pickle. Each is taken when a process is free, so that an iterator can
+            choose it by the outcomes so far.
         prepare: Called first in each process; what it raises ends the job.
         processes: How many items at once.
         stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
-            this process stood still too, as in a suspended job, does not count.
-        tell: Is given what the work says by `still_working`.
+            this process was suspended too does not count.
+        tell: Called with what the work says through `still_working`.
 
     Raises:
         JobError: `prepare` failed, the disk is full, or somebody ended a process.
@@ -117,7 +117,7 @@ def work_apart(
 
 
 class _Worker:
-    """A process, and what it is at."""
+    """A process and its current task."""
 
     def __init__(self, work: Work, prepare: Prepare | None) -> None:
         self.made_of = (work, prepare)
@@ -136,13 +136,13 @@ class _Worker:
         self.ready = False
 
     def give(self, task: tuple[int, Any]) -> None:
-        """Give it a task, an index and an item."""
+        """Start a task, an index and an item."""
         self.task, self.quiet = task, 0.0
         with suppress(BrokenPipeError):  # it died: it will be heard
             self.pipe.send(task[1])
 
     def hear(self, tell: Callable[[Any], None] | None) -> Outcome | None:
-        """Return what became of its task, None while that goes on; pass on what it says."""
+        """Return the outcome of its task, None while that runs; pass messages on."""
         try:
             said = self.pipe.recv()
         except (EOFError, OSError):
@@ -155,7 +155,7 @@ class _Worker:
         return said if isinstance(said, Outcome) else None
 
     def stalled(self, seconds: float, most: float) -> Outcome | None:
-        """Count seconds of silence; return that its task stalled if they are too many."""
+        """Add seconds of silence; return the outcome of a stall if they are too many."""
         self.quiet += seconds
         most = most if self.ready or not most else max(most, _START)
         if not 0 < most < self.quiet:
@@ -198,10 +198,9 @@ _told = 0.0
 
 
 def still_working(said: Any = None) -> None:
-    """Say that the work goes on, so that it is not taken for a stall; cheap enough for a frame.
+    """Report progress, so that the work is not taken for a stall; cheap enough for each frame.
 
-    Args:
-        said: How far it is, for the process that waits.
+    `said`, if any, is a message to the process that waits.
     """
     global _told
     now = time.monotonic()
@@ -289,7 +288,7 @@ def no_room(error: BaseException) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """Return an error that nobody foresaw on a line, with its place in the package."""
+    """Return an unforeseen error on one line, with its place in the package."""
     lines = str(error).splitlines() or [""]
     text = printable(lines[0])[:300]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

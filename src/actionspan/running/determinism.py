@@ -1,4 +1,4 @@
-"""A block of torch code whose results depend on its inputs, seeds and thread count alone."""
+"""Blocks of torch code whose results depend only on inputs, seeds and thread count."""
 
 import os
 from collections.abc import Iterator
@@ -12,14 +12,12 @@ import torch
 def deterministic(threads: int) -> Iterator[None]:
     """Run a block with `threads` threads and deterministic kernels.
 
-    The mode is set by torch's second name for it: `use_deterministic_algorithms` imports a compiler
-    that nothing here calls, for two seconds and 145 MB.
+    `set_deterministic_debug_mode` does the same as `use_deterministic_algorithms`, which imports a
+    compiler that nothing here calls, for two seconds and 145 MB. On a GPU cuBLAS is repeatable
+    with a workspace of fixed size, which it reads when it starts; without one some versions of
+    torch refuse each matrix product.
 
-    On a GPU cuBLAS is repeatable with a workspace of fixed size, which it looks for when it starts;
-    without one some versions of torch refuse each matrix product.
-
-    Afterwards the thread count, torch's use of deterministic kernels and its global random numbers
-    are what they were before.
+    Afterwards the thread count, the mode and torch's global random state are restored.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""What a process can tell about its launcher before MPI has started, and without torch."""
+"""What a process knows of its launcher before MPI starts, without torch."""
 
 import os
 import time

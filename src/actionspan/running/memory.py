@@ -31,10 +31,7 @@ def keep_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Make glibc return all pages that hold nothing, also those between others that do.
-
-    Blocks of many sizes leave gaps, which `keep_freed_memory` keeps.
-    """
+    """Make glibc return all empty pages, also the gaps that `keep_freed_memory` keeps."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
@@ -52,7 +49,7 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak begin at what is held now, where the system can do that."""
+    """Reset the peak to what is held now, where the system can do that."""
     # where it cannot, the peak stays that since the start: more, never less
     with contextlib.suppress(OSError):
         _RESET.write_text("5", encoding="ascii")
@@ -68,7 +65,7 @@ def _field(name: str) -> int:
 
 
 class DeviceMemory:
-    """What this process holds where it computes, with what it freed and keeps for later."""
+    """The memory of a device that this process holds, including what it freed but keeps."""
 
     def __init__(self, device: "torch.device") -> None:
         import torch
@@ -87,14 +84,14 @@ class DeviceMemory:
         return self._cuda.max_memory_reserved(self._gpu) if self._gpu else peak_bytes()
 
     def forget_peak(self) -> None:
-        """Let the peak begin at what is held now."""
+        """Reset the peak to what is held now."""
         if self._gpu:
             self._cuda.reset_peak_memory_stats(self._gpu)
         else:
             forget_peak()
 
     def give_back(self) -> None:
-        """Return what was freed and kept."""
+        """Give freed memory back to the system."""
         if self._gpu:
             self._cuda.empty_cache()
         else:

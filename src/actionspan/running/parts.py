@@ -1,8 +1,8 @@
-"""Work on the videos of a shard, a part file for each, so that a killed job resumes where it was.
+"""Work on the videos of a shard, a part file for each, so that a killed job can resume.
 
-A shard's result is an HDF5 file with a group for each video. While the job runs, each group is in
-a file of its own under `{result}.parts/`; these survive a kill and are merged at the end. A part
-counts as done only when it is whole and its digest is that of the same settings and source. Why a
+A shard's result is an HDF5 file with a group for each video. While the job runs, each group has a
+file under `{result}.parts/`; these survive a kill and are merged at the end. A part counts as done
+only if it is whole and its digest is that of the same settings and source. The reason for which a
 video was rejected is a part too, so that the next start does not try it again.
 """
 
@@ -157,7 +157,7 @@ def take_over(path: Path, name: str, target: h5py.Group, key: str) -> bool:
 
 
 def _packed(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes that hold the reasons, more than one where one would be too long."""
+    """Return attributes that hold the reasons, several where one would be too long."""
     packs: list[dict[str, str]] = [{}]
     size = 0
     for name, reason in reasons.items():
@@ -172,7 +172,7 @@ def _packed(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 def _make_part(work: Work, task: _Task) -> str:
-    """Make a video's part unless it is there; return the reason if that was kept, else ''."""
+    """Make a video's part unless it is there; return the reason that it holds, or ''."""
     kept = _kept(task)
     if kept is not None:
         return kept
@@ -214,7 +214,7 @@ def _kept(task: _Task) -> str | None:
 
 
 def _read_all(group: h5py.Group) -> None:
-    """Read all that a group holds: an error of h5py says that something is damaged."""
+    """Read everything in a group: h5py raises an error where it is damaged."""
 
     def read(_: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
@@ -226,10 +226,6 @@ def _read_all(group: h5py.Group) -> None:
 
 
 def _check_room(folder: Path) -> None:
-    """Look whether the disk is full, where HDF5 may crash instead of saying so.
-
-    Raises:
-        JobError: It is.
-    """
+    """Raise a JobError if the disk is full, where HDF5 may crash instead."""
     if shutil.disk_usage(folder).free < 1 << 20:
         raise JobError(f"{folder}: the disk is full; make room and run it again")

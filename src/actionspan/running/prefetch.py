@@ -1,4 +1,4 @@
-"""Items made ahead of time in a thread, so that reading overlaps with work."""
+"""Items made ahead in a thread, so that reading overlaps with work."""
 
 import threading
 from collections.abc import Generator, Iterator

@@ -36,10 +36,10 @@ def progress(items: Iterable[Item], title: str, total: int, unit: str = "video")
 
 @contextmanager
 def video_progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
-    """Yield a function of how much of a video is done, and of its length, that shows them.
+    """Yield a function that shows how much of a video is done, given that and its length.
 
     Both are in seconds. On a terminal it moves a bar, elsewhere it prints the first call and a line
-    for each tenth; nothing if `quiet`. `title` stands before the figures.
+    for each tenth; nothing if `quiet`. `title` precedes the figures.
     """
     from tqdm import tqdm
 
@@ -87,7 +87,7 @@ def make_board() -> mmap.mmap:
 
 
 def doing(what: str) -> None:
-    """Note what this process is doing, e.g. "training, epoch 3"; nothing if nobody watches."""
+    """Note what this process is doing, e.g. "training, epoch 3", if another watches."""
     if _board is not None:
         _board[:] = what.encode()[:_SIZE].ljust(_SIZE)
 

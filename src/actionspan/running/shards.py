@@ -1,4 +1,4 @@
-"""What all steps that work on a shard have in common: their flags, and how the work is done."""
+"""The flags that all steps on a shard share, and how they work on its videos."""
 
 import argparse
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _PLACES = "where its videos are now, by their names (default: where the table sa
 
 @dataclass(frozen=True, kw_only=True)
 class FaultSettings(Checked):
-    """What happens where the work on a video fails."""
+    """What to do when the work on a video fails."""
 
     on_bad_input: Literal["skip", "fail"] = option(
         "skip", "note the reason and go on with the other videos, or stop after them"
@@ -29,7 +29,7 @@ class FaultSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class ShardWork:
-    """How the videos or clips of a shard are worked on."""
+    """How to work on the videos or clips of a shard."""
 
     processes: int = 1  # videos at once
     threads: int = 1  # CPU threads of each process

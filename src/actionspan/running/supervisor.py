@@ -74,7 +74,7 @@ def supervise(words: Sequence[str]) -> None:
 
 
 def _above(run: Process | None) -> Iterator[Process]:
-    """Yield the processes without which the work is for nobody."""
+    """Yield the processes without which nobody needs the work."""
     pids = [os.getppid()]
     if run is not None:
         line = list(ancestors(os.getpid()))
@@ -123,7 +123,7 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of the child's children when the child ends, where the system can do it."""
+    """Adopt the child's children when it ends, where the system can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
@@ -135,7 +135,7 @@ def _end_without(supervisor: int) -> None:
 
 
 class _Supervisor:
-    """What the parent does."""
+    """The parent: waits for the child, forwards signals, reports how it ended."""
 
     def __init__(
         self, name: str, command: str, child: int, above: Sequence[Process], board: mmap.mmap
@@ -200,7 +200,7 @@ class _Supervisor:
                 os.read(self.woken, 4096)
 
     def _end_the_rest(self) -> None:
-        """Wait for all children, those of the child too, and kill what does not end by itself."""
+        """Wait for all descendants, and kill those that do not end by themselves."""
         deadline = time.monotonic() + GRACE_SECONDS
         while True:
             try:

@@ -73,7 +73,7 @@ def _forget(own: Path, pid: int) -> None:
 
 
 def _end_jobs(run: Process) -> None:
-    """Kill all processes that a run of this machine left, in case one is stopped or stuck."""
+    """Kill all processes that a run left on this machine, even stopped or stuck ones."""
     mark = f"{RUN}={run.text()}".encode()
     spared = {os.getpid(), *ancestors(os.getpid())}
     deadline = time.monotonic() + 10
@@ -87,7 +87,7 @@ def _end_jobs(run: Process) -> None:
 def _marked(mark: bytes, batch: str) -> set[int]:
     """Return the processes with this in their environment, none where there is no /proc.
 
-    Those of batch jobs inherit it where a cluster hands the environment on, and are not the run's.
+    Batch jobs are left out: they inherit it on a cluster that hands the environment on.
     """
     found = set()
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -101,7 +101,7 @@ def _marked(mark: bytes, batch: str) -> set[int]:
 
 
 def _explain_lock(runs: Sequence[Process]) -> None:
-    """Let Snakemake say whose lock it is, where it finds that it needs what is locked."""
+    """Make Snakemake's error about the lock name its owner."""
     from snakemake import exceptions
 
     living = [run for run in runs if run.alive()]
