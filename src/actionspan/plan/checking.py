@@ -117,8 +117,14 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
     """Build every settings object of a configuration that fits the schema.
 
     Raises:
-        InputError: A value is out of range; the line names its section.
+        InputError: A value is out of range, or does not go with another; the line names its key.
     """
+    if (problem := next(_problems(config), None)) is not None:
+        raise InputError(f"{name}: {problem}")
+
+
+def _problems(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the values of a configuration, each with its key."""
     for key, section in SECTIONS.items():
         values = reduce(lambda part, word: part.get(word, {}), key.split("."), config)
         if key == "features.encoders" and config["features"]["source"] != "external":
@@ -127,103 +133,95 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
             for settings in section.settings:
                 from_mapping(settings, values)
         except ValueError as error:
-            raise InputError(f"{name}: {key}: {error}") from None
+            yield f"{key}: {error}"
     for stage, key in (("temporal", "ranks"), ("recognition", "learners"), ("finetune", "ranks")):
         try:
             processes(config[stage]["exchange"], config[stage][key])
         except ValueError as error:
-            raise InputError(f"{name}: {stage}: {error}") from None
-    _check_clips(config, name)
-    _check_finetuned(config, name)
-    _check_start(config["recognition"], name)
+            yield f"{stage}: {error}"
+    encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
+    if encoders["clip_encoder"] != "none" and encoders["clip_size"] > side:
+        yield (
+            f"features.encoders.clip_size: {encoders['clip_size']} is more than "
+            f"video.frames.clip_side, {side}: the frames would be enlarged; raise clip_side"
+        )
+    if config["features"]["source"] == "finetuned":
+        yield from _problems_of_tuned(config)
+    yield from _problems_of_start(config["recognition"])
     shown, models = config["report"]["model"], list(config["temporal"]["models"])
     if shown is not None and shown not in models:
-        raise InputError(
-            f"{name}: report.model: {shown!r} is not one of temporal.models: {', '.join(models)}"
-        )
+        yield f"report.model: {shown!r} is not one of temporal.models: {', '.join(models)}"
     own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
     if config["evaluation"]["folds"] > 1 and own_segments:
-        raise InputError(
-            f"{name}: evaluation.folds: {config['evaluation']['folds']} does not go with "
+        yield (
+            f"evaluation.folds: {config['evaluation']['folds']} does not go with "
             "features.source: scores of classifiers that learn from all training videos; give "
             "recognition.clips or weights, or another source"
         )
-    if trains_classifiers(config) and config["features"]["encoders"]["flow_gain"] != 1:
-        raise InputError(
-            f"{name}: features.encoders.flow_gain: must be 1 with features.source: scores, as the "
+    if trains_classifiers(config) and encoders["flow_gain"] != 1:
+        yield (
+            "features.encoders.flow_gain: must be 1 with features.source: scores, as the "
             "classifiers are trained with it"
         )
 
 
-def _check_clips(config: Mapping[str, Any], name: str) -> None:
-    """Check that the frames of clips are kept as large as their network wants them."""
-    encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
-    if encoders["clip_encoder"] != "none" and encoders["clip_size"] > side:
-        raise InputError(
-            f"{name}: features.encoders.clip_size: {encoders['clip_size']} is more than "
-            f"video.frames.clip_side, {side}: the frames would be enlarged; raise clip_side"
-        )
-
-
-def _check_finetuned(config: Mapping[str, Any], name: str) -> None:
-    """Check that nothing is asked of tuned encoders that they cannot give."""
-    if config["features"]["source"] != "finetuned":
-        return
+def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what tuned encoders are asked for that they cannot give."""
     if not config["video"]["keep"]:
-        raise InputError(
-            f"{name}: video.keep: must be true with features.source: finetuned, as encoders are "
+        yield (
+            "video.keep: must be true with features.source: finetuned, as encoders are "
             "tuned on pictures of the frames and flow"
         )
     encoders, finetune = config["features"]["encoders"], config["finetune"]
     store, size = finetune["store"], finetune["input_size"]
     if min(store["height"], store["width"]) < size:
-        raise InputError(
-            f"{name}: finetune.store: {store['height']} × {store['width']} pixels are fewer than "
+        yield (
+            f"finetune.store: {store['height']} × {store['width']} pixels are fewer than "
             f"finetune.input_size, {size}: pictures would be enlarged; raise height and width"
         )
     if encoders["clip_encoder"] != "none":
-        raise InputError(
-            f"{name}: features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
+        yield (
+            f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
             "features.source: finetuned, whose pictures hold no clips; give none"
         )
-    if "flow" in config["finetune"]["streams"] and encoders["flow_encoder"] == "flow_histogram":
-        raise InputError(
-            f"{name}: finetune.streams: flow, but features.encoders.flow_encoder is "
+    if "flow" in finetune["streams"] and encoders["flow_encoder"] == "flow_histogram":
+        yield (
+            "finetune.streams: flow, but features.encoders.flow_encoder is "
             "flow_histogram, which nothing can tune; leave flow out, or name a network"
         )
     if config["evaluation"]["folds"] > 1:
-        raise InputError(
-            f"{name}: evaluation.folds: {config['evaluation']['folds']} does not go with "
+        yield (
+            f"evaluation.folds: {config['evaluation']['folds']} does not go with "
             "features.source: finetuned: encoders are tuned on all training videos, those of the "
             "folds that are held out among them"
         )
 
 
-def _check_start(recognition: Mapping[str, Any], name: str) -> None:
-    """Check that classifiers have weights to start from if, and only if, they are pretrained."""
+def _problems_of_start(recognition: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where weights to start from are missing, or given to classifiers that take none."""
     networks = {stream: training_of(recognition, stream)["network"] for stream in ("rgb", "flow")}
     try:
         from_mapping(RecognitionSettings, training_of(recognition, "flow"))
     except ValueError as error:
-        raise InputError(f"{name}: recognition.flow: {error}") from None
+        yield f"recognition.flow: {error}"
     own = recognition["flow"]["weights"] or networks["flow"] != networks["rgb"]
     if own and "transfer" in recognition["training"]["aavg"]:
-        raise InputError(
-            f"{name}: recognition.flow: network and weights of its own do not go with transfer, by "
+        yield (
+            "recognition.flow: network and weights of its own do not go with transfer, by "
             "which flow starts from the RGB network; leave it out of recognition.training.aavg"
         )
+    pretrained = recognition["training"]["pretrained"]
     for stream, network in networks.items():
         weights = start_of(recognition, stream)
         key = f"recognition.{'flow.' if stream == 'flow' and own else ''}weights"
-        if weights and not recognition["training"]["pretrained"]:
-            raise InputError(
-                f"{name}: {key}: {weights} is not used with recognition.training.pretrained: "
+        if weights and not pretrained:
+            yield (
+                f"{key}: {weights} is not used with recognition.training.pretrained: "
                 "false; leave out one of them"
             )
-        needed = recognition["training"]["pretrained"] and network != "efficientnet_lite0"
-        if needed and not weights:
-            raise InputError(
-                f"{name}: {key}: no weights come with {network}; give a checkpoint or, for "
+        if pretrained and network != "efficientnet_lite0" and not weights:
+            yield (
+                f"{key}: no weights come with {network}; give a checkpoint or, for "
                 "resnets, a name of torchvision's, or set recognition.training.pretrained: false"
             )
 

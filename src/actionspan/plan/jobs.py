@@ -9,9 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from actionspan.errors import InputError
 from actionspan.plan.messages import Failed
@@ -70,8 +69,7 @@ class ClusterPlan:
         return max(1, min(minutes, minutes * self._most // GROUPS[group]))
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What a job asks for: its rule or group, partition (None: the default), minutes and so on."""
 
     name: str
@@ -81,8 +79,7 @@ class Asked:
     cores: int
 
 
-@dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """The longest job of a partition (`inf`: any) and the memory and cores of its largest node."""
 
     minutes: float
@@ -176,12 +173,7 @@ def _offered(names: str, known: Mapping[str, Partition]) -> Partition:
 
 
 def _largest(several: list[Partition]) -> Partition:
-    return Partition(
-        max(each.minutes for each in several),
-        max(each.mem_mb for each in several),
-        max(each.cores for each in several),
-        any(each.is_default for each in several),
-    )
+    return Partition(*map(max, zip(*several, strict=True)))
 
 
 def _listed(found: Mapping[str, int]) -> str:

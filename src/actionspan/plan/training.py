@@ -14,8 +14,34 @@ from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
 
+STREAMS = ["rgb", "flow"]
+LEARNING = Learning.PATTERN
+LIBRARIES_MB = 1000
+LEARNER_MB = 1500
+CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
+_STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are no FinetuneSettings
 
-class RanksPlan:
+
+class _Together:
+    """Processes that train together; methods take the wildcards of a job."""
+
+    def __init__(self, config: Mapping[str, Any], section: str) -> None:
+        self._config, self._section = config, config[section]
+
+    def processes(self, wildcards: Any) -> int:
+        """Return how many there are: the ranks, and the server of some exchanges."""
+        raise NotImplementedError
+
+    def threads(self, wildcards: Any) -> int:
+        """Return the cores of all of them."""
+        return self.processes(wildcards) * int(self._section["threads"])
+
+    def launch(self, wildcards: Any) -> str:
+        """Return what starts them: a resource, so that another launcher re-runs nothing."""
+        return launch(self._config, self.processes(wildcards))
+
+
+class RanksPlan(_Together):
     """The processes of a temporal training, whose run has a name like ring-4.
 
     Attributes:
@@ -26,7 +52,8 @@ class RanksPlan:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config, temporal, scaling = config, config["temporal"], config["scaling"]
+        super().__init__(config, "temporal")
+        temporal, scaling = self._section, config["scaling"]
         self.run = f"{temporal['exchange']}-{temporal['ranks']}"
         named = [f"{name}-{ranks}" for name in scaling["exchanges"] for ranks in scaling["ranks"]]
         self.scaling_runs = ["none-1", *named]
@@ -34,27 +61,18 @@ class RanksPlan:
         self.scaling_training = {**temporal["training"], **timed}
 
     def processes(self, wildcards: Any) -> int:
-        """Return how many processes train together: the ranks, and a server that has its own."""
+        """Return how many there are, by the name of the run."""
         exchange, _, ranks = wildcards.run.rpartition("-")
         return processes(exchange, int(ranks))
-
-    def threads(self, wildcards: Any) -> int:
-        """Return the cores of all processes."""
-        return self.processes(wildcards) * int(self._config["temporal"]["threads"])
 
     def memory(self, wildcards: Any) -> int:
         """Return MB."""
         return 1000 + 1000 * self.processes(wildcards)
 
-    def launch(self, wildcards: Any) -> str:
-        """Return what starts the ranks: a resource, so that another launcher re-runs nothing."""
-        return launch(self._config, self.processes(wildcards))
-
     def flags(self, wildcards: Any) -> str:
         """Return the flags of the exchange."""
         exchange, _, ranks = wildcards.run.rpartition("-")
-        parallel = flags(self._config["temporal"]["parallel"])
-        return "" if exchange == "none" else f"--exchange={exchange} --ranks={ranks} {parallel}"
+        return _exchange_flags(self._config, exchange, int(ranks))
 
 
 def launch(config: Mapping[str, Any], count: int) -> str:
@@ -70,8 +88,9 @@ def launch(config: Mapping[str, Any], count: int) -> str:
     return f"{launcher} -n {count}"
 
 
-LIBRARIES_MB = 1000
-_STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are no FinetuneSettings
+def _exchange_flags(config: Mapping[str, Any], exchange: str, ranks: int) -> str:
+    parallel = flags(config["temporal"]["parallel"])
+    return "" if exchange == "none" else f"--exchange={exchange} --ranks={ranks} {parallel}"
 
 
 class FinetunePlan:
@@ -106,18 +125,10 @@ class FinetunePlan:
         self.threads = self.processes * int(finetune["threads"])
         self.launch = launch(config, self.processes)
         self.memory = (LIBRARIES_MB + int(finetune["memory_budget_mb"])) * self.processes
-        parallel = flags(config["temporal"]["parallel"])
-        joined = f"--exchange={exchange} --ranks={ranks} {parallel}"
-        self.joined = "" if exchange == "none" else joined
+        self.joined = _exchange_flags(config, exchange, ranks)
 
 
-STREAMS = ["rgb", "flow"]
-LEARNING = Learning.PATTERN
-LEARNER_MB = 1500
-CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
-
-
-class RecognitionPlan:
+class RecognitionPlan(_Together):
     """The clips that classifiers learn from, and the processes that learn.
 
     Attributes:
@@ -132,7 +143,7 @@ class RecognitionPlan:
     """
 
     def __init__(self, config: Mapping[str, Any], video_shards: dict[str, list[str]]) -> None:
-        self._config, self._section = config, config["recognition"]
+        super().__init__(config, "recognition")
         recognition, store = self._section, self._section["store"]
         self.trimmed = recognition["clips"] is not None
         self.clips: dict[str, TrimmedClip] = {}
@@ -170,15 +181,11 @@ class RecognitionPlan:
         return Learning(self._section["exchange"], steps, self._section["learners"])
 
     def processes(self, wildcards: Any) -> int:
-        """Return how many processes train together; in_process puts averaged learners into one."""
+        """Return how many there are; in_process puts averaged learners into one."""
         learning = self.learning(wildcards)
         if self._section["in_process"] and learning.exchange == "aavg":
             return 1
         return processes(learning.exchange, learning.learners)
-
-    def threads(self, wildcards: Any) -> int:
-        """Return the cores of all processes."""
-        return self.processes(wildcards) * int(self._section["threads"])
 
     def memory(self, wildcards: Any) -> int:
         """Return MB: the libraries, and what each network keeps of the largest batch."""
@@ -186,10 +193,6 @@ class RecognitionPlan:
         batch: float = CLIP_MB * training["batch_cap"] * (training["input_size"] / 224) ** 2
         learners: int = self.learning(wildcards).learners
         return LIBRARIES_MB + round(LEARNER_MB + batch) * learners
-
-    def launch(self, wildcards: Any) -> str:
-        """Return what starts the learners."""
-        return launch(self._config, self.processes(wildcards))
 
     def flags(self, wildcards: Any) -> str:
         """Return how learners are joined, with the keys of temporal.parallel the exchange reads."""
