@@ -87,7 +87,7 @@ def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, 
 
 
 def _text_problem(key: str, text: str) -> str:
-    """Return what no rule can pass on, or an empty text."""
+    """Return why no rule can pass on a text, or an empty text."""
     if not text.isprintable():
         return "control characters cannot be in a path or a command; rename it"
     if key == "mpi.launcher":
@@ -103,7 +103,7 @@ def _text_problem(key: str, text: str) -> str:
 
 
 def check_names(paths: Iterable[str], key: str) -> None:
-    """Check that Snakemake takes files that functions give to rules for what they are.
+    """Check that Snakemake takes the files that functions give to rules literally.
 
     Raises:
         InputError: It does not; the line begins with the configuration's `key`.

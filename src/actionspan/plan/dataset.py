@@ -45,7 +45,7 @@ class Storage:
         return getattr(self._registry, "default_storage_provider", None) is not None
 
     def given(self, paths: Iterable[str]) -> list[Any]:
-        """Return files as inputs: what is no result is not looked for where results lie."""
+        """Return files as inputs; only results are looked for where results are stored."""
         return [self._given(path) for path in paths]
 
     def _given(self, path: str) -> Any:
@@ -143,20 +143,20 @@ class DatasetPlan:
         return self.missing_video(wildcards) or self._storage.given([self.paths[wildcards.video]])
 
     def missing_video(self, wildcards: Any) -> list[Any]:
-        """Return a file that is nowhere, and says why, if a rule is asked for a video not there."""
+        """Return a missing file, named by the reason, if a rule is asked for an unknown video."""
         video = getattr(wildcards, "video", None)
         if video is None or video in self.paths:
             return []
         return self._storage.given([f"{video}: no file of this video in dataset.videos"])
 
     def fetched_videos(self, wildcards: Any) -> list[Any]:
-        """Return those files where a job that reads the shard's table needs them fetched."""
+        """Return the files of a shard's videos if a job that reads its table needs them fetched."""
         return self.shard_videos(wildcards) if self.fetched else []
 
     def first_fetched(self, most: int) -> list[Any]:
-        """Return the files of the first videos by name where a job needs them fetched.
+        """Return the files of the first videos by name if a job needs them fetched.
 
-        If one of them is rejected, no other takes its place: the plan cannot know.
+        A rejected one is not replaced by another: the plan cannot know.
         """
         first = sorted(self.paths)[:most] if self.fetched else []
         return self._storage.given(self.paths[video] for video in first)
@@ -181,7 +181,7 @@ def _video_files(
 
 
 def _word(path: Path) -> str:
-    """Return a path that no command takes for a flag, as it does `-x.mp4`."""
+    """Return a path that no command takes for a flag, as it would `-x.mp4`."""
     return str(path.absolute() if str(path).startswith("-") else path)
 
 

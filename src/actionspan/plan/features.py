@@ -1,4 +1,4 @@
-"""Where features come from: encoders, frames, shards, files that people have."""
+"""Where features come from: encoders, frames, shards, external files."""
 
 import os
 import shlex
@@ -21,22 +21,21 @@ class FeaturesPlan:
     Attributes:
         external: Whether people bring the features.
         kind: What encoders give, `pooled` or `scores`.
-        tuned: Whether they are those of `finetune`, over its pictures.
+        tuned: Whether the encoders are those of `finetune`, which see its pictures.
         one_pass: Whether a job goes from videos to features with nothing written between.
-        takes_over: Whether features that stand are not made again when their shard is. With tuned
+        takes_over: Whether existing features are kept when their shard is made again. With tuned
             encoders, or classifiers of the videos' own segments, a new video changes all features.
-        frames_file: The frames that features are made of, of a shard.
-        flow_file: The flow that they are made of.
+        frames_file: The pattern of a shard's frames.
+        flow_file: The pattern of a shard's flow.
         code: The files that stand for the code of the steps that make features.
         image_code: Those of frames and flow alone.
-        external_files: Their files, so that a changed file re-runs what depends on it.
-        frames: The settings of frames; classifiers see L flows at once, as they were trained, and
-            the frames of clips are kept if there is a network that sees them.
+        external_files: External features; a changed file re-runs what depends on it.
+        frames: The settings of frames, with as many flows as classifiers see at once.
         encoders: The settings of the encoders.
         weights: The checkpoints of the encoders.
-        flow_weights: The checkpoint that computes the flow, if there is one.
+        flow_weights: The checkpoint that computes the flow, if any.
         flow: The settings of the flow, as `features encode` takes them.
-        image_settings: The flags of frames and flow alone, as their own commands take them.
+        image_settings: The flags of frames and flow, as their own commands take them.
         shard_files: The feature shards of the data set.
     """
 
@@ -80,13 +79,13 @@ class FeaturesPlan:
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 
     def recipe(self, wildcards: Any) -> list[str]:
-        """Return what features are made by, for jobs that leave out or keep those that stand."""
+        """Return the recipe of the features, for jobs that keep existing ones."""
         # the frames below new/, and not those of all videos of a shard
         needed = getattr(wildcards, "new", self.takes_over)
         return [_RECIPE] if needed else []
 
     def recipe_flag(self, wildcards: Any, input: Any) -> str:
-        """Return the flag that names it where the job finds it, its input."""
+        """Return the flag that names the recipe, an input of the job."""
         return f"--recipe {shlex.quote(str(input.recipe))}" if self.recipe(wildcards) else ""
 
 
@@ -126,7 +125,7 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def training_of(recognition: Mapping[str, Any], stream: str) -> dict[str, Any]:
-    """Return recognition.training, for flow with what it has of its own."""
+    """Return recognition.training, for flow with its own values laid over it."""
     training, own = recognition["training"], recognition["flow"]
     if stream != "flow":
         return dict(training)
@@ -181,6 +180,6 @@ def keep_features(workflow: Any, shards: Sequence[str]) -> None:
 
 
 def drop_features(shards: Sequence[str]) -> None:
-    """Remove what earlier runs left, after a run with success, if no shard is missing."""
+    """Remove what earlier runs left, after a successful run, if no shard is missing."""
     if all(map(os.path.isfile, shards)):
         shutil.rmtree(_FOLDER, ignore_errors=True)

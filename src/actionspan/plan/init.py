@@ -1,4 +1,4 @@
-"""Lay out a folder for a project: its configuration; `actionspan run` in it does the rest."""
+"""Make the folder of a project with its configuration; `actionspan run` does the rest."""
 
 import argparse
 from pathlib import Path
@@ -34,14 +34,14 @@ a kill, and does again only what a change affects.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="is made if it is not there")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="made if it does not exist")
     parser.add_argument("--videos", type=Path, help="folder of your videos (default: the demo's)")
     labels = "your annotations: a table video,start,end,label, ActivityNet JSON, or others"
     parser.add_argument("--annotations", type=Path, help=labels)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the files of a project; nothing is written over."""
+    """Write the files of a project; nothing is overwritten."""
     folder, videos, annotations = arguments.folder, arguments.videos, arguments.annotations
     if (videos is None) != (annotations is None):
         raise InputError("--videos and --annotations go together")

@@ -127,7 +127,7 @@ def _minutes(limit: str) -> float:
 
 
 def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
-    """Check that each job fits its partition: one that does not would wait for ever.
+    """Check that each job fits its partition; otherwise it would wait for ever.
 
     Args:
         jobs: What the jobs of a run ask for.
@@ -191,10 +191,10 @@ _PYTHON = Path(".snakemake/python")
 
 
 def start_this_python() -> None:
-    """Let `python` in a job be the one that runs Snakemake, and `mpiexec` the one beside it.
+    """Make `python` in a job the one that runs Snakemake, and `mpiexec` the one beside it.
 
-    Each Snakemake does so, also in a job of a cluster and in a pod. What `--sdm` prepares has its
-    own `python`: conda puts its folder before these, a container does not see them.
+    Each Snakemake does so, also in a job of a cluster or in a pod. Environments of `--sdm` have
+    their own `python`: conda puts its folder first, a container does not see this one.
     """
     path, before = os.environ.get("PATH", os.defpath), [str(Path(sys.executable).parent)]
     if _is_own(shutil.which("python")):
@@ -232,7 +232,7 @@ def check_jobs(workflow: Any) -> None:
 
 
 class Messages(logging.Handler):
-    """What Snakemake's executor says of each job that failed, by job; `--quiet rules` hides it."""
+    """What Snakemake's executor says of each failed job, by job; `--quiet rules` hides it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -259,7 +259,7 @@ def failed_jobs(workflow: Any, said: Mapping[int, str]) -> list[Failed]:
 
 
 def _failed_of(group: Any, scheduler_log: Path | None) -> list[Any]:
-    """Return the jobs of a group that failed, or the last that began if nobody says so."""
+    """Return the failed jobs of a group, or the last that began if no log names any."""
     text = scheduler_log.read_text(errors="replace") if scheduler_log else ""
     named = set(_NAMED_LOG.findall(text))
     failed = [job for job in group.jobs if named & set(map(str, job.log))]

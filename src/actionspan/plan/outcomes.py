@@ -1,4 +1,4 @@
-"""Which files a run makes of proposals and evaluation, in all and for the folds of a validation.
+"""The files of proposals and evaluation that a run makes, also for the folds of cross-validation.
 
 In cross-validation over the training videos `mtn-fold2` is the model mtn trained without the videos
 of the second fold; `mtn-folds` stands for the proposals of all folds, each video's from the fold
@@ -64,21 +64,18 @@ class FoldsPlan:
         return [f"results/proposals/{method}-fold{n}/{name}" for n in self.numbers]
 
     def subset(self, wildcards: Any) -> str:
-        """Return whose videos are scored: as configured, a fold's held-out ones, or all folds'."""
-        _, fold = split_fold(method_of(wildcards))
+        """Return the scored subset: as configured, a fold's held-out videos, or all folds'."""
         subsets: dict[str, str] = {"": self._subset, POOLED: "training"}
-        return subsets.get(fold, "testing")
+        return subsets.get(_fold_of(wildcards), "testing")
 
     def scored(self, wildcards: Any) -> str:
         """Return the list of the scored subset's videos; a fold's are training videos."""
-        subset = self.subset(wildcards)
-        _, fold = split_fold(method_of(wildcards))
-        return f"results/dataset/subsets/{'training' if fold else subset}.tsv"
+        subset = "training" if _fold_of(wildcards) else self._subset
+        return f"results/dataset/subsets/{subset}.tsv"
 
     def pooled_flag(self, wildcards: Any) -> str:
-        """Return the flag that says of how many folds proposals are."""
-        _, fold = split_fold(method_of(wildcards))
-        return f"--folds={len(self.numbers)}" if fold == POOLED else ""
+        """Return the flag of the number of folds that proposals are pooled from."""
+        return f"--folds={len(self.numbers)}" if _fold_of(wildcards) == POOLED else ""
 
 
 def method_of(wildcards: Any) -> str:
@@ -88,14 +85,18 @@ def method_of(wildcards: Any) -> str:
     return str(getattr(wildcards, key))
 
 
+def _fold_of(wildcards: Any) -> str:
+    return split_fold(method_of(wildcards))[1]
+
+
 def of_fold(path: str) -> Callable[[Any], str]:
-    """Return a function of wildcards: `path`, or the file of that name of the job's fold.
+    """Return a function of wildcards that gives `path`, or this file of the job's fold.
 
     For mtn-fold2, results/features/features.h5 is results/features/folds/2/features.h5.
     """
 
     def chosen(wildcards: Any) -> str:
-        _, fold = split_fold(method_of(wildcards))
+        fold = _fold_of(wildcards)
         folder, _, name = path.rpartition("/")
         return path if fold in ("", POOLED) else f"{folder}/folds/{fold}/{name}"
 
@@ -207,8 +208,8 @@ class OutcomesPlan:
 
     def timelines_flag(self, wildcards: Any) -> str:
         """Return where a model's timelines lie; a baseline and joined folds have none."""
-        name, fold = wildcards.method, split_fold(wildcards.method)[1]
-        drawn = split_seed(name)[0] in MODELS and fold != POOLED
+        name = wildcards.method
+        drawn = split_seed(name)[0] in MODELS and _fold_of(wildcards) != POOLED
         return f"--timelines results/evaluation/timelines/{name}" if drawn else ""
 
     def baseline_flags(self, wildcards: Any) -> str:

@@ -73,7 +73,7 @@ def workflow_folder() -> Path:
 
 
 def _configured(words: list[str], own: list[str]) -> list[str]:
-    """Return the words with this folder's configuration before others, all of which can be read."""
+    """Return the words with this folder's configuration first; check that all files can be read."""
     both, expected = [], False
     if own and not any(word.partition("=")[0] in CONFIG_FLAGS for word in words):
         words = [*words, CONFIG_FLAGS[0]]
@@ -93,7 +93,7 @@ def _configured(words: list[str], own: list[str]) -> list[str]:
 
 
 def _check_configuration(file: str) -> None:
-    """Say in a line what Snakemake answers with a traceback; it reads these files first."""
+    """Say in one line what Snakemake answers with a traceback."""
     if not Path(file).is_file() or file.startswith("results/"):
         raise InputError(
             f"--configfile {printable(file)}: not a configuration; this flag takes all words up to "

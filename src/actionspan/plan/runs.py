@@ -74,7 +74,7 @@ def seeded(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Learning:
-    """How learners are joined in a run of recognition; what is None is as configured."""
+    """How learners are joined in a run of recognition; None: as configured."""
 
     exchange: ExchangeName
     interval: int
@@ -125,7 +125,7 @@ class Learning:
         return with_seed(f"{self.way}-{self.learners}{rate}", self.seed)
 
     def trained_as(self, stream: str) -> "Learning":
-        """Return the run whose network of a stream this run uses.
+        """Return the run that trains the network of a stream for this run.
 
         AAVG4 is AAVG3 but for where flow starts, so their RGB networks are the same to the bit.
         """
@@ -163,5 +163,5 @@ def flags(section: Mapping[str, Any], *keys: str) -> str:
 
 
 def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
-    """Return a section as flags, with the seed that belongs to a name such as mtn-seed2."""
+    """Return a section as flags, with the seed of a name such as mtn-seed2."""
     return flags({**section, "seed": section["seed"] + split_seed(name)[1] - 1}, *keys)

@@ -131,7 +131,7 @@ def step(words: str) -> list[str]:
 
 
 def shard_step(words: str) -> str:
-    """Return the file that stands for the source files of a step that runs once a shard.
+    """Return the file that stands for the source files of a step that runs once per shard.
 
     The rule `code` makes it. Snakemake takes milliseconds for each input of each job, so that a
     list of files for each of thousands of shards would be most of the time that planning takes.
