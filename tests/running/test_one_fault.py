@@ -75,7 +75,7 @@ PROPOSE = (
     "video.decode:read_timeline",
     "video.thumbnails:thumbnails",
     "video.thumbnails:pictures_at",
-    "proposals.webvtt:write_chapters",
+    "proposals.chapters:write_chapters",
     "evaluation.timeline_figure:draw_timeline",
 )
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,8 +79,11 @@ def network_class(name: ModelName) -> type[TemporalNetwork]:
         if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
             raise InputError(f"plug-ins: actionspan.networks: {name}: not a TemporalNetwork")
         return added
+    from actionspan.temporal import bmn, mtn, pyramid, span  # which import this module
+
     listed = MODELS[name]
-    kind: type[TemporalNetwork] = getattr(import_module(listed.module), listed.kind)
+    modules = {"bmn": bmn, "mtn": mtn, "pyramid": pyramid, "span": span}
+    kind: type[TemporalNetwork] = getattr(modules[listed.module], listed.kind)
     return kind
 
 

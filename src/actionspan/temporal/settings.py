@@ -36,8 +36,8 @@ class Network:
     on_steps: bool = True
 
 
-_MTN = "actionspan.temporal.mtn"
-_SPAN = "actionspan.temporal.span"
+_MTN = "mtn"
+_SPAN = "span"
 MODELS: dict[str, Network] = {
     "origin": Network(module=_MTN, kind="BaseTEM", help="BSN's TEM"),
     "se": Network(module=_MTN, kind="BaseTEM", help="SE-ConvNet alone", fixed={"squeeze": True}),
@@ -80,13 +80,13 @@ MODELS: dict[str, Network] = {
         on_steps=False,
     ),
     "bmn": Network(
-        module="actionspan.temporal.bmn",
+        module="bmn",
         kind="BoundaryMatching",
         help="boundary-matching network",
         on_steps=False,
     ),
     "pyramid": Network(
-        module="actionspan.temporal.pyramid",
+        module="pyramid",
         kind="Pyramid",
         help="anchor-free pyramid with regression",
         on_steps=False,
