@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,8 +105,25 @@ def copy_program(folder: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory) -> Project:
-    """The tiny project after one whole run; tests must leave it as they found it."""
-    made = copy_program(tmp_path_factory.mktemp("project"))
+    """The tiny project after one whole run; tests must leave it as they found it.
+
+    Of several processes of tests, the first that asks for it makes it, and others copy that.
+    """
+    folder, base = tmp_path_factory.mktemp("project"), tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return _run(copy_program(folder))
+    first = base.parent / "whole_run"
+    with FileLock(first.with_suffix(".lock")):
+        if not first.exists():
+            done = base / "done"
+            shutil.copytree(_run(copy_program(folder)).folder, done, symlinks=True)
+            done.rename(first)
+            return Project(folder)
+    shutil.copytree(first, folder, symlinks=True, dirs_exist_ok=True)
+    return Project(folder)
+
+
+def _run(made: Project) -> Project:
     done = made.snakemake("--show-failed-logs")
     assert done.returncode == 0, done.stdout + done.stderr
     return made
