@@ -15,6 +15,7 @@ from actionspan.features.extraction import TwoStream, extract
 from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
+from tiers import first_tier
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}
 
@@ -55,13 +56,19 @@ def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settin
             assert dict(group.attrs) == dict(flow_file[name].attrs)
 
 
+BOTH = ({"flow_encoder": "bn_inception", "flow_histogram": True}, 1024 + HISTOGRAM)
+
+
 @pytest.mark.parametrize(
     ("options", "width"),
-    [
-        ({"flow_encoder": "bn_inception"}, 1024),
-        ({"flow_encoder": "bn_inception", "flow_histogram": True}, 1024 + HISTOGRAM),
-        ({"flow_encoder": "flow_histogram"}, HISTOGRAM),
-    ],
+    first_tier(
+        [
+            ({"flow_encoder": "bn_inception"}, 1024),
+            BOTH,
+            ({"flow_encoder": "flow_histogram"}, HISTOGRAM),
+        ],
+        BOTH,
+    ),
 )
 def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path, options, width):
     frames, flow = write_images({"a": 2})
@@ -154,6 +161,7 @@ def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_pa
     assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_torchvision_is_not_imported_unless_a_resnet_is_asked_for():
     code = (
         "import sys, actionspan.features.extract; assert 'torch' not in sys.modules\n"

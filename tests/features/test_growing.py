@@ -9,6 +9,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
+from tiers import first_tier
 from video.numbered import encode
 
 SMALL = "--input-size 32 --device cpu"
@@ -63,7 +64,7 @@ def keep(shard: Path) -> Path:
     return shard.rename(kept)
 
 
-@pytest.mark.parametrize("make", [separately, in_one_pass])
+@pytest.mark.parametrize("make", first_tier([separately, in_one_pass], in_one_pass))
 def test_only_new_and_changed_videos_are_decoded(make, videos, tmp_path, capsys):
     grown = begin(tmp_path / "grown")
     shard = make(probe([videos[name] for name in "abc"], grown / "table.txt"), grown)
@@ -83,6 +84,7 @@ def test_only_new_and_changed_videos_are_decoded(make, videos, tmp_path, capsys)
     assert "rejected" not in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_damaged_features_are_made_again(videos, tmp_path):
     folder = begin(tmp_path / "it")
     table = probe([videos["a"]], folder / "table.txt")
@@ -113,6 +115,7 @@ def refuse(*_) -> None:
     raise InputError("a network is loaded")
 
 
+@pytest.mark.full
 def test_without_anything_new_no_network_is_loaded(videos, tmp_path, monkeypatch):
     folder = begin(tmp_path / "it")
     table = probe([videos["a"], videos["b"]], folder / "table.txt")
@@ -123,6 +126,7 @@ def test_without_anything_new_no_network_is_loaded(videos, tmp_path, monkeypatch
     assert separately(table, folder).read_bytes() == whole
 
 
+@pytest.mark.full
 def test_by_hand_frames_are_those_of_every_video(videos, tmp_path):
     folder = begin(tmp_path / "it")
     table = probe([videos["a"], videos["b"]], folder / "table.txt")

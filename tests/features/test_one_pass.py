@@ -20,6 +20,7 @@ from actionspan.plan.runs import flags
 from actionspan.running.parts import rejected_videos
 from actionspan.video.safe_decord import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
+from tiers import first_tier
 from video.numbered import encode
 
 SEED = 11
@@ -83,7 +84,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(
-    ("case", "processes"), [(case, 1) for case in CASES] + [(next(iter(CASES)), 2)]
+    ("case", "processes"),
+    first_tier([(case, 1) for case in CASES] + [(next(iter(CASES)), 2)], ("clips", 1)),
 )
 def test_features_are_those_of_the_separate_steps(case, processes, shard, weights, tmp_path):
     frames, flow, encoders = CASES[case]
