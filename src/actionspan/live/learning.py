@@ -25,6 +25,7 @@ from actionspan.errors import InputError
 from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
 from actionspan.temporal.labels import INSIDE, NO_PART, boundary_regions, covered, video_targets
+from actionspan.temporal.loss import members_loss
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.prediction import NetworkStream
 from actionspan.temporal.span import SpanNetwork
@@ -84,7 +85,7 @@ class OnlineLearner:
         self._frozen = copy.deepcopy(network)
         self._pipeline = Pipeline(
             [_Logits(network)],
-            loss=partial(_loss, network),
+            loss=_loss,
             optimiser=partial(torch.optim.AdamW, lr=settings.learning_rate),
             threads=torch.get_num_threads(),
         )
@@ -234,5 +235,5 @@ class _Logits(nn.Module):
         return self.network.logits(rows)
 
 
-def _loss(network: SpanNetwork, logits: Any, labels: Any) -> Tensor:
-    return network.loss_of(logits, labels).total
+def _loss(logits: Any, labels: Any) -> Tensor:
+    return members_loss(logits, labels).total

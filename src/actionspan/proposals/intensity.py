@@ -38,10 +38,10 @@ from torch import Tensor, nn
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part
-from actionspan.proposals.pgm import END, START
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.running.determinism import deterministic
+from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
 
 _MARGIN = (0.5, 2.0)  # of the usual lengths: new videos have others
 _USUAL = (0.01, 0.99)  # quantiles
@@ -128,13 +128,12 @@ def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) ->
     return best
 
 
-_CURVES = 3  # start, actionness, end
 _ALONG = np.linspace(0.03, 0.97, 12)  # of the length
 _ACROSS = np.linspace(-0.4, 0.4, 9)  # of the length, or of `_REACH` steps if that is more
 _REACH = 2.5
 _STEPWISE = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
 _LEAST = 0.25  # steps that a mean is taken over
-FEATURES = len(_ALONG) + 2 * _CURVES * (len(_ACROSS) + len(_STEPWISE)) + 4 * _CURVES + 3
+FEATURES = len(_ALONG) + 2 * KINDS * (len(_ACROSS) + len(_STEPWISE)) + 4 * KINDS + 3
 
 
 def cell_features(
@@ -155,7 +154,7 @@ def cell_features(
     last = np.full_like(end, np.inf) if ahead is None else end + ahead  # (N, 1)
     across = np.maximum(length, _REACH) * _ACROSS  # (N, 9)
     sampled = [
-        _sample(curves[1:2], start + length * _ALONG),
+        _sample(curves[ACTIONNESS : ACTIONNESS + 1], start + length * _ALONG),
         *(
             _sample(curves, np.minimum(edge + places, last))
             for places in (across, _STEPWISE)
@@ -163,7 +162,7 @@ def cell_features(
         ),
     ]
     half, quarter = length / 2, length / 4
-    sums = np.concatenate([np.zeros((_CURVES, 1)), np.cumsum(curves, axis=1)], axis=1)
+    sums = np.concatenate([np.zeros((KINDS, 1)), np.cumsum(curves, axis=1)], axis=1)
     regions = [(start, end), (start - half, start), (end, np.minimum(end + half, last))]
     means = [_means(sums, *region) for region in [*regions, (start + quarter, end - quarter)]]
     share = length / steps if ahead is None else np.ones_like(length)

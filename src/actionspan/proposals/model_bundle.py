@@ -22,21 +22,24 @@ from actionspan.files.torch_files import Part, read_model, read_torch, write_tor
 from actionspan.networks.architecture import architecture
 from actionspan.networks.names import PACKAGED
 from actionspan.networks.weights import load_file, load_state
-from actionspan.proposals.bundle import bundle_path
+from actionspan.proposals.bundle import SECTIONS, bundle_path
 from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,
     evaluator_from_state,
     evaluator_state,
     load_evaluator,
+    rank_candidates,
 )
 from actionspan.proposals.intensity import DensityModel, density_from_state, density_state
+from actionspan.proposals.pgm import candidates_of
 from actionspan.proposals.segment_classifier import (
     SegmentClassifier,
     classifier_from_state,
     classifier_state,
     load_classifier,
 )
+from actionspan.proposals.selection import Chosen, choose
 from actionspan.proposals.settings import (
     CandidateSettings,
     EventSettings,
@@ -47,24 +50,15 @@ from actionspan.proposals.settings import (
 )
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.networks import TemporalNetwork, load_model
+from actionspan.temporal.probabilities import Prediction
 from actionspan.video.optical_flow import hold_weights
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
 _UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
 # Sections that older files lack, with what was done before there were any.
-_LATER: dict[str, Any] = {
-    "ranking": {"boundary_power": 1.0},
-    **{
-        name: dataclasses.asdict(kind())
-        for name, kind in {
-            "candidates": CandidateSettings,
-            "suppression": SuppressionSettings,
-            "selection": SelectionSettings,
-            "events": EventSettings,
-            "online": OnlineSettings,
-        }.items()
-    },
+_LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()} | {
+    "ranking": {"boundary_power": 1.0}
 }
 
 
@@ -97,6 +91,17 @@ class Bundle:
     def widths(self) -> dict[str, int]:
         """The length of the vectors of each stream that the model takes."""
         return _widths(self.transform)
+
+    def choose(self, prediction: Prediction, duration_seconds: float) -> Chosen:
+        """Return a video's proposals and events in seconds, best first."""
+        if self.density is not None:
+            settings = (self.density, self.selection, self.events)
+            return choose(prediction.probabilities, duration_seconds, *settings)
+        assert self.evaluator is not None
+        candidates = candidates_of(prediction, self.candidates)
+        kept = (self.evaluator, self.suppression, self.ranking)
+        segments, scores = rank_candidates(candidates, duration_seconds, *kept)
+        return Chosen(segments=segments, scores=scores)
 
 
 _SECTIONS = {

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
 from actionspan.proposals.intensity import DensityModel, paired_features
-from actionspan.proposals.pgm import END, START
 from actionspan.proposals.selection import recall_reached
-from actionspan.temporal.labels import KINDS
+from actionspan.temporal.labels import END, KINDS, START
 
 APART = 1.0  # steps between two cells of a length, at most
 STARTS = 16  # highest start peaks that an end peak is paired with

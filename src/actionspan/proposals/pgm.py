@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.proposals.settings import CandidateSettings
+from actionspan.temporal.labels import ACTIONNESS, END, START
 from actionspan.temporal.probabilities import Prediction
 
 _CENTRE = 16  # samples
@@ -62,8 +63,6 @@ def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
 
 
 Mask = NDArray[np.bool_]
-
-START, ACTIONNESS, END = 0, 1, 2  # columns of the probabilities
 
 
 def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:

@@ -52,6 +52,6 @@ def run(arguments: argparse.Namespace) -> None:
             chosen = choose(values, duration, model, selection, reading)
             rows = result_rows(chosen.segments, chosen.scores)
             write(name, labeller.label(name, rows) if labeller else rows)
-            if show is not None:
+            if show is not None and chosen.events is not None and chosen.chances is not None:
                 events = result_rows(chosen.events, chosen.chances)
                 show(name, labeller.label(name, events) if labeller and events else events)

@@ -212,12 +212,15 @@ def shown_events(
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """A video's proposals (K, 2) with scores, and the reader's events (E, 2) with chances."""
+    """A video's proposals (K, 2) with scores, and the reader's events (E, 2) with chances.
+
+    Events are None where no density says which are right.
+    """
 
     segments: Float64
     scores: Float64
-    events: Float64
-    chances: Float64
+    events: Float64 | None = None
+    chances: Float64 | None = None
 
 
 def choose(

@@ -7,25 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError, naming
 from actionspan.features.collect import MOTION
 from actionspan.features.extraction import NotFiniteError
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device
-from actionspan.features.transform import Transform, transform_features
+from actionspan.features.transform import transform_features
 from actionspan.features.video_settings import VideoSettings
 from actionspan.features.windows import cut_windows, merge_windows
-from actionspan.proposals.evaluator import rank_candidates
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.pgm import candidates_of
-from actionspan.proposals.selection import choose
 from actionspan.propose.proposed import Proposed, read_duration
-from actionspan.temporal.prediction import (
-    needs_no_windows,
-    predict_sequence,
-    predict_windows,
-)
+from actionspan.temporal.prediction import predict_sequence
 
 
 class Proposer:
@@ -87,52 +80,36 @@ class Proposer:
     ) -> Proposed:
         """Return the proposals of a video with these features and facts of its snippets."""
         bundle = self.bundle
-        times, motion = facts["time"], {key: facts[key] for key in MOTION}
-
-        def sequence_of(transform: Transform) -> Float32:
-            return transform_features(raw, times, duration, transform, motion)
-
-        def windows_of(transform: Transform) -> tuple[Float32, Int64, int]:
-            features = sequence_of(transform)
-            starts = transform.starts(len(features))
-            return cut_windows(features, starts, transform.steps), starts, len(features)
-
+        motion = {key: facts[key] for key in MOTION}
+        given = raw, facts["time"], duration
         # features to boundary probabilities, and the segments of a network that finds some
-        if needs_no_windows(bundle.temporal):
-            prediction = predict_sequence(bundle.temporal, sequence_of(bundle.transform))
-        else:
-            prediction = predict_windows(bundle.temporal, *windows_of(bundle.transform))
+        sequence = transform_features(*given, bundle.transform, motion)
+        prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
         self._check_finite(prediction.probabilities)
         # these to ranked proposals
-        events = chances = None
-        if bundle.density is not None:
-            settings = (bundle.density, bundle.selection, bundle.events)
-            chosen = choose(prediction.probabilities, duration, *settings)
-            segments, scores = chosen.segments, chosen.scores
-            events, chances = chosen.events, chosen.chances
-        else:
-            assert bundle.evaluator is not None
-            candidates = candidates_of(prediction, bundle.candidates)
-            kept = (bundle.suppression, bundle.ranking)
-            segments, scores = rank_candidates(candidates, duration, bundle.evaluator, *kept)
-        self._check_finite(scores)
+        chosen = bundle.choose(prediction, duration)
+        self._check_finite(chosen.scores)
         # and their classes
         class_scores = event_classes = None
         if bundle.classifier is not None:
-            sequence = merge_windows(*windows_of(bundle.classified))
-            class_scores = bundle.classifier.scores(sequence, segments, duration)
+            seen = bundle.classified
+            sequence = transform_features(*given, seen, motion)
+            starts = seen.starts(len(sequence))
+            windows = cut_windows(sequence, starts, seen.steps)
+            sequence = merge_windows(windows, starts, len(sequence))
+            class_scores = bundle.classifier.scores(sequence, chosen.segments, duration)
             self._check_finite(class_scores)
-            if events is not None:
-                event_classes = bundle.classifier.scores(sequence, events, duration)
+            if chosen.events is not None:
+                event_classes = bundle.classifier.scores(sequence, chosen.events, duration)
         return Proposed(
             duration_seconds=duration,
-            segments=segments,
-            scores=scores,
+            segments=chosen.segments,
+            scores=chosen.scores,
             probabilities=prediction.probabilities,
             classes=bundle.classifier.labels if bundle.classifier else (),
             class_scores=class_scores,
-            events=events,
-            chances=chances,
+            events=chosen.events,
+            chances=chosen.chances,
             event_classes=event_classes,
         )
 

@@ -22,7 +22,8 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.store import UNSHARED
 from actionspan.temporal.settings import LabelRule
 
-KINDS = 3  # start, action, end
+KINDS = 3
+START, ACTIONNESS, END = range(KINDS)  # columns of labels and probabilities
 _ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
 
 

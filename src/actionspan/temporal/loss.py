@@ -1,17 +1,22 @@
-"""The loss of the temporal networks, and the instances that it is about."""
+"""The losses of the temporal networks: positives and negatives weigh alike.
+
+Of probabilities `boundary_loss`, of the logits of cross-fitted networks (span, stream)
+`members_loss`. What networks of segments learn, instances, is read back from the labels here too.
+"""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from actionspan.temporal.labels import AFTER, BEFORE, KINDS
+from actionspan.temporal.labels import AFTER, BEFORE, INSIDE, KINDS, PART
 
 _SAME = 0.01  # steps: far above the rounding of distances, far below what tells instances apart
 
 
 def instances_of(labels: Tensor) -> Tensor:
-    """Return the instances (B, K, 2), in steps, of labels (B, T, `targets.COLUMNS`).
+    """Return the instances (B, K, 2), in steps, of labels (B, T, `labels.COLUMNS`).
 
     K is that of the row with most, at least 1; rows with fewer are filled up with zeros, which
     overlap nothing. An instance in which no step's middle lies, or only within a shorter one, is
@@ -84,15 +89,25 @@ def weighted_binary_loss(
     # weigh positives and negatives
     positive = (label > 0.5).to(probability.dtype)
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
-    ratio = (every.numel() / every.sum().clamp(min=1.0)).clamp(*RATIO_RANGE)
-    positive_weight = ratio / 2
-    negative_weight = positive_weight / (ratio - 1)
+    positive_weight, negative_weight = _balance(every.numel(), every.sum())
     weight = positive_weight * positive + negative_weight * (1 - positive)
-    # sum the weighted cross entropies
     target = label.to(probability.dtype) if soft else positive
-    likelihood = weight * target * torch.log(probability + EPSILON)
-    likelihood = likelihood + weight * (1 - target) * torch.log(1 - probability + EPSILON)
-    return -likelihood.sum() / every.numel()
+    logarithms = torch.log(probability + EPSILON), torch.log(1 - probability + EPSILON)
+    return _cross_entropy(logarithms, target, weight, weight).sum() / every.numel()
+
+
+def _balance(entries: Tensor | int, positives: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what a positive and a negative weigh, so that both weigh alike together."""
+    ratio = (entries / positives.clamp(min=1.0)).clamp(*RATIO_RANGE)
+    return ratio / 2, ratio / 2 / (ratio - 1)
+
+
+def _cross_entropy(
+    logarithms: tuple[Tensor, Tensor], target: Tensor, positive: Tensor, negative: Tensor
+) -> Tensor:
+    """Return the weighted cross entropy of each entry, from log p and log(1 - p)."""
+    likelihood = positive * target * logarithms[0]
+    return -(likelihood + negative * (1 - target) * logarithms[1])
 
 
 class BoundaryLoss(NamedTuple):
@@ -121,3 +136,39 @@ def boundary_loss(
         for kind in range(KINDS)
     )
     return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)
+
+
+def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+    """Return the sum over the paths and members of a cross-fitted network of their losses.
+
+    It is a sum so that each is trained as it would be alone, its weight decay included; the parts
+    are means. A member's loss is over the steps inside the videos that are not of its part.
+    Positives and negatives of the full batch weigh alike, and a label y counts as y of a positive
+    and 1 - y of a negative.
+
+    Args:
+        logits: (P, M, S, T, 3) of P paths of M members.
+        labels: (S, T, `labels.COLUMNS`).
+        whole: (B, T, `labels.COLUMNS`) the labels of the full batch where these rows are a share of
+            it: the result is then their part of its loss.
+    """
+    every = labels if whole is None else whole
+    paths, members = logits.shape[:2]
+    counted, used = _counted(every, members), _counted(labels, members)  # (M, B, T), (M, S, T)
+    steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
+    parts = []
+    for kind in range(KINDS):
+        positives = (every[..., kind] * counted).sum(dim=(1, 2))
+        weights = (weight[:, None, None] for weight in _balance(steps, positives))
+        logarithms = logsigmoid(logits[..., kind]), logsigmoid(-logits[..., kind])
+        entropy = _cross_entropy(logarithms, labels[..., kind], *weights)  # (P, M, S, T)
+        parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
+    start, action, end = parts
+    total = paths * members * (ACTION_WEIGHT * action + start + end)
+    return BoundaryLoss(total, start, action, end)
+
+
+def _counted(labels: Tensor, members: int) -> Tensor:
+    """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""
+    parts = torch.arange(members)[:, None, None]
+    return labels[..., INSIDE] * (labels[..., PART] != parts)

@@ -96,9 +96,21 @@ def needs_no_windows(model: TemporalNetwork) -> bool:
     return model.cross_fitted and model.look_ahead is not None
 
 
-def predict_sequence(model: TemporalNetwork, sequence: Float32) -> Prediction:
-    """Return the probabilities of a whole video (T, C) by a network that needs no windows."""
-    return Prediction(predict_probabilities(model, sequence))
+def predict_sequence(
+    model: TemporalNetwork, sequence: Float32, transform: Transform | None = None
+) -> Prediction:
+    """Return what a network says of a whole video (T, C).
+
+    Args:
+        model: The network.
+        sequence: The features.
+        transform: How long its windows are; not needed if it needs none.
+    """
+    if transform is None or needs_no_windows(model):
+        return Prediction(predict_probabilities(model, sequence))
+    starts = transform.starts(len(sequence))
+    windows = cut_windows(sequence, starts, transform.steps)
+    return predict_windows(model, windows, starts, len(sequence))
 
 
 def predict_parts(

@@ -18,10 +18,10 @@ those before and so many behind it.
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid, pad
+from torch.nn.functional import pad
 
-from actionspan.temporal.labels import COLUMNS, INSIDE, KINDS, PART
-from actionspan.temporal.loss import ACTION_WEIGHT, RATIO_RANGE, BoundaryLoss
+from actionspan.temporal.labels import COLUMNS, KINDS
+from actionspan.temporal.loss import BoundaryLoss, members_loss
 from actionspan.temporal.networks import TemporalNetwork
 
 DILATIONS = (1, 2, 4)
@@ -105,39 +105,8 @@ class SpanNetwork(TemporalNetwork):
     def loss(
         self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
     ) -> BoundaryLoss:
-        """Return the sum over paths and members of their losses, and the means of its parts.
-
-        It is a sum so that each is trained as it would be alone, its weight decay included.
-
-        A member's is over the steps inside the videos that are not of its part; positives and
-        negatives of the full batch weigh alike.
-        """
-        return self.loss_of(self.logits(features), labels, whole)
-
-    def loss_of(self, logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
-        """Return the loss of logits (P, M, S, T, 3); see `loss`."""
-        every = labels if whole is None else whole
-        counted, used = self._counted(every), self._counted(labels)  # (M, B, T), (M, S, T)
-        steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
-        parts = []
-        for kind in range(KINDS):
-            target = labels[..., kind]  # (S, T)
-            positive = (every[..., kind] * counted).sum(dim=(1, 2))
-            ratio = (steps / positive.clamp(min=1)).clamp(*RATIO_RANGE)[:, None, None]
-            entropy = -ratio / 2 * target * logsigmoid(logits[..., kind])
-            entropy = entropy - ratio / 2 / (ratio - 1) * (1 - target) * logsigmoid(
-                -logits[..., kind]
-            )  # (P, M, S, T)
-            parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
-        start, action, end = parts
-        networks = len(logits) * self.members
-        total = networks * (ACTION_WEIGHT * action + start + end)
-        return BoundaryLoss(total, start, action, end)
-
-    def _counted(self, labels: Tensor) -> Tensor:
-        """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""
-        members = torch.arange(self.members)[:, None, None]
-        return labels[..., INSIDE] * (labels[..., PART] != members)
+        """Return `members_loss`; labels are soft by themselves."""
+        return members_loss(self.logits(features), labels, whole)
 
 
 class StreamNetwork(SpanNetwork):
