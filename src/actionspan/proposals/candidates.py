@@ -124,10 +124,7 @@ def open_candidates(path: Path) -> CandidateTable:
 
 
 def _read_rows(array: Float32, first: int, after: int) -> Float32:
-    """Return rows of a memory map by reading the file.
-
-    A pass over a map would keep the entire file in this process's memory.
-    """
+    """Read rows of a memory map from the file: a pass over a map would keep it all in memory."""
     if not isinstance(array, CheckedMap):
         return array[first:after].copy()
     row_bytes = array.shape[1] * array.itemsize

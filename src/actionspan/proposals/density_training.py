@@ -22,9 +22,10 @@ from actionspan.proposals.intensity import (
     DensityModel,
     Intensity,
     Lengths,
-    cells_of,
     density_from_state,
     density_state,
+    lattice_and_pairs,
+    paired_features,
     usual_lengths,
 )
 from actionspan.proposals.segments import temporal_iou
@@ -50,10 +51,7 @@ _DENSITY_WEIGHT = 0.2  # of the density's likelihood in the loss
 
 @dataclass(frozen=True, kw_only=True)
 class Footage:
-    """What a training video has of a part: (T, 3) probabilities, seconds a step, instances (G, 2).
-
-    Instances are in steps.
-    """
+    """A part of a training video: (T, 3) probabilities, and instances (G, 2) in steps."""
 
     probabilities: Float32
     seconds: float
@@ -63,7 +61,7 @@ class Footage:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """Cells to learn from, with the weights (N,) that make them stand for their whole lattices."""
+    """Cells to learn from; each stands for `weight` cells of its lattice."""
 
     features: Float32  # (N, F)
     tiou: Float32  # (N,) best with an instance
@@ -201,7 +199,7 @@ def fit_density(
 def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
     """Return what remains of instances (G, 2) where only the steps `kept` (T,) are joined.
 
-    What lost something goes where less than a step of it is left.
+    An instance that is cut to less than a step is dropped.
     """
     left = np.concatenate([[0.0], np.cumsum(kept)])
     whole = np.clip(instances, 0, len(kept))
@@ -230,8 +228,9 @@ def _draw(
     ahead: float | None,
     generator: np.random.Generator,
 ) -> Cells:
-    """Return cells near and far from the truth and between, up to as many of each."""
-    cells, features = cells_of(video.probabilities, video.seconds, lengths, grid, ahead)
+    """Draw cells near the truth, far from it and between, the same number of each at most."""
+    cells, paired = lattice_and_pairs(video.probabilities, video.seconds, lengths, grid)
+    features = paired_features(video.probabilities, cells, paired, video.seconds, ahead)
     overlaps = temporal_iou(cells, video.instances)
     best = overlaps.max(axis=1, initial=0)
     rows, weights = [], []

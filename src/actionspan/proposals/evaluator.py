@@ -63,7 +63,7 @@ class ProposalEvaluator(nn.Module):
         return iou
 
     def evaluate_candidates(self, candidates: Candidates) -> Float32:
-        """Return the expected tIoU, (M,), of one video's candidates from what it was built for."""
+        """Return the expected tIoU, (M,), of one video's candidates."""
         inputs = candidates.features
         if self.hidden.in_features == inputs.shape[1] + BOUNDARY_INPUTS:
             more = boundary_inputs(candidates.scores, candidates.segments)
@@ -156,7 +156,7 @@ def rank_candidates(
     suppression_settings: SuppressionSettings | None = None,
     ranking_settings: RankingSettings | None = None,
 ) -> tuple[Float64, Float64]:
-    """Score one video's candidates and suppress them; the rest is that of `propose_video`.
+    """Score one video's candidates and suppress them; see `propose_video`.
 
     A score is (p_start · p_end)^boundary_power · tIoU expected by the evaluator.
     """

@@ -118,7 +118,7 @@ def sampling_rates(
 
 
 def class_counts(targets: Float64, settings: EvaluatorSettings) -> list[int]:
-    """Return how many candidates are high, middle and low."""
+    """Count the high, middle and low candidates."""
     counts = np.zeros(_CLASSES, np.int64)
     for rows in chunks(len(targets)):
         counts += [_is_class(number, targets[rows], settings).sum() for number in range(_CLASSES)]
@@ -126,7 +126,7 @@ def class_counts(targets: Float64, settings: EvaluatorSettings) -> list[int]:
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Yield slices of so many candidates: what is made of all at once would fill the memory."""
+    """Yield slices of candidates that fit into memory."""
     for first in range(0, count, _CHUNK):
         yield slice(first, min(first + _CHUNK, count))
 
@@ -134,10 +134,7 @@ def chunks(count: int) -> Iterator[slice]:
 def balanced_sample(
     targets: Float64, settings: EvaluatorSettings, generator: np.random.Generator
 ) -> Sample:
-    """Draw high, middle and low candidates at their rates, as many of each every time.
-
-    The result is their indexes in random order, none twice.
-    """
+    """Draw indexes of candidates at their rates, without repetition, in random order."""
     counts = class_counts(targets, settings)
     small = np.uint32 if len(targets) <= np.iinfo(np.uint32).max else np.int64
     taken = [
@@ -192,5 +189,5 @@ class Sampler:
         return self._generator.bit_generator.state
 
     def restore(self, state: Any) -> None:
-        """Go back to what `state` returned."""
+        """Restore what `state` returned."""
         self._generator.bit_generator.state = state

@@ -55,7 +55,7 @@ class Lengths(NamedTuple):
 
 
 def usual_lengths(lengths: Iterable[float]) -> Lengths:
-    """Return the range of all but the most unusual of these lengths, and a margin.
+    """Return the range of all but the most unusual lengths, widened by a margin.
 
     Raises:
         ValueError: No length is above 0.
@@ -102,13 +102,9 @@ def peaks(curve: Float64) -> tuple[Float64, Float64]:
 
 
 def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) -> Float64:
-    """Return (N, 2) the pairs of highest product of both peaks, in steps.
+    """Return the at most `most` pairs (N, 2) of highest product of both peaks, in steps.
 
-    Args:
-        curves: (T, 3) start, actionness and end.
-        shortest: Of a pair, in steps.
-        longest: Of a pair, in steps.
-        most: How many.
+    Curves are (T, 3); lengths of a pair are in steps.
     """
     values = np.asarray(curves, np.float64)
     (starts, first), (ends, second) = peaks(values[:, START]), peaks(values[:, END])
@@ -200,8 +196,7 @@ _BLOCK = 16384  # cells at once
 class Intensity(nn.Module):
     """Two hidden layers; features are standardised by `centre` and `scale` (F,) first.
 
-    The features are those of `cells_of`: of a cell, and whether it is a pair of peaks. `base` is
-    the mean density of a cell.
+    Features are `paired_features`. `base` is the mean density of a cell.
     """
 
     centre: Tensor
@@ -241,19 +236,7 @@ class Intensity(nn.Module):
         return np.concatenate(found).astype(np.float64)
 
 
-def cells_of(
-    probabilities: Float32,
-    seconds: float,
-    lengths: Lengths,
-    settings: LatticeSettings,
-    ahead: float | None = None,
-) -> tuple[Float64, Float32]:
-    """Return the cells (N, 2) of a video in steps and their features (N, F): lattice and pairs."""
-    cells, paired = _lattice_and_pairs(probabilities, seconds, lengths, settings)
-    return cells, paired_features(probabilities, cells, paired, seconds, ahead)
-
-
-def _lattice_and_pairs(
+def lattice_and_pairs(
     probabilities: Float32, seconds: float, lengths: Lengths, settings: LatticeSettings
 ) -> tuple[Float64, NDArray[np.bool_]]:
     """Return the cells (N, 2) of a video in steps, and which are pairs of peaks."""
@@ -294,15 +277,11 @@ class DensityModel:
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
-        It is the mean of all members, or that of the member which left out a `part`.
-
-        Args:
-            probabilities: (T, 3) start, actionness and end.
-            duration: Of the video, in seconds.
-            part: That of a training video.
+        It is the mean of all members, or for a training video of a `part` that of the member
+        which left it out. Probabilities are (T, 3), the duration in seconds.
         """
         seconds = duration / len(probabilities)
-        cells, paired = _lattice_and_pairs(probabilities, seconds, self.lengths, self.lattice)
+        cells, paired = lattice_and_pairs(probabilities, seconds, self.lengths, self.lattice)
         density = []
         for first in range(0, len(cells), _BLOCK):  # all features would take much memory
             block = slice(first, first + _BLOCK)
@@ -313,7 +292,7 @@ class DensityModel:
         return cells * seconds, np.concatenate(density)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
-        """Return the density (N,) at cells of these features (N, F); `part` is that above."""
+        """Return the density (N,) at cells with features (N, F), see `density`."""
         asked = self.members if part is None else [self.members[part]]
         density: Float64 = np.mean([member.density(features) for member in asked], axis=0)
         return density

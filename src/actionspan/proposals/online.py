@@ -32,8 +32,8 @@ class OnlineCells:
     """Takes the curves step by step; gives the cells that became complete and their density.
 
     Args:
-        model: The density; its `ahead` is how many steps behind a cell's end are waited for.
-        part: That of a training video, for the member that left it out.
+        model: The density; cells wait for its `ahead` steps behind their end.
+        part: The part of a training video, to use the member that left it out.
     """
 
     def __init__(self, model: DensityModel, part: int | None = None) -> None:
@@ -50,11 +50,9 @@ class OnlineCells:
         return max(self.model.lengths.longest / seconds, 1.0)
 
     def add(self, probabilities: Float32, seconds: float) -> tuple[Float64, Float64]:
-        """Return the cells (N, 2) in steps, and their density (N,), that a step (3,) completes.
+        """Return the cells (N, 2) in steps, and their density (N,), that the next step completes.
 
-        Args:
-            probabilities: Start, actionness and end of the next step.
-            seconds: Length of a step.
+        Its probabilities are (3,); a step is `seconds` long.
         """
         self._curves = np.concatenate([self._curves, probabilities[None]])
         self.steps += 1
@@ -67,7 +65,7 @@ class OnlineCells:
         return cells
 
     def finish(self, seconds: float) -> tuple[Float64, Float64]:
-        """Return the cells and the density of all that is left: no other step follows."""
+        """Return the remaining cells and their density at the end of the stream."""
         if not self.steps:
             return np.zeros((0, 2)), np.zeros(0)
         beyond = np.zeros((1, KINDS), np.float32)
@@ -80,10 +78,7 @@ class OnlineCells:
         return np.concatenate([missing, self._curves[-count:]])
 
     def _find_peaks(self, step: int, curves: Float32) -> None:
-        """Note whether a step is a peak, of the curves (3, 3) before, at and behind it.
-
-        As `proposals.peaks` has it, which sees full curves.
-        """
+        """Note a peak at a step, of the curves (3, 3) before, at and after it; see `peaks`."""
         for kind, name in ((START, "_starts"), (END, "_ends")):
             before, here, after = curves[:, kind].tolist()
             if here > before and here >= after and here > 0:
@@ -146,7 +141,7 @@ class OnlineCells:
         return np.concatenate(pairs)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what another of the same density goes on with."""
+        """Return the state from which another `OnlineCells` of the same density can resume."""
         return {
             "steps": self.steps,
             "given": self._given,
@@ -154,7 +149,7 @@ class OnlineCells:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Resume from `state_dict`."""
         self.steps, self._given = state["steps"], state["given"]
         for name in ("curves", "starts", "ends"):
             setattr(self, f"_{name}", state[name].copy())
@@ -234,12 +229,12 @@ class OnlineSelection:
         self._emitted = self._emitted[self._emitted[:, 1] > before]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what another goes on with."""
+        """Return the state from which another selector can resume."""
         names = ("cells", "density", "pending", "covered", "emitted")
         return {name: getattr(self, f"_{name}").copy() for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Resume from `state_dict`."""
         for name, values in state.items():
             setattr(self, f"_{name}", values.copy())
 

@@ -144,7 +144,7 @@ def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple
 
 
 def _what_is_wrong(row: Any, below_zero: bool) -> str:
-    """Say in a few words why a row is no proposal, or nothing."""
+    """Say why a row is no proposal; empty if it is one."""
     segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
     if not (isinstance(segment, list) and len(segment) == 2):
         return _FORM

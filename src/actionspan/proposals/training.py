@@ -172,7 +172,7 @@ def _train_epoch(
     sample: Sample,
     batch_size: int,
 ) -> Row:
-    """Make one pass over the sample; return its size and its mean loss."""
+    """Train on the sample once; return its size and mean loss."""
     total = 0.0
     for first in range(0, len(sample), batch_size):
         chosen = sample[first : first + batch_size]

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="do videos again that are done; without, a second call goes on after the last one",
+        help="redo finished videos; by default, a second call continues after the last one",
     )
     parser.add_argument(
         "--top",
@@ -134,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _digest(model: Path | None) -> str:
-    """Return what differs where another model, or version of the package, is used."""
+    """Return a digest of the model and the version of the package."""
     from actionspan.dataset.video_facts import file_sha256
     from actionspan.files.storage import digest
 

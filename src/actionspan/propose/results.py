@@ -1,8 +1,8 @@
-"""A folder of proposals: what was found in each video is on the disk as soon as it is done.
+"""A folder of proposals: each video's result is on the disk as soon as it is done.
 
-`videos/{video}.json` holds everything of a video. The tables, chapters and pictures are made of it,
-so that a call which is stopped goes on with the next video, and one that asks for other annotations
-or fewer events runs no network.
+`videos/{video}.json` holds everything of a video. The tables, chapters and pictures are made from
+it, so that a stopped call continues with the next video, and one that asks for other annotations or
+fewer events runs no network.
 """
 
 import json
@@ -50,7 +50,7 @@ class Shown:
         return [row for row in rows if row["score"] >= least]
 
     def summary(self, result: "Result") -> dict[str, Any]:
-        """Return what a program that reads the command's output wants to know of a video."""
+        """Return the line of `--json` of a video."""
         return {
             "video": result.path,
             "duration_seconds": result.duration_seconds,
@@ -85,7 +85,7 @@ class Result:
 
 
 def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, int]) -> Result:
-    """Return what is kept of a video's proposals."""
+    """Return what is stored of a video's proposals."""
     curves = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
@@ -119,7 +119,7 @@ def _rounded(rows: Sequence[Row]) -> list[Row]:
 
 
 def source_of(path: Path) -> dict[str, int]:
-    """Return what tells that a file is the one that was read before."""
+    """Return the size and time by which a file is recognised."""
     try:
         status = path.stat()
     except OSError as error:
@@ -263,7 +263,7 @@ class ResultFolder:
         return self.folder / _FOLDER / f"{video_id}.json"
 
     def _read(self, path: Path) -> Result | None:
-        """Return a stored result; a damaged file is one that is not there."""
+        """Return a stored result; None if it is missing or damaged."""
         try:
             content = read_json(path)
             return Result(**content) if content.pop(_SEAL) == digest(content) else None

@@ -1,4 +1,4 @@
-"""The videos of a call, one after the other, each worked on in a process apart."""
+"""The videos of a call, one after the other, each in a separate process."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -28,7 +28,7 @@ class Made(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """What a process does next: propose for a video, or show what is stored of it."""
+    """Propose for a video, or, with a result, draw it."""
 
     path: Path
     result: Result | None = None
@@ -44,9 +44,9 @@ def each_video(
     *,
     quiet: bool,
 ) -> Iterator[Made]:
-    """Do what is left to do for each video, and yield what became of it, in their order.
+    """Do what is left to do for each video, and yield the outcomes in order.
 
-    Whatever is wrong with a video, an error, a crash or a stall, the others go on.
+    An error, a crash or a stall of one video does not stop the others.
 
     Args:
         folder: Where the results are put.
@@ -116,7 +116,7 @@ def _load(model: Path | None, threads: int, device: Device | None) -> None:
 
 
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
-    """Do a task; what came of it is in the folder."""
+    """Do a task and store its result in the folder."""
     if task.result is not None:
         folder.show(_found(task.result, task.path), task.truth, shown)
         return

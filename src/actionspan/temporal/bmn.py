@@ -166,12 +166,7 @@ class BoundaryMatching(TemporalNetwork):
         each at random, and here each has the expected weight of a draw.
         """
         probabilities, confidences = self.confidences(features)
-        of_steps = boundary_loss(
-            probabilities,
-            labels[..., :KINDS],
-            None if whole is None else whole[..., :KINDS],
-            soft,
-        )
+        of_steps = boundary_loss(probabilities, labels, whole, soft)
         starts, ends = cell_steps(features.shape[1])
         real = ends < features.shape[1]
         every = labels if whole is None else whole

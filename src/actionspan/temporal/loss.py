@@ -122,9 +122,9 @@ class BoundaryLoss(NamedTuple):
 def boundary_loss(
     probabilities: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
 ) -> BoundaryLoss:
-    """Return 2·action + start + end over probabilities and labels (B, T, 3).
+    """Return 2·action + start + end over probabilities (B, T, 3).
 
-    `whole` and `soft` are those of `weighted_binary_loss`.
+    `whole` and `soft` are those of `weighted_binary_loss`; further columns of labels do not count.
     """
     start, action, end = (
         weighted_binary_loss(

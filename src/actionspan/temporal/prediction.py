@@ -215,11 +215,11 @@ class NetworkStream:
         return self._complete(self._waiting - self._ahead)
 
     def finish(self) -> Float32:
-        """Return the probabilities (N, 3) of the last rows: no other follows."""
+        """Return the probabilities (N, 3) of the remaining rows at the end of the stream."""
         return self._complete(self._waiting)
 
     def _complete(self, count: int) -> Float32:
-        """Return the probabilities of the first `count` of the rows that wait."""
+        """Return the probabilities of the first `count` waiting rows."""
         if count <= 0:
             return np.zeros((0, KINDS), np.float32)
         found = predict_probabilities(self.network, self._rows)
@@ -228,9 +228,9 @@ class NetworkStream:
         return found[first : first + count]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what another of the same network goes on with."""
+        """Return the state from which another stream of the same network can resume."""
         return {"rows": self._rows.copy(), "waiting": self._waiting}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Resume from `state_dict`."""
         self._rows, self._waiting = state["rows"].copy(), state["waiting"]

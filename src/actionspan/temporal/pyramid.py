@@ -180,12 +180,7 @@ class Pyramid(TemporalNetwork):
         Scores have a focal loss; segments, where a point learns one, a loss of overlap.
         """
         probabilities, logits, segments = self.found(features)
-        of_steps = boundary_loss(
-            probabilities,
-            labels[..., :KINDS],
-            None if whole is None else whole[..., :KINDS],
-            soft,
-        )
+        of_steps = boundary_loss(probabilities, labels, whole, soft)
         steps = features.shape[1]
         truth, positive = assign(instances_of(labels), steps)  # (S, P, 2), (S, P)
         every = positive if whole is None else assign(instances_of(whole), steps)[1]

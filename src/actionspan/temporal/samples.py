@@ -61,9 +61,7 @@ def _make_labels(
     columns: int,
     parts: dict[str, Int64],
 ) -> tuple[Labels, NDArray[np.bool_], list[str]]:
-    """Return labels (N, T, columns), and a mask (N,) of the rows for training and validation.
-
-    The third is the ids of annotated videos of these subsets that have no features.
+    """Return labels (N, T, columns), the rows (N,) to use, and annotated videos without features.
 
     A video's labels are made at its own steps; a window has its part of them, and background
     beyond the end of the video. A row is used if it holds more than `window_coverage` of some
@@ -92,27 +90,19 @@ def _make_labels(
         duration = float(features.duration_seconds[video.start])
         segments = np.array([(each.start, each.end) for each in annotation.instances])
         length, starts = int(features.length[video.start]), features.first_step[video]
+        how: dict[str, Any] = {
+            "steps": length,
+            "rule": settings.labels,
+            "boundary_ratio": settings.boundary_ratio,
+        }
         try:
-            full = boundary_labels(
-                segments,
-                duration,
-                steps=length,
-                rule=settings.labels,
-                boundary_ratio=settings.boundary_ratio,
-                sigma=settings.smooth_labels,
-            )
+            full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
         except ValueError as error:
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length
         if columns > KINDS:
             if not settings.smooth_labels:
-                full = boundary_overlaps(
-                    segments,
-                    duration,
-                    steps=length,
-                    rule=settings.labels,
-                    boundary_ratio=settings.boundary_ratio,
-                ).astype(np.float32)
+                full = boundary_overlaps(segments, duration, **how).astype(np.float32)
             full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
@@ -283,11 +273,7 @@ def batches(
 
 
 def _announce(features: Float32, rows: Int64) -> None:
-    """Have the system read these rows of a memory map ahead of time, and nothing around them.
-
-    Otherwise it reads one missing page after the other, each with its surroundings, up to
-    `read_ahead_kb` of the disk.
-    """
+    """Have the system read these rows of a memory map ahead, rather than page by page."""
     if not isinstance(features, np.memmap) or not isinstance(features.base, mmap.mmap):
         return
     row_bytes = features[0].nbytes

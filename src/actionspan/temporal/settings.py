@@ -11,84 +11,55 @@ from actionspan.training.settings import Keep, rate_after
 LabelRule = Literal["bsn", "mtn"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Network:
-    """A temporal network, as much as is known of it before torch is imported.
+    """What is known of a temporal network before torch is imported.
 
-    Attributes:
-        module: Where its class is.
-        kind: The name of its class, a `temporal.networks.TemporalNetwork`.
-        help: What it is, in a few words.
-        features: The file in results/features that it learns from: features.h5, or snippets as they
-            are, sequences.h5 or causal.h5. Proposals of the latter two are chosen by a density of
-            instances.
-        takes: Settings that its class takes besides `temporal.networks.SHAPE`.
-        fixed: Further arguments of its class.
-        on_steps: Whether its loss is on start, action and end of each step alone.
+    Of snippets as they are, sequences.h5 or causal.h5, proposals are chosen by a density.
     """
 
-    module: str
-    kind: str
+    module: str  # of temporal/, or a full name of another package's
+    kind: str  # the name of its class there, a `temporal.networks.TemporalNetwork`
     help: str
-    features: Literal["features", "sequences", "causal"] = "features"
-    takes: tuple[str, ...] = ()
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    on_steps: bool = True
+    features: Literal["features", "sequences", "causal"] = "features"  # .h5, that it learns from
+    takes: tuple[str, ...] = ()  # settings of its class besides `temporal.networks.SHAPE`
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its class
+    on_steps: bool = True  # its loss is on start, action and end of each step alone
 
 
-_MTN = "mtn"
-_SPAN = "span"
+_MTN, _SPAN = "mtn", "span"
+_WEIGHED = ("fusion_weight",)
 MODELS: dict[str, Network] = {
-    "origin": Network(module=_MTN, kind="BaseTEM", help="BSN's TEM"),
-    "se": Network(module=_MTN, kind="BaseTEM", help="SE-ConvNet alone", fixed={"squeeze": True}),
+    "origin": Network(_MTN, "BaseTEM", "BSN's TEM"),
+    "se": Network(_MTN, "BaseTEM", "SE-ConvNet alone", fixed={"squeeze": True}),
     "dense": Network(
-        module=_MTN,
-        kind="MTN",
-        help="TEM + Multipath DenseNet",
-        takes=("fusion_weight",),
-        fixed={"squeeze": False},
+        _MTN, "MTN", "TEM + Multipath DenseNet", takes=_WEIGHED, fixed={"squeeze": False}
     ),
     "mtn": Network(
-        module=_MTN,
-        kind="MTN",
-        help="SE-ConvNet + Multipath DenseNet",
-        takes=("fusion_weight",),
-        fixed={"squeeze": True},
+        _MTN, "MTN", "SE-ConvNet + Multipath DenseNet", takes=_WEIGHED, fixed={"squeeze": True}
     ),
-    "cnn2": Network(
-        module=_MTN, kind="DepthTEM", help="TEM with 2 convolutions", fixed={"layers": 2}
-    ),
-    "cnn4": Network(
-        module=_MTN, kind="DepthTEM", help="TEM with 4 convolutions", fixed={"layers": 4}
-    ),
-    "attention": Network(module=_MTN, kind="AttentionTEM", help="self-attention"),
-    "tcn": Network(module=_MTN, kind="DilatedTEM", help="residual dilated convolutions"),
+    "cnn2": Network(_MTN, "DepthTEM", "TEM with 2 convolutions", fixed={"layers": 2}),
+    "cnn4": Network(_MTN, "DepthTEM", "TEM with 4 convolutions", fixed={"layers": 4}),
+    "attention": Network(_MTN, "AttentionTEM", "self-attention"),
+    "tcn": Network(_MTN, "DilatedTEM", "residual dilated convolutions"),
     "span": Network(
-        module=_SPAN,
-        kind="SpanNetwork",
-        help="cross-fitted dilated convolutions over snippets",
+        *(_SPAN, "SpanNetwork", "cross-fitted dilated convolutions over snippets"),
         features="sequences",
         takes=("members",),
         on_steps=False,
     ),
     "stream": Network(
-        module=_SPAN,
-        kind="StreamNetwork",
-        help="span for a video that is still being recorded",
+        *(_SPAN, "StreamNetwork", "span for a video that is still being recorded"),
         features="causal",
         takes=("members", "look_ahead"),
         on_steps=False,
     ),
     "bmn": Network(
-        module="bmn",
-        kind="BoundaryMatching",
-        help="boundary-matching network",
+        *("bmn", "BoundaryMatching", "boundary-matching network"),
         on_steps=False,
     ),
     "pyramid": Network(
-        module="pyramid",
-        kind="Pyramid",
-        help="anchor-free pyramid with regression",
+        *("pyramid", "Pyramid", "anchor-free pyramid with regression"),
         on_steps=False,
     ),
 }

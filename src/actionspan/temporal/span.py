@@ -5,9 +5,8 @@ what others share with it, so that every step of a training video has probabilit
 did not learn it: what is fitted on them later (the density of instances, the calibration of scores)
 meets what it will meet on new videos. A new video gets the mean of all members.
 
-A member has two paths of the same form, as MTN has two: one sees the features as they are, which
-tell what happens; the other their difference to the mean of the video, which tells what is unlike
-the rest of it, wherever the camera hangs.
+A member has two paths, as MTN: one sees the features, which tell what happens; the other their
+difference to the mean of the video, which tells what is unusual in it, wherever the camera hangs.
 
 The stream network is its relative that can serve a video while it is recorded. What makes span look
 at the whole video is replaced: the rows of causal.h5 already hold the difference to a running mean
