@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.segments import detection_rows, label_rows
+from actionspan.proposals.segments import Row, detection_rows, label_rows
 
 ROWS = [{"score": 0.8, "segment": [0.0, 2.0]}, {"score": 0.5, "segment": [3.0, 4.0], "note": "x"}]
 SCORES = np.array([[0.3, 0.6, 0.1], [0.0, 0.25, 0.75]])
@@ -34,7 +34,7 @@ def test_detections_are_the_best_classes_of_each_in_order_of_score():
 def test_all_classes_share_out_the_score_of_a_proposal(seed, classes):
     random = np.random.default_rng(seed)
     scores = random.dirichlet(np.ones(classes), 5)
-    rows = [
+    rows: list[Row] = [
         {"score": float(s), "segment": [float(i), i + 1.0]} for i, s in enumerate(random.random(5))
     ]
     names = [f"class {number}" for number in range(classes)]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
+from actionspan.proposals.segments import Row
 from actionspan.report import contact_sheet as sheet
 from actionspan.report.contact_sheet import write_sheet
 from video.numbered import encode, read_number
@@ -50,7 +51,7 @@ def test_the_best_come_first_each_with_its_middle_frame(tmp_path, captions):
 
 
 def test_a_caption_says_rank_times_label_and_score():
-    row = {"segment": [123, 129], "score": 0.72, "label": "fall"}
+    row: Row = {"segment": [123, 129], "score": 0.72, "label": "fall"}
     assert sheet._caption(3, row, 99) == "3. 2:03–2:09 fall (0.72)"
     assert sheet._caption(1, {**row, "label": ""}, 99) == "1. 2:03–2:09 (0.72)"
     long = {**row, "label": "falling from a\nhigh ladder"}

@@ -136,7 +136,8 @@ def read_detections(path: Path) -> dict[str, list[tuple[float, float, float, str
                     "`actionspan proposals detections` gives labels"
                 )
         detections[video_id] = [
-            (*row["segment"], row["score"], row["label"].strip()) for row in rows
+            (row["segment"][0], row["segment"][1], row["score"], row["label"].strip())
+            for row in rows
         ]
     return detections
 

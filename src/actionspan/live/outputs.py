@@ -63,7 +63,7 @@ class Found:
         table = self._table()
         for place in self._order()[:MOST]:
             start, end, score, label, label_score = table[place].tolist()
-            row = {"score": score, "segment": [start, end]}
+            row: Row = {"score": score, "segment": [start, end]}
             if label >= 0:
                 row |= {"label": names[int(label)], "label_score": label_score}
             yield row
@@ -266,8 +266,10 @@ def unchanged(folder: Path, written: Mapping[str, str]) -> dict[str, Growing]:
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
-    row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
-    return row | {name: fields[name] for name in ("label", "label_score") if name in fields}
+    row: Row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
+    if "label" in fields:
+        row |= {"label": fields["label"], "label_score": fields["label_score"]}
+    return row
 
 
 def _emitted(path: Path) -> Iterable[Row]:

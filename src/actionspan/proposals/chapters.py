@@ -67,7 +67,7 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
     """
     ranked = sorted(rows, key=lambda row: -row["score"])
     long = [
-        (rank, row, *_milliseconds(row))
+        (rank, row, *_milliseconds(*row["segment"]))
         for rank, row in enumerate(ranked, start=1)
         if row["segment"][1] - row["segment"][0] >= settings.shortest
     ]
@@ -86,7 +86,7 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
         if start < end and free:
             spans.insert(place, (start, end))
             chosen.append((rank, row))
-    return sorted(chosen, key=lambda ranked: _milliseconds(ranked[1]))
+    return sorted(chosen, key=lambda ranked: _milliseconds(*ranked[1]["segment"]))
 
 
 def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
@@ -97,7 +97,7 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     """
     parts = ["WEBVTT\n"]
     for _, row in choose_chapters(rows, settings or ChapterSettings()):
-        start, end = _milliseconds(row)
+        start, end = _milliseconds(*row["segment"])
         label = _escape(str(row.get("label") or ""))
         words = [_said(start, end), *[label] * bool(label), f"({score_text(row['score'])})"]
         parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(words)}\n")
@@ -114,7 +114,7 @@ def said_times(start: float, end: float) -> str:
 
     Where both are in the same second, tenths are told too.
     """
-    return _said(*_milliseconds({"segment": [start, end]}))
+    return _said(*_milliseconds(start, end))
 
 
 def _said(start: int, end: int) -> str:
@@ -140,9 +140,8 @@ def write_chapters(path: Path, rows: Sequence[Row], settings: ChapterSettings) -
         partial.write_text(webvtt(rows, settings), encoding="utf-8", newline="\n")
 
 
-def _milliseconds(row: Row) -> tuple[int, int]:
+def _milliseconds(start: float, end: float) -> tuple[int, int]:
     """Return a proposal's start (not before the video's) and end, rounded."""
-    start, end = row["segment"]
     return max(round(start * 1000), 0), max(round(end * 1000), 0)
 
 

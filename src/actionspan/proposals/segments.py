@@ -4,10 +4,10 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeGuard
+from typing import Any, NotRequired, TextIO, TypedDict, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +45,17 @@ VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
 _LABEL_COLUMNS = ("label", "label_score")
 
-Row = Mapping[str, Any]  # {"score": number, "segment": [start, end]} and what else a file gives
+
+class Row(TypedDict):
+    """A segment of a video as files and pages have it: a proposal, an event or a detection.
+
+    A row that was read from a file keeps what else the file gives.
+    """
+
+    score: float  # higher is better; the chance of an event to be right at tIoU 0.5
+    segment: Sequence[float]  # start and end in seconds
+    label: NotRequired[str]
+    label_score: NotRequired[float]
 
 
 def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
@@ -87,10 +97,9 @@ def proposal_files(
 
         file = open_output(json_path)
         table = None
-        more = _LABEL_COLUMNS if labelled else ()
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
-            table.writerow((*_CSV_COLUMNS, *more))
+            table.writerow((*_CSV_COLUMNS, *(_LABEL_COLUMNS if labelled else ())))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
 
@@ -102,7 +111,7 @@ def proposal_files(
                 file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
                 if table is not None:
                     cells = (video_id, rank, *row["segment"], row["score"])
-                    labels = (row[name] for name in more)
+                    labels = (row["label"], row["label_score"]) if labelled else ()
                     table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
             file.write("]")
 
@@ -216,7 +225,7 @@ def detection_rows(
     of `label_rows`.
     """
     best = np.argsort(-scores, axis=1, kind="stable")[:, :classes]
-    detections = [
+    detections: list[Row] = [
         {
             "label": labels[place],
             "score": row["score"] * float(values[place]),

@@ -84,7 +84,7 @@ def suppress_rows(
         duration = latest if latest > 0 else 1.0
     kept, scores = soft_nms(segments, given, settings, duration=duration)
     pairs = zip(kept.tolist(), scores.tolist(), strict=True)
-    return [{**rows[row], "score": score} for row, score in pairs]
+    return [{**rows[int(row)], "score": score} for row, score in pairs]
 
 
 def _check(times: Float64, scores: Float64) -> None:

@@ -74,7 +74,7 @@ class Proposed:
         rows = self.rows()
         columns = ["start_seconds", "end_seconds", "score"]
         columns += ["label", "label_score"] if self.classes else []
-        cells = [[*row["segment"], *(row[name] for name in columns[2:])] for row in rows]
+        cells = [[*row["segment"], *(dict(row)[name] for name in columns[2:])] for row in rows]
         return pandas.DataFrame(cells, columns=columns)
 
     def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:

@@ -7,7 +7,6 @@ table 5 of paper 004.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,13 +144,13 @@ def _ranked(candidates: Path, evaluator: Path, out: Path) -> Path:
     """Rank candidates and suppress overlaps, as `proposals generate` does."""
     from actionspan.proposals.candidates import open_candidates
     from actionspan.proposals.evaluator import load_evaluator, rank_candidates
-    from actionspan.proposals.segments import result_rows, write_proposals
+    from actionspan.proposals.segments import Row, result_rows, write_proposals
     from actionspan.proposals.settings import RankingSettings, SuppressionSettings
 
     model, table = load_evaluator(evaluator), open_candidates(candidates)
     settings, ranking = SuppressionSettings(), RankingSettings()
 
-    def rows(index: int) -> tuple[str, list[Mapping[str, Any]]]:
+    def rows(index: int) -> tuple[str, list[Row]]:
         seconds = float(table.duration_seconds[index])
         ranked = rank_candidates(table.video(index), seconds, model, settings, ranking)
         return table.video_id[index], result_rows(*ranked)
