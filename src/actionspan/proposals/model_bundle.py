@@ -175,10 +175,9 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a file that `write_bundle` wrote, or `model.pt` in a folder; it may be a stranger's.
+    """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
 
-    Each part is checked before it is built, whether they fit together at the end. No path that the
-    file names is opened.
+    It may be a stranger's: each part is checked before it is built, and no path in it is opened.
 
     Raises:
         InputError: There is no such file or it is not one of these.
@@ -265,10 +264,7 @@ def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, t
 
 
 def _read_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, dict[str, Tensor]]:
-    """Return the parameters of each network whose weights are not its package's.
-
-    Their files are not where the model will be, or are others there.
-    """
+    """Return the parameters of each network whose weights are not its package's."""
     found: dict[tuple[str, Path], dict[str, Tensor]] = {}
     named = _named_weights(encoders, flow)
     for network, path in named.values():

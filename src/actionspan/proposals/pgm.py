@@ -172,10 +172,9 @@ _ROUNDING = 1e-3  # of a step, for what float32 cannot hold
 def chosen_segments(
     segments: Float32, scores: Float32, steps: int, settings: CandidateSettings
 ) -> Int64:
-    """Return the rows of the best segments of a video of so many steps, best first.
+    """Return the rows of a network's best segments, best first; `peak_ratio` does not apply.
 
-    `shortest`, `longest` and `candidates` are those of PGM; `peak_ratio` does not apply. Segments
-    of equal score keep their order.
+    Segments of equal score keep their order.
     """
     length = (segments[:, 1].astype(np.float64) - segments[:, 0]) * steps
     allowed = length >= settings.shortest - _ROUNDING

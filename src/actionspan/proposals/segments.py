@@ -202,10 +202,8 @@ def read_results(path: Path) -> Iterator[tuple[str, Any]]:
 def label_rows(rows: Sequence[Row], labels: Sequence[str], scores: Float64) -> list[Row]:
     """Return one video's proposals with the best class of each and its score.
 
-    Args:
-        rows: N proposals.
-        labels: The K classes; without any the rows stay as they are.
-        scores: (N, K) of the classes, 0…1; of equal scores the first class counts.
+    Scores (N, K) are those of the K labels, 0…1; of equal scores the first label counts. Without
+    labels the rows stay as they are.
     """
     if not labels:
         return list(rows)

@@ -167,10 +167,8 @@ def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:
 
     The curve is drawn towards the middle by one right and one wrong event more, as Platt's is.
 
-    Args:
-        gains: (N,) of events of many videos.
-        right: (N,) 1 where the event is right.
-        instances: How many there are in those videos.
+    Of events of many videos with so many instances, gains are (N,), and `right` (N,) is 1 where
+    an event is right.
     """
     if not len(gains):
         return Calibration()
@@ -232,12 +230,7 @@ def choose(
 ) -> Chosen:
     """Return one video's proposals and events in seconds, best first.
 
-    Args:
-        probabilities: (T, 3) start, actionness and end, in 0…1.
-        duration_seconds: The video's length.
-        model: A trained density.
-        selection: How proposals are chosen; a score is the expected recall that one adds.
-        events: Which events are shown; their score is the chance to be right at tIoU 0.5.
+    A score is the expected recall that a proposal adds. Probabilities are (T, 3), in 0…1.
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
     cells, density = model.density(values, duration_seconds)

@@ -72,9 +72,9 @@ def soft_nms(
 def suppress_rows(
     rows: Sequence[Row], duration: float | None, settings: SuppressionSettings
 ) -> list[Row]:
-    """Apply Soft-NMS to one video's proposals, checked by `read_proposals`; other keys are kept.
+    """Apply Soft-NMS to one video's proposals, checked by `read_proposals`.
 
-    `duration` is the video's length in seconds; None takes the end of its last proposal.
+    Without a `duration` in seconds the video ends with its last proposal.
     """
     if not rows:
         return []

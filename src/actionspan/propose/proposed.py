@@ -117,7 +117,7 @@ class MotionProposer:
 
         Args:
             video: The file.
-            on_progress: Is told now and then how much of the video is done, and its length [s].
+            on_progress: Called now and then with how much is done, and the length, in seconds.
 
         Raises:
             InputError: The file is missing or cannot be decoded.

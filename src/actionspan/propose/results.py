@@ -136,9 +136,9 @@ class ResultFolder:
     """The results of one model in a folder.
 
     Args:
-        folder: Is made if it is not there.
+        folder: Made if it is missing.
         model: Digest of the model.
-        overwrite: Forget what another model made here, and do everything again.
+        overwrite: Remove the results of another model, and redo everything.
 
     Raises:
         InputError: Nothing can be written there, or it holds results of another model.
@@ -179,12 +179,7 @@ class ResultFolder:
         return self.folder / "index.html"
 
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
-        """Return the result of a video that is done, None if it has to be done.
-
-        Args:
-            path: The video.
-            made: Whether it has just been made here, so that `overwrite` does not do it again.
-        """
+        """Return the result of a finished video, else None; `made` just now it is not redone."""
         result = None if self.overwrite and not made else self._read(self._path(path.stem))
         try:
             return result if result is not None and result.source == source_of(path) else None

@@ -103,8 +103,8 @@ def add_noise(
 ) -> Tensor:
     """Return features (S, T, C) with normal noise of `noise_deviation`.
 
-    A video's noise follows from the seed, the epoch and the video's place in it (`first` is that of
-    the first of these videos), so that any number of ranks adds the same.
+    It follows from the seed, the epoch and a video's place in it, from `first` on, so that any
+    number of ranks adds the same.
     """
     noisy = features.clone()
     generator = torch.Generator()
