@@ -1,6 +1,7 @@
 """Partitions against brute force, and what profiling leaves alone."""
 
 import copy
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -49,6 +50,12 @@ def test_messages_move_a_cut_to_where_they_are_small() -> None:
     assert partition(cheap, 2) == [0, 2, 4]
     dear = Costs(seconds=seconds, message_bytes=(0, 10, 900, 10, 0), seconds_a_byte=0.01)
     assert partition(dear, 2) in ([0, 1, 4], [0, 3, 4])
+
+
+def test_each_neighbour_pays_half_of_a_message_and_of_its_hop() -> None:
+    costs = Costs(seconds=(1.0,), message_bytes=(0, 10), seconds_a_byte=0.1, hop_seconds=0.5)
+    assert costs.messages(1) == 0.75
+    assert replace(costs, learning=True).messages(1) == 1.5
 
 
 def test_measuring_leaves_the_model_and_random_numbers_as_they_are() -> None:
