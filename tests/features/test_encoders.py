@@ -12,9 +12,9 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.architecture import architecture
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, SameConv2d
-from actionspan.networks.folding import fold_batch_norms
 from actionspan.networks.i3d import I3D
 from actionspan.networks.runtime import Eager
+from actionspan.networks.weights import fold_batch_norms
 
 
 def randomise_norms(network: torch.nn.Module) -> None:

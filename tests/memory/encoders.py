@@ -7,7 +7,7 @@ from torch import nn
 
 from actionspan.memory.ways import make_way
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.weights import fold_batch_norms
 
 CHANNELS = 3
 SAMPLERS = (

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from actionspan.memory.counting import saved_bytes
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.weights import fold_batch_norms
 
 MIB = 2**20
 # MiB a frame: with norms in evaluation mode, and folded into the convolutions

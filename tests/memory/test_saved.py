@@ -9,7 +9,7 @@ from actionspan.memory.counting import saved_bytes
 from actionspan.memory.sampling import kept_count
 from actionspan.memory.ways import make_way
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.folding import fold_batch_norms
+from actionspan.networks.weights import fold_batch_norms
 from actionspan.temporal.mtn import MTN
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.networks import device
-from actionspan.networks.device import choose_device
+from actionspan.networks import runtime
+from actionspan.networks.runtime import choose_device
 from actionspan.running import launcher
 
 # What each launcher tells rank 6 of 8, the third of four on its machine.
@@ -67,7 +67,7 @@ def machine(monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.setattr(launcher, "told_by_mpi", None)
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
-    device._say_crowded.cache_clear()
+    runtime._say_crowded.cache_clear()
 
     def made(gpus, environment):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from actionspan.networks.folding import fold_batch_norms, unfolded_state
+from actionspan.networks.weights import fold_batch_norms, unfolded_state
 
 
 def network(affine=True, bias=True, **how):

@@ -9,10 +9,9 @@ import torch
 
 from actionspan.features.encoders import build_network
 from actionspan.networks import runtime
-from actionspan.networks.architecture import architecture
-from actionspan.networks.folding import fold_batch_norms
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import Eager, NotConverted, OpenVino
+from actionspan.networks.weights import fold_batch_norms
 
 pytest.importorskip("openvino")
 CPU = torch.device("cpu")

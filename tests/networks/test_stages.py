@@ -3,8 +3,8 @@ import torch
 import torchvision
 
 from actionspan.networks.bn_inception import BNInception
+from actionspan.networks.division import stages
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.stages import stages
 
 
 @pytest.mark.parametrize(

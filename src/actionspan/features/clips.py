@@ -18,8 +18,7 @@ from actionspan.features.encoders import Snippets, Weights, build_network, devic
 from actionspan.features.images import frames_to_batch
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
-from actionspan.networks.architecture import architecture
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import Eager
 from actionspan.running.apart import still_working
 

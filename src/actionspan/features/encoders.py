@@ -13,10 +13,7 @@ from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
-from actionspan.networks.architecture import architecture
-from actionspan.networks.device import choose_device
-from actionspan.networks.folding import fold_batch_norms
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import (
     INSTALL,
     Eager,
@@ -24,9 +21,10 @@ from actionspan.networks.runtime import (
     OpenVino,
     Runner,
     Runtime,
+    choose_device,
     find_openvino,
 )
-from actionspan.networks.weights import fill, load_state, widen
+from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 
 Weights = Path | Mapping[str, Tensor] | None
@@ -94,7 +92,7 @@ class Encoder:
     """The network of a stream: images of snippets in, a vector for each snippet out.
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
-    bit. `networks.inputs.Inputs` makes numbers of levels.
+    bit. `networks.architecture.Inputs` makes numbers of levels.
     """
 
     def __init__(

@@ -13,10 +13,9 @@ from actionspan.features.encoders import build_network
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.settings import Stream
-from actionspan.networks.architecture import architecture
-from actionspan.networks.folding import unfolded_state
-from actionspan.networks.inputs import Inputs
-from actionspan.networks.stages import stages
+from actionspan.networks.architecture import Inputs, architecture
+from actionspan.networks.division import stages
+from actionspan.networks.weights import unfolded_state
 
 FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
 

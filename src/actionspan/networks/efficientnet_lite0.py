@@ -1,9 +1,9 @@
 """EfficientNet-Lite0 (Tan and Le; no squeeze-and-excitation, ReLU6), the embedded encoder."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 from torch.nn import functional
-
-from actionspan.networks.padding import pad_same
 
 # Stages: repeats, kernel, stride of the first block, expansion, input maps, output maps.
 _STAGES = (
@@ -106,3 +106,15 @@ class EfficientNetLite0(nn.Module):
         stem = nn.Sequential(self._conv_stem, self._bn0, nn.ReLU6())
         head = nn.Sequential(self._conv_head, self._bn1, nn.ReLU6(), _Pool(), self._fc)
         return [stem, *self._blocks, head]
+
+
+def pad_same(batch: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """Pad (B, C, …) with zeros so that each output length is ceil(input / stride).
+
+    An odd pixel goes to the end.
+    """
+    padding: list[int] = []
+    for size, width, step in zip(batch.shape[2:], kernel, stride, strict=True):
+        total = max((-(-size // step) - 1) * step + width - size, 0)
+        padding = [total // 2, total - total // 2, *padding]  # torch counts from the last axis
+    return functional.pad(batch, padding) if any(padding) else batch

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.networks.padding import pad_same
+from actionspan.networks.efficientnet_lite0 import pad_same
 
 # Maps of each Inception module: 1×1×1; reduce, 3×3×3; reduce, 3×3×3; pool projection.
 _MODULES = {

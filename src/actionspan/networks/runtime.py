@@ -1,13 +1,14 @@
-"""What computes a network: PyTorch, or OpenVINO, which is faster on CPUs and optional.
+"""What computes a network, and where: PyTorch, or OpenVINO, faster on CPUs and optional.
 
-Both take bytes as `networks.inputs` does, whose arithmetic is part of what OpenVINO compiles. It
-computes in float32; its results do not depend on what else is in a batch, nor on the batch's
-length, to the bit.
+Both take bytes as `architecture.Inputs` does, whose arithmetic is part of what OpenVINO compiles.
+It computes in float32; its results do not depend on what else is in a batch, nor on its length, to
+the bit.
 """
 
+import os
 import sys
 import warnings
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -16,7 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float32, UInt8
-from actionspan.networks.inputs import Inputs
+from actionspan.errors import InputError
+from actionspan.networks.architecture import Inputs
+from actionspan.running import launcher
 
 Runtime = Literal["eager", "openvino"]
 INSTALL = "uv pip install openvino"
@@ -160,3 +163,39 @@ def _compiled(model: Any, threads: int) -> Any:
         "ENABLE_CPU_PINNING": False,  # jobs side by side would share a core
     }
     return openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
+
+
+# Set where SLURM gives each rank GPUs of its own, of which it then sees no others.
+_BOUND = ("SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Return the device of a setting: `auto` is a CUDA device where there is one.
+
+    The ranks of a node are spread over its GPUs, and a rank's GPU becomes torch's current one.
+
+    Raises:
+        InputError: A CUDA device is wanted and there is none.
+    """
+    has_cuda = torch.cuda.is_available()
+    if wanted == "cuda" and not has_cuda:
+        raise InputError("device is cuda, but no CUDA device is visible; give auto or cpu")
+    if not has_cuda or wanted == "cpu":
+        return torch.device("cpu")
+    rank, ranks = launcher.local_rank()
+    if ranks == 1:
+        return torch.device("cuda")
+    gpus = torch.cuda.device_count()
+    if ranks > gpus and rank == 0 and not any(name in os.environ for name in _BOUND):
+        _say_crowded(ranks, gpus)
+    device = torch.device("cuda", rank % gpus)
+    torch.cuda.set_device(device)
+    return device
+
+
+@cache
+def _say_crowded(ranks: int, gpus: int) -> None:
+    """Say once that ranks share GPUs."""
+    shared = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+    line = f"{ranks} ranks share {shared} on this machine; more than a rank a GPU are no faster"
+    print(line, file=sys.stderr, flush=True)

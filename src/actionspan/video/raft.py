@@ -10,7 +10,7 @@ from torchvision.models.optical_flow import raft_small
 
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
-from actionspan.networks.device import choose_device
+from actionspan.networks.runtime import choose_device
 from actionspan.networks.weights import fill, load_file
 
 _MULTIPLE = 8  # the network works on a grid of every 8th pixel

@@ -21,9 +21,8 @@ from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import TunedVideo, divide_videos, frames_of, held
 from actionspan.memory.sampling import kept_count
-from actionspan.networks.architecture import architecture
+from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.inputs import Inputs
 from actionspan.networks.names import ImageNetwork
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress

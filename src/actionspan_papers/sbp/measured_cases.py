@@ -9,9 +9,8 @@ from torch.nn import functional
 
 from actionspan.memory.sampling import kept_count
 from actionspan.memory.ways import Execution, Way, make_way
-from actionspan.networks.architecture import Architecture, architecture
-from actionspan.networks.folding import fold_batch_norms
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Architecture, Inputs, architecture
+from actionspan.networks.weights import fold_batch_norms
 from actionspan.temporal.mtn import MTN
 from actionspan_papers.sbp.settings import MeasureSettings
 
