@@ -7,14 +7,14 @@ from fractions import Fraction
 import pytest
 
 from actionspan.dataset.containers import stated_bytes, turned_sideways
+from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.video_facts import probe_video, timing
 from actionspan.errors import InputError
-from actionspan.video.settings import LimitSettings
 
 
 def read_in_order(path):
     """Return the number of frames and (height, width) as decord reads them, in order."""
-    from actionspan.video.safe_decord import decord
+    from actionspan.video.decode import decord
 
     reader = decord.VideoReader(str(path), num_threads=1)
     shapes = []

@@ -199,7 +199,7 @@ def decoded_by_opencv(path: Path) -> tuple[int, tuple[int, int], float]:
 
 
 def decoded_by_decord(path: Path) -> int:
-    from actionspan.video.safe_decord import decord
+    from actionspan.video.decode import decord
 
     reader = decord.VideoReader(str(path), num_threads=1)
     return sum(1 for _ in range(len(reader)) if reader.next() is not None)

@@ -18,7 +18,7 @@ from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.plan.runs import flags
 from actionspan.running.parts import rejected_videos
-from actionspan.video.safe_decord import decord
+from actionspan.video.decode import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
 from tiers import first_tier
 from video.numbered import encode

@@ -12,7 +12,7 @@ from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.settings import PARTS
 from actionspan.recognition.training import train
-from actionspan.video.jpeg_reading import Stream
+from actionspan.video.jpegs import Stream
 from mpi.ranks import first_ranks, sleep_until_all_are_here
 from recognition.learning import tiny
 

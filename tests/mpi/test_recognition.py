@@ -16,7 +16,7 @@ import torch
 from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition.settings import PARTS
-from actionspan.video.jpeg_reading import Stream
+from actionspan.video.jpegs import Stream
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run
 from recognition.learning import TINY, kill_in_epoch, write_task

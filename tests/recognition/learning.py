@@ -15,7 +15,7 @@ from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import write_clip
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import option
-from actionspan.video.jpeg_writing import Position
+from actionspan.video.jpegs import Position
 from networks.tiny import TINY_NETWORK
 
 STACK = 2

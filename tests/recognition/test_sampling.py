@@ -15,7 +15,7 @@ from actionspan.recognition.batches import (
     read_sample,
     training_sample,
 )
-from actionspan.video.views import flipped
+from actionspan.video.jpegs import flipped
 from recognition.conftest import HEIGHT, WIDTH
 
 

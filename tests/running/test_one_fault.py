@@ -69,7 +69,7 @@ SHARD = (
         "segments.h5",
         "recognition.clip_writing:write_clip",
     ),
-    (f"finetune store {STREAMS}", "store.h5", "video.jpeg_writing:write_jpegs"),
+    (f"finetune store {STREAMS}", "store.h5", "video.jpegs:write_jpegs"),
 )
 PROPOSE = (
     "video.decode:read_timeline",

@@ -14,8 +14,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.video import decode
-from actionspan.video.decode import read_frames, read_timeline
-from actionspan.video.safe_decord import decord
+from actionspan.video.decode import decord, read_frames, read_timeline
 from video.numbered import copy_packets, encode, numbered_picture, read_number
 
 FRAMES = 75

@@ -7,8 +7,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import create_h5
-from actionspan.video.jpeg_reading import JpegPictures, read_pictures
-from actionspan.video.jpeg_writing import Position, write_jpegs
+from actionspan.video.jpegs import JpegPictures, Position, read_pictures, write_jpegs
 
 COUNT, HEIGHT, WIDTH, PLANES = 3, 40, 51, 4
 

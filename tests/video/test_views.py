@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from actionspan.video.jpegs import flipped, square
 from actionspan.video.optical_flow import compute_flow, quantise
 from actionspan.video.settings import FlowSettings
-from actionspan.video.views import flipped, square
 from video.test_optical_flow import dequantise
 
 codes = arrays(np.uint8, (4, 6, 6), elements=st.integers(1, 255))

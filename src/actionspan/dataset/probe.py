@@ -5,12 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from actionspan.dataset.formats.rejections import Rejection, report
+from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.running.apart import work_apart
 from actionspan.running.progress import progress
 from actionspan.running.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
-from actionspan.video.settings import LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

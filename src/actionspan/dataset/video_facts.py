@@ -17,7 +17,14 @@ from pathlib import Path
 import av
 from av.container import InputContainer
 
-from actionspan.dataset.containers import stated_bytes, stated_seconds, turned_sideways
+from actionspan.dataset.containers import (
+    open_container,
+    opened,
+    stated_bytes,
+    stated_seconds,
+    turned_sideways,
+)
+from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
 from actionspan.running.apart import described, still_working

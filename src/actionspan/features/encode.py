@@ -2,10 +2,10 @@
 
 import argparse
 
+from actionspan.dataset.settings import LimitSettings
 from actionspan.features.video_settings import add_video_settings, video_settings
 from actionspan.running.shards import add_shard_flags, add_video_flags, shard_work
 from actionspan.settings import from_arguments
-from actionspan.video.settings import LimitSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, Made, read_made
-from actionspan.video.jpeg_reading import JpegPictures, read_pictures
+from actionspan.video.jpegs import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
 

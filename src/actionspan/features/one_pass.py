@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from actionspan.arrays import Float32
+from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipStream
@@ -34,11 +35,10 @@ from actionspan.running.parts import map_videos, take_over
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.batches import snippet_batches
-from actionspan.video.clips import ClipSampler
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow, weights_digest
-from actionspan.video.settings import LimitSettings
+from actionspan.video.snippets import ClipSampler
 
 
 class EncodedVideo(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from actionspan.arrays import UInt8
-from actionspan.video.jpeg_reading import JpegPictures, Stream
+from actionspan.video.jpegs import JpegPictures, Stream
 
 VIDEO_SHA = "video_sha256"  # how a store calls the checksum of the video
 

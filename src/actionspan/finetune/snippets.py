@@ -27,9 +27,10 @@ from actionspan.video.jpeg_reading import (
     JpegPictures,
     Stream,
     check_alike,
+    flipped,
     read_pictures,
+    square,
 )
-from actionspan.video.views import flipped, square
 
 _LEAST_SIDE = 0.8  # of each side of the picture
 _DRAW = 4004  # sets these draws apart from others of the same seed, epoch and place

@@ -19,7 +19,7 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import read_made
-from actionspan.video.jpeg_writing import Position, write_jpegs
+from actionspan.video.jpegs import Position, write_jpegs
 
 _COPIED = ("frame_difference", "flow_magnitude")
 _WITHIN = "sha256"  # of the video in the video stage; here of the pictures, as in all such stores

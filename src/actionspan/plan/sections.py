@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.dataset.matching import IndexSettings
+from actionspan.dataset.settings import LimitSettings
 from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baseline import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
@@ -41,7 +42,7 @@ from actionspan.report.index import PageSettings
 from actionspan.running.shards import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings, LimitSettings
+from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips are
 # kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps

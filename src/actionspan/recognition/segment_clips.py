@@ -28,7 +28,7 @@ from actionspan.recognition.clip_store import BACKGROUND, write_clip
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.video.earlier import read_made
-from actionspan.video.jpeg_writing import Position
+from actionspan.video.jpegs import Position
 
 _AMBIGUOUS = "Ambiguous"  # THUMOS14's label of what may or may not be an action
 

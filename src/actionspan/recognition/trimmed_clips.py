@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 import h5py
 
+from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip
 from actionspan.recognition.clip_store import write_clip
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
-from actionspan.video.jpeg_writing import Position
+from actionspan.video.jpegs import Position
 from actionspan.video.optical_flow import compute_flow, prepare_flow, weights_digest
-from actionspan.video.settings import FlowSettings, FrameSettings, LimitSettings
+from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets
 
 

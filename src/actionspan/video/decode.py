@@ -13,6 +13,9 @@ The last is corrected. The other files, and what follows an error in decord, are
 which gives bitwise the same pictures (10-bit ones differ by rounding).
 """
 
+import ctypes
+import importlib
+import sys
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,19 +25,54 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
+import cv2
 import numpy as np
 from av.video.frame import VideoFrame
 
 from actionspan.arrays import Float64, UInt8
+from actionspan.dataset.containers import opened
+from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
-from actionspan.video.opening import opened
-from actionspan.video.safe_decord import DECORD_ERRORS, decord
-from actionspan.video.settings import LimitSettings
 
 # At most this many frames, and a quarter of the file, may be missing at the end: streams that are
 # cut without decoding lose a few.
 _FRAMES_ALLOWED_TO_LACK = 16
+
+
+def _import_decord() -> Any:
+    """Import decord so that torch and PyAV keep working.
+
+    On import, decord2 (3.4) makes libraries visible to the entire process that only it needs:
+
+    - every NVIDIA library installed, for its builds that decode on a GPU. libnvblas is among them;
+      its BLAS takes the place of torch's, and the first convolution ends the process ("CPU Blas
+      library need to be provided", or a segmentation fault). The wheel used here needs none.
+    - its own FFmpeg, whose functions PyAV's FFmpeg then calls instead of those it was built with:
+      encoding H.265 fails once torch is loaded too.
+
+    So the NVIDIA libraries are hidden from decord, and its own libraries stay private.
+    """
+    nvidia, visible = sys.modules.get("nvidia"), ctypes.RTLD_GLOBAL
+    sys.modules["nvidia"] = None  # type: ignore[assignment]  # looks as if it were not installed
+    ctypes.RTLD_GLOBAL = ctypes.RTLD_LOCAL  # type: ignore[misc]
+    try:
+        return importlib.import_module("decord")
+    finally:
+        ctypes.RTLD_GLOBAL = visible  # type: ignore[misc]
+        del sys.modules["nvidia"]
+        if nvidia is not None:
+            sys.modules["nvidia"] = nvidia
+
+
+decord = _import_decord()
+decord.logging.set_level(decord.logging.QUIET)
+
+_base = importlib.import_module("decord._ffi.base")
+_own = (_base.DECORDError, _base.DECORDLimitReachedError)
+# What its reader raises; StopIteration at the end, AssertionError for a file without frames.
+DECORD_ERRORS: tuple[type[Exception], ...]
+DECORD_ERRORS = (*_own, RuntimeError, AssertionError, StopIteration)
 
 
 class Frame(NamedTuple):
@@ -213,3 +251,18 @@ def _stopped(path: Path, done: int, timeline: Timeline) -> InputError:
         f"{path}: decoding stopped at frame {done} of {len(timeline)}: the file is damaged there; "
         "get it again or leave it out"
     )
+
+
+def fitted_size(height: int, width: int, short_side: int) -> tuple[int, int]:
+    """Return the height and width a frame is reduced to: never enlarged, its aspect kept, even."""
+    scale = short_side / min(height, width)
+    if scale >= 1:
+        return height, width
+    return 2 * max(1, round(height * scale / 2)), 2 * max(1, round(width * scale / 2))
+
+
+def resized(picture: UInt8, size: tuple[int, int]) -> UInt8:
+    """Return an (H, W, 3) picture at a height and width."""
+    if picture.shape[:2] == size:
+        return picture
+    return np.asarray(cv2.resize(picture, size[::-1], interpolation=cv2.INTER_AREA), np.uint8)

@@ -2,9 +2,10 @@
 
 import argparse
 
+from actionspan.dataset.settings import LimitSettings
 from actionspan.running.shards import VIDEOS, add_shard_flags, add_video_flags, shard_work
 from actionspan.settings import from_arguments
-from actionspan.video.settings import FrameSettings, LimitSettings
+from actionspan.video.settings import FrameSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

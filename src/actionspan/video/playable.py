@@ -20,12 +20,10 @@ from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
-from actionspan.dataset.containers import turned_sideways
+from actionspan.dataset.containers import open_container, opened, turned_sideways
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
-from actionspan.video.decode import Frame, read_frames, read_timeline
-from actionspan.video.opening import open_container, opened
-from actionspan.video.pictures import resized
+from actionspan.video.decode import Frame, read_frames, read_timeline, resized
 from actionspan.video.settings import CopySettings
 
 _NAMES = {

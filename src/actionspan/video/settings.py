@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from actionspan.errors import InputError
 from actionspan.settings import Checked, option
 
 Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
@@ -50,39 +49,6 @@ class FrameSettings(Checked):
         least=32,
         most=1024,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LimitSettings(Checked):
-    """The largest videos that are decoded: a damaged header may claim any size."""
-
-    max_pixels: int = option(
-        36_000_000,
-        "a video with larger pictures is rejected; 8K has 33 to 35 million, and decoding takes "
-        "up to about 45 bytes of memory for each",
-        unit="pixels",
-        least=1,
-        most=2**31 - 1,
-    )
-    max_frames: int = option(
-        5_000_000, "a longer video is rejected; 46 hours at 30 a second", unit="frames", least=1
-    )
-
-    def check(self, width: int, height: int, frames: int) -> None:
-        """Check the size of a video.
-
-        Raises:
-            InputError: It is beyond a limit.
-        """
-        if width * height > self.max_pixels:
-            raise InputError(
-                f"pictures of {width}×{height} pixels are more than video.max_pixels, "
-                f"{self.max_pixels}; raise it if they are real"
-            )
-        if frames > self.max_frames:
-            raise InputError(
-                f"more frames than video.max_frames, {self.max_frames}; cut the video or raise it"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from av.video.reformatter import Interpolation
 from av.video.stream import VideoStream
 
 from actionspan.arrays import UInt8
+from actionspan.dataset.containers import opened
+from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
-from actionspan.video.opening import opened
-from actionspan.video.settings import LimitSettings
 
 _QUALITY = 75  # of JPEG
 _MOST_FRAMES = 5000  # decoded for one picture: a long video may have a single key frame
