@@ -33,7 +33,7 @@ class Features:
         """Write sound files of every form."""
         import safetensors.torch
 
-        import actionspan.features.importing
+        import actionspan.features.external
         import actionspan.networks.weights
         import actionspan.temporal.networks  # noqa: F401
         from actionspan.temporal.networks import build_model

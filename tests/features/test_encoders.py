@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder, build_network
-from actionspan.features.images import fit_square, planes_to_batch
+from actionspan.features.encoders import Encoder, build_network, fit_square, planes_to_batch
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.architecture import architecture
 from actionspan.networks.bn_inception import BNInception

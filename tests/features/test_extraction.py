@@ -11,8 +11,8 @@ import torch
 from actionspan.cli import main
 from actionspan.errors import InputError, JobError
 from actionspan.features import extraction as module
+from actionspan.features.encoders import HISTOGRAM_FEATURES as HISTOGRAM
 from actionspan.features.extraction import TwoStream, extract
-from actionspan.features.flow_histogram import FEATURES as HISTOGRAM
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
 from tiers import first_tier

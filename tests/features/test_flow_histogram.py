@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from actionspan.features.flow_histogram import FEATURES, flow_histogram
+from actionspan.features.encoders import HISTOGRAM_FEATURES, flow_histogram
 from actionspan.video.optical_flow import CODES, quantise
 
 BOUND = 20.0
@@ -71,5 +71,5 @@ def test_flow_of_the_same_share_of_the_frame_is_the_same_at_any_size():
 
 def test_a_snippet_is_a_row_of_features(rng):
     out = flow_histogram(rng.integers(0, 256, (6, 40, 50), np.uint8), BOUND)
-    assert out.shape == (FEATURES,)
+    assert out.shape == (HISTOGRAM_FEATURES,)
     assert out.dtype == np.float32

@@ -12,8 +12,7 @@ from actionspan.cli import main
 from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.errors import InputError, printable
 from actionspan.features.collect import collect
-from actionspan.features.feature_files import find_file, read_features
-from actionspan.features.importing import import_features, row_times
+from actionspan.features.external import find_file, import_features, read_features, row_times
 from actionspan.features.settings import ExternalSettings, RescaleSettings
 from actionspan.features.store import open_features
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from actionspan.features.cues import REACHES, causal_cues, change
-from actionspan.features.past import Past, PastStream, past_rows
+from actionspan.features.cues import REACHES, Past, PastStream, causal_cues, change, past_rows
 from actionspan.features.transform import StreamTransform, Transform, transform_features
 
 CUES = 2 * len(REACHES) + 2

@@ -7,9 +7,9 @@ import pytest
 from actionspan.cli import main
 from actionspan.features.collect import collect
 from actionspan.features.settings import CausalSettings, RescaleSettings, SequenceSettings
+from actionspan.features.steps import cut_windows, merge_windows, window_starts
 from actionspan.features.store import UNSHARED, open_features, read_transform
 from actionspan.features.transform import Transform, transform_features
-from actionspan.features.windows import cut_windows, merge_windows, window_starts
 
 SUBSETS = {"a": "validation", "b": "testing", "c": "training", "d": "training"}
 LENGTHS = {"a": 17, "b": 90, "c": 40, "d": 1}  # snippets

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.features.windows import cut_windows, merge_windows, window_starts
+from actionspan.features.steps import cut_windows, merge_windows, window_starts
 
 
 @st.composite

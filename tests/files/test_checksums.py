@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.features.feature_files import read_features
+from actionspan.features.external import read_features
 from actionspan.files.checksums import CheckedFile, append_checksums, map_checked
 from actionspan.files.storage import append_rows, create_h5, open_h5
 

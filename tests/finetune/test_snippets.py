@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.images import frames_to_batch, planes_to_batch
+from actionspan.features.encoders import frames_to_batch, planes_to_batch
 from actionspan.files.storage import create_h5
 from actionspan.finetune.snippets import NONE, Augmentation, SnippetFrames, SnippetStore, draw
 from actionspan.finetune.store import StoreSettings

@@ -8,7 +8,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
-from actionspan.features.images import frames_to_batch, planes_to_batch
+from actionspan.features.encoders import frames_to_batch, planes_to_batch
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.store import StoreSettings
 from actionspan.finetune.storing import store_snippets

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from actionspan.features.cues import REACHES
-from actionspan.features.past import Past
+from actionspan.features.cues import REACHES, Past
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import StreamTransform, Transform
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths

@@ -8,7 +8,7 @@ from torch import nn
 
 from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
-from actionspan.features.extraction import TwoStream
+from actionspan.features.extraction import TwoStream, decoded_images
 from actionspan.features.settings import EncoderSettings
 from actionspan.live.encoding import encoded, encoding_chain, message_of
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
@@ -41,7 +41,8 @@ def offline(video, settings):
         write_frames(plain_video(video, 44), frames, CUTTING)
         write_flow(frames, flow, FLOW)
         motion = {key: flow[key][:] for key in ("flow_magnitude", "frame_difference")}
-        return TwoStream(settings, 2 * CUTTING.stack)(frames, flow), motion
+        images = decoded_images(frames, flow, settings.batch_size)
+        return TwoStream(settings, 2 * CUTTING.stack)(images, FLOW.bound), motion
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -9,8 +9,8 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.steps import cut_windows
 from actionspan.features.store import open_features
-from actionspan.features.windows import cut_windows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.proposals import SegmentClassifier, train_classifier
 from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo

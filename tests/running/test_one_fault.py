@@ -62,7 +62,7 @@ SHARD = (
     (
         "features external --folder @csv --videos @dataset/videos.tsv --stride 16",
         "own.h5",
-        "features.feature_files:read_features",
+        "features.external:read_features",
     ),
     (
         f"recognition segments {STREAMS} {ANNOTATIONS}",

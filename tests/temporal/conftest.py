@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.features.steps import cut_windows, window_starts
 from actionspan.features.transform import StreamTransform, Transform
-from actionspan.features.windows import cut_windows, window_starts
 
 STEPS = 100
 

@@ -10,7 +10,7 @@ import torch
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, read_annotations, write_annotations
 from actionspan.errors import InputError
-from actionspan.features.windows import cut_windows, window_starts
+from actionspan.features.steps import cut_windows, window_starts
 from actionspan.temporal.labels import boundary_labels
 from actionspan.temporal.networks import Segments, TemporalNetwork, load_model
 from actionspan.temporal.prediction import predict_probabilities, predict_windows

@@ -14,7 +14,7 @@ import yaml
 
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
-from actionspan.features.windows import window_starts
+from actionspan.features.steps import window_starts
 from video.test_snippets import snippet_count
 from workflow.conftest import ROOT, copy_program
 

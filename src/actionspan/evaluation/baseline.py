@@ -15,8 +15,8 @@ from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
+from actionspan.features.steps import merge_windows
 from actionspan.features.store import open_features
-from actionspan.features.windows import merge_windows
 from actionspan.files.storage import open_h5
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals

@@ -3,7 +3,7 @@
 from actionspan.lazy import lazy
 
 _MODULES = {
-    "VideoSettings": "actionspan.features.video_settings",
+    "VideoSettings": "actionspan.features.settings",
     "encode_video": "actionspan.features.one_pass",
 }
 __all__ = list(_MODULES)

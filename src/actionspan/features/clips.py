@@ -14,8 +14,13 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.encoders import Snippets, Weights, build_network, device_of
-from actionspan.features.images import frames_to_batch
+from actionspan.features.encoders import (
+    Snippets,
+    Weights,
+    build_network,
+    device_of,
+    frames_to_batch,
+)
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import Inputs, architecture

@@ -14,14 +14,12 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
-from actionspan.features.cues import REACHES, causal_cues
+from actionspan.features.cues import REACHES, Past, causal_cues
 from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_footage
-from actionspan.features.past import Past
 from actionspan.features.settings import CausalSettings, RescaleSettings
-from actionspan.features.steps import rescale
+from actionspan.features.steps import cut_windows, merge_windows, rescale
 from actionspan.features.store import UNSHARED, write_checked
 from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
-from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 

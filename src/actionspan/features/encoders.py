@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import cv2
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from actionspan.arrays import Float32, UInt8
+from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.architecture import Inputs, architecture
+from actionspan.networks.names import NO_MOTION
 from actionspan.networks.runtime import (
     INSTALL,
     Eager,
@@ -26,6 +27,12 @@ from actionspan.networks.runtime import (
 )
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
+from actionspan.video.optical_flow import CODES
+
+GRID = 4  # cells a side of the histogram of flow
+CELL = 12  # points a side of a cell
+ORIENTATIONS = 8
+HISTOGRAM_FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
 
 Weights = Path | Mapping[str, Tensor] | None
 
@@ -170,3 +177,94 @@ def device_of(settings: EncoderSettings) -> torch.device:
     if device.type == "cpu" and settings.precision == "float16":
         raise InputError("precision is float16, which needs a CUDA device; give bfloat16")
     return device
+
+
+def fit_square(image: UInt8, size: int, crop: str) -> UInt8:
+    """Resize an image, (h, w) or (h, w, 3), to a square of `size` pixels a side.
+
+    With crop `"squash"` the aspect of the image changes; with `"centre"` its centre is cut out.
+    """
+    height, width = image.shape[:2]
+    if crop == "centre":
+        short = min(height, width)
+        top, left = (height - short) // 2, (width - short) // 2
+        image = image[top : top + short, left : left + short]
+    if image.shape[:2] == (size, size):
+        return image
+    method = cv2.INTER_AREA if min(image.shape[:2]) > size else cv2.INTER_LINEAR
+    resized: Any = cv2.resize(np.ascontiguousarray(image), (size, size), interpolation=method)
+    return np.asarray(resized, np.uint8)
+
+
+def frames_to_batch(frames: UInt8, size: int, crop: str) -> UInt8:
+    """Turn (B, H, W, 3) frames into a (B, size, size, 3) batch."""
+    return np.stack([fit_square(frame, size, crop) for frame in frames])
+
+
+def planes_to_batch(planes: UInt8, size: int, crop: str) -> UInt8:
+    """Turn (B, 2L, h, w) flow planes into a (B, size, size, 2L) batch.
+
+    Flow vectors keep their length: only their grid changes.
+    """
+    batch = np.empty((len(planes), size, size, planes.shape[1]), np.uint8)
+    for snippet, stack in zip(batch, planes, strict=True):
+        for channel, plane in enumerate(stack):
+            snippet[:, :, channel] = fit_square(plane, size, crop)
+    return batch
+
+
+def flow_histogram(planes: UInt8, bound: float) -> Float32:
+    """Describe the motion of a snippet.
+
+    The planes are shrunk to 4×4 cells of 12×12 points, the median vector of each pair (the
+    camera's motion) is subtracted, and vectors become percent of the frame's height. Each cell, and
+    the full frame, gives a histogram of 8 orientations weighted by magnitude, the mean magnitude
+    and the mean vector, over all L pairs. The frame also gives the camera's motion, the 95th
+    percentile of magnitude and the deviation of the pairs' mean magnitudes. Signed square roots
+    compress the range.
+
+    Args:
+        planes: (2L, h, w) quantised flow, x and y interleaved.
+        bound: Pixels at level 255.
+
+    Returns:
+        (191,): 11 values of each of 16 cells, 11 of the frame, 4 more of the frame.
+    """
+    # vectors, without the camera's
+    side = GRID * CELL
+    levels = [plane.astype(np.float32) for plane in planes]
+    shrunk = np.stack([cv2.resize(x, (side, side), interpolation=cv2.INTER_AREA) for x in levels])
+    percent = 100 * bound / (CODES * planes.shape[1])  # of the height, a code
+    vectors = ((shrunk - NO_MOTION) * percent).reshape(-1, 2, side, side)  # (L, 2, 48, 48)
+    camera = np.median(vectors, axis=(2, 3))  # (L, 2)
+    x, y = np.moveaxis(vectors - camera[:, :, None, None], 1, 0)  # (L, 48, 48) each
+    magnitude = np.hypot(x, y)
+    # cells (16, 11) and frame
+    means = map(_cell_means, (magnitude, x, y))
+    cells = np.column_stack([_orientation_histogram(x, y, magnitude), *means])
+    spread = magnitude.mean(axis=(1, 2)).std()
+    frame = [*camera.mean(axis=0), np.percentile(magnitude, 95), spread]
+    values = np.concatenate([cells.ravel(), cells.mean(axis=0), frame])
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)), np.float32)
+
+
+def _cell_means(points: Float32) -> Float64:
+    """Average (L, 48, 48) points over the pairs and over each cell, (16,)."""
+    blocks = points.reshape(-1, GRID, CELL, GRID, CELL)
+    return np.asarray(blocks.mean(axis=(0, 2, 4), dtype=np.float64).ravel())
+
+
+def _orientation_histogram(x: Float32, y: Float32, magnitude: Float32) -> Float64:
+    """Share each point's magnitude between its two nearest orientations, (16 cells, 8)."""
+    turns = np.arctan2(y, x) * (ORIENTATIONS / (2 * np.pi)) % ORIENTATIONS
+    lower = np.floor(turns).astype(np.int64)
+    upper_weight = (turns - lower) * magnitude
+    rows = np.arange(GRID * CELL) // CELL
+    cell = (rows[:, None] * GRID + rows[None, :]) * ORIENTATIONS  # (48, 48)
+    histogram = np.zeros(GRID * GRID * ORIENTATIONS)
+    for index, weight in ((lower, magnitude - upper_weight), (lower + 1, upper_weight)):
+        histogram += np.bincount(
+            (cell + index % ORIENTATIONS).ravel(), weight.ravel(), minlength=len(histogram)
+        )
+    points = x.size / (GRID * GRID)
+    return histogram.reshape(GRID * GRID, ORIENTATIONS) / points

@@ -1,10 +1,41 @@
 """Features people already have, as a feature shard."""
 
 import argparse
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.arrays import Float32, Float64
+from actionspan.dataset.formats.names import other_names
+from actionspan.dataset.tables import Video, read_videos
+from actionspan.errors import InputError, printable
 from actionspan.features.settings import ExternalSettings
-from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.files.hdf5 import old_h5
+from actionspan.files.safe_pickle import load_arrays
+from actionspan.files.storage import digest
+from actionspan.files.text import read_utf8
+from actionspan.running.faults import described
+from actionspan.running.parts import map_videos
+from actionspan.running.shards import ShardWork, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
+
+_NUMBERS = "fiu"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_LONGEST_HEADER = 10_000
+_LONGEST_REASON = 200
+_MOST_COMPRESSED = 1000  # times; HDF5's filters reach this on values that are all the same
+_MOST_UNPACKED = 1 << 32  # bytes
+
+SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +50,265 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read a folder of features."""
     settings, how = from_arguments(ExternalSettings, arguments), shard_work(arguments)
-    from actionspan.features.importing import import_features
-
     import_features(arguments.folder, arguments.videos, arguments.out, settings, how)
+
+
+def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
+    """Return the centre of each row of a file in seconds.
+
+    With a stride, row k is at frame offset + k · stride; without it, at the middle of the k-th of
+    `rows` equal parts of the video.
+
+    Raises:
+        InputError: Rows are more than a stride beyond the end of the video, or a stride is given
+            and the video's frame rate is not known.
+    """
+    if not settings.stride:
+        return (np.arange(rows, dtype=np.float64) + 0.5) * (video.duration_seconds / rows)
+    if video.fps <= 0:
+        raise InputError(
+            "stride is in frames, and the annotations give this video no frame rate; give "
+            "dataset.video_info, or stride 0"
+        )
+    times = (settings.offset + settings.stride * np.arange(rows)) / video.fps
+    if times[-1] > video.duration_seconds + settings.stride / video.fps:
+        raise InputError(
+            f"row {rows - 1} is at {times[-1]:.2f} s, the video ends at "
+            f"{video.duration_seconds:.2f} s: stride or offset is wrong, or its unit is not frames"
+        )
+    return np.asarray(times)
+
+
+def import_features(
+    folder: Path,
+    videos: Path,
+    out: Path,
+    settings: ExternalSettings,
+    how: ShardWork | None = None,
+) -> dict[str, str]:
+    """Read the features of every video of videos.tsv into a shard.
+
+    Videos whose file is missing, damaged, or of a different width than the first are rejected with
+    a line each.
+
+    Returns:
+        The reasons of the rejected videos by video id.
+
+    Raises:
+        InputError: The folder is missing or no video has features.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    listed = read_videos(videos)
+    width = _first_width(folder, listed, settings)
+
+    names = [video.video_id for video in listed]
+    both = digest(settings, str(folder), width)
+    digests = [digest(both, video, _stamp(folder, video)) for video in listed]
+    return map_videos(
+        out,
+        names,
+        listed,
+        digests,
+        partial(_work, folder, width, settings),
+        title="reading",
+        how=how,
+        settings_digest=both,
+        attributes={"description": f"features from the folder {folder.resolve().name}"},
+    )
+
+
+def _work(
+    folder: Path, width: int, settings: ExternalSettings, video: Video, group: h5py.Group
+) -> None:
+    path = find_file(folder, video.video_id)
+    features = read_features(path, settings.layout)
+    if features.shape[1] != width:
+        raise InputError(
+            f"{path}: {features.shape[1]} features a row, other files have {width}"
+            + ("; is it the other --layout?" if features.shape[0] == width else "")
+        )
+    try:
+        group["time"] = row_times(len(features), video, settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    group["external"] = features
+    group.attrs.update(fps=video.fps, frame_count=video.frames, sha256=video.sha256)
+    group.attrs["duration_seconds"] = video.duration_seconds
+
+
+def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) -> int:
+    """Return the width of the first file that can be read."""
+    reason = ""
+    for video in videos:
+        try:
+            return len(read_features(find_file(folder, video.video_id), settings.layout)[0])
+        except Exception as error:  # whatever is wrong with it, another may do
+            reason = reason or str(error) or described(error)
+    raise InputError(f"{folder}: no video has features; the first: {reason or 'no video listed'}")
+
+
+def _stamp(folder: Path, video: Video) -> str:
+    """Return what changes when a video's file does."""
+    try:
+        facts = find_file(folder, video.video_id).stat()
+    except (InputError, OSError) as error:
+        return str(error)
+    return f"{facts.st_size} {facts.st_mtime_ns}"
+
+
+def find_file(folder: Path, video_id: str) -> Path:
+    """Return the file of a video; either name may have ActivityNet's `v_` or lack it.
+
+    Raises:
+        InputError: There is no file, or more than one.
+    """
+    stems = (video_id, *other_names(video_id))
+    names = [folder / f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES]
+    paths = [path for path in names if _is_file(path)]
+    if not paths:
+        raise InputError(f"{folder}: no file of features named {video_id} ({' '.join(SUFFIXES)})")
+    if len(paths) > 1:
+        raise InputError(f"{paths[0]}: {paths[1].name} is of the same video; keep one of them")
+    return paths[0]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, or a place that is not to be read
+        return False
+
+
+def read_features(path: Path, layout: str) -> Float32:
+    """Read a file as (T, C) features; with layout `"feature_first"` it holds (C, T).
+
+    A .csv may start with a line of column names (BSN, MMAction2). A .pkl or .h5 holds a matrix,
+    alone or as the only entry of a dictionary, list or group. Axes of length 1 beyond two are
+    dropped; a vector is a single row.
+
+    Raises:
+        InputError: The file is empty, damaged, not a single matrix, or holds a value not finite.
+    """
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    read = {".npy": _read_npy, ".csv": _read_csv, ".pkl": _read_pickle, ".pickle": _read_pickle}
+    try:
+        values = read.get(path.suffix, _read_h5)(path)
+    except MemoryError:
+        raise InputError(f"{path}: more values than there is memory for") from None
+    if values.dtype.kind not in _NUMBERS:
+        raise InputError(f"{path}: not numbers but {values.dtype}")
+    # the matrix
+    axes = tuple(axis for axis, length in enumerate(values.shape) if length == 1)
+    surplus = max(values.ndim - 2, 0)
+    matrix = np.atleast_2d(values.squeeze(axes[len(axes) - surplus :]) if surplus else values)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InputError(f"{path}: shape {values.shape}: want (T, C) with at least one row")
+    if layout == "feature_first":
+        matrix = matrix.T
+    # its values
+    with np.errstate(over="ignore"):
+        features = np.ascontiguousarray(matrix, np.float32)
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        reason = "too large for float32" if np.isfinite(matrix[row, column]) else "not finite"
+        raise InputError(f"{path}: row {row}, feature {column}: {matrix[row, column]}: {reason}")
+    return features
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
+    """Read the header, and then as many bytes as it says, if these are what the file has."""
+    with path.open("rb") as file:
+        try:
+            header = _HEADERS[np.lib.format.read_magic(file)]
+            shape, fortran, dtype = header(file, max_header_size=_LONGEST_HEADER)
+        except Exception:  # numpy parses it as Python, which raises nearly anything
+            raise InputError(f"{path}: not a .npy file of numbers") from None
+        if dtype.kind not in _NUMBERS:
+            raise InputError(f"{path}: not numbers but {printable(str(dtype)[:_LONGEST_REASON])}")
+        claimed = math.prod(shape) * dtype.itemsize
+        found = path.stat().st_size - file.tell()
+        if claimed != found or min(shape, default=0) < 0:
+            sizes = f"{found} bytes of values, its header says {claimed}"
+            raise InputError(f"{path}: not a complete .npy file: {sizes}")
+        values = np.fromfile(file, dtype)
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _read_csv(path: Path) -> NDArray[Any]:
+    rows: list[Float64] = []
+    for number, line in enumerate(read_utf8(path).split("\n"), start=1):
+        cells = line.strip().split(",")
+        if cells == [""] or (number == 1 and _is_header(cells)):
+            continue
+        try:
+            rows.append(np.array(cells, dtype=np.float64))
+        except ValueError as error:
+            reason = printable(str(error)[:_LONGEST_REASON])
+            raise InputError(f"{path}: line {number}: {reason}") from None
+        if len(cells) != len(rows[0]):
+            counts = f"{len(cells)} columns, the first row has {len(rows[0])}"
+            raise InputError(f"{path}: line {number}: {counts}")
+    if not rows:
+        raise InputError(f"{path}: no row of features")
+    return np.stack(rows)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Return whether cells are names (`f0,f1,…`) or pandas' numbers (`0,1,2,…`), not features."""
+    if len(cells) > 1 and list(cells) == [str(column) for column in range(len(cells))]:
+        return True
+    try:
+        [float(cell) for cell in cells]
+    except ValueError:
+        return True
+    return False
+
+
+def _read_h5(path: Path) -> NDArray[Any]:
+    with old_h5(path, cure="") as file:
+        datasets: list[h5py.Dataset] = []
+
+        def visit(_: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                datasets.append(item)
+
+        file.visititems(visit)
+        if len(datasets) != 1:
+            raise InputError(f"{path}: holds {len(datasets)} data sets; want one, (T, C)")
+        (dataset,) = datasets
+        if dataset.shape is None:
+            raise InputError(f"{path}: its data set is empty; want (T, C) with at least one row")
+        if dataset.external or dataset.is_virtual:
+            raise InputError(f"{path}: its values are in other files; want them in this one")
+        if dataset.dtype.kind not in _NUMBERS:
+            raise InputError(
+                f"{path}: not numbers but {printable(str(dataset.dtype)[:_LONGEST_REASON])}"
+            )
+        claimed, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
+        if claimed > max(stored, min(_MOST_COMPRESSED * stored, _MOST_UNPACKED)):
+            sizes = f"{claimed} bytes of values in {stored}"
+            raise InputError(f"{path}: not a complete HDF5 file: {sizes}")
+        return np.asarray(dataset[()])
+
+
+def _read_pickle(path: Path) -> NDArray[Any]:
+    """Take the only array out of a dictionary, or join a list of rows."""
+    content = load_arrays(path)
+    while isinstance(content, dict):
+        if len(content) != 1:
+            raise InputError(f"{path}: a dictionary of {len(content)} entries; want one matrix")
+        (content,) = content.values()
+    if not _is_numeric(content):
+        raise InputError(f"{path}: not numbers alone; want one matrix")
+    try:
+        return np.asarray(content)
+    except (ValueError, OverflowError):
+        raise InputError(f"{path}: rows of different lengths") from None
+
+
+def _is_numeric(content: Any) -> bool:
+    if isinstance(content, list | tuple):
+        return all(map(_is_numeric, content))
+    return isinstance(content, int | float | np.generic | np.ndarray)

@@ -1,7 +1,7 @@
 """Feature shards: each video of a shard through its encoders, resumable by video."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -17,11 +17,8 @@ from torch import Tensor
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, read_clips
-from actionspan.features.encoders import Encoder, runtime_of
-from actionspan.features.flow_histogram import FEATURES as HISTOGRAM_FEATURES
-from actionspan.features.flow_histogram import flow_histogram
+from actionspan.features.encoders import HISTOGRAM_FEATURES, Encoder, flow_histogram, runtime_of
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.stored import VIDEO_SHA, stored_streams
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.runtime import openvino_version
 from actionspan.networks.weights import describe
@@ -33,6 +30,9 @@ from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
+Images = tuple[UInt8, UInt8]  # snippets: (B, H, W, 3) centre frames and (B, 2L, h, w) coded flow
+_FACTS = ("fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames")
+_VIDEO_SHA = "video_sha256"  # the checksum of the video in a store of pictures
 
 
 class TwoStream:
@@ -92,22 +92,20 @@ class TwoStream:
     def _uses_histogram(self) -> bool:
         return self.flow is None or self.settings.flow_histogram
 
-    def __call__(self, frames: Any, flow: Any) -> dict[str, Float32]:
-        """Encode a video as `rgb`, `flow` and, if there is its encoder, `clip`: (T, features) each.
+    def __call__(self, batches: Iterable[Images], bound: float) -> dict[str, Float32]:
+        """Encode the snippets of a video as `rgb` and `flow`: (T, features) each.
 
         Args:
-            frames: The video's group of `video frames`, or a mapping like it.
-            flow: Its group of `video flow`, or a mapping like it.
+            batches: Its pictures and flow planes, `batch_size` snippets at a time; see `batch`.
+            bound: Pixels of motion at level 255.
 
         Raises:
-            InputError: The frames of clips are needed and were not kept.
+            InputError: There is no snippet.
         """
-        planes, pictures = flow["flow"], frames["rgb"]
-        bound = float(planes.attrs["bound"])  # pixels of motion at level 255
-        size = self.settings.batch_size
-        batches = [slice(start, start + size) for start in range(0, planes.shape[0], size)]
-        streams = joined([self.batch(pictures[rows], planes[rows], bound) for rows in batches])
-        return streams | ({"clip": self.clip(read_clips(frames))} if self.clip else {})
+        encoded = [self.batch(*images, bound) for images in batches]
+        if not encoded:
+            raise InputError("there is no snippet")
+        return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
 
     def batch(self, pictures: UInt8, planes: UInt8, bound: float) -> dict[str, Float32]:
         """Encode the next `batch_size` snippets of a video as `rgb` and `flow`: (B, features) each.
@@ -123,9 +121,18 @@ class TwoStream:
         return {"rgb": self.rgb.batch(pictures), "flow": np.concatenate(parts, axis=1)}
 
 
-def joined(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the arrays of a video, given those of its batches."""
-    return {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
+def decoded_images(frames: Any, flow: Any, size: int) -> Iterator[Images]:
+    """Yield `size` snippets at a time of a video's groups of `video frames` and `video flow`."""
+    for start in range(0, len(flow["flow"]), size):
+        yield frames["rgb"][start : start + size], flow["flow"][start : start + size]
+
+
+def stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
+    """Yield `size` snippets at a time of a video's stored pictures."""
+    for start in range(0, pictures.count, size):
+        rows = range(start, min(start + size, pictures.count))
+        planes = [pictures.read("flow", row).transpose(2, 0, 1) for row in rows]
+        yield np.stack([pictures.read("rgb", row) for row in rows]), np.stack(planes)
 
 
 class NotFiniteError(InputError):
@@ -226,7 +233,7 @@ def extract_stored(
     with open_h5(snippets) as file:
         pictures = _stored(snippets)
         made = read_made(snippets)
-        hashes = {name: str(file[name].attrs[VIDEO_SHA]) for name in pictures}
+        hashes = {name: str(file[name].attrs[_VIDEO_SHA]) for name in pictures}
     channels = next((each.planes for each in pictures.values()), 0)
     return _encode(None, snippets, made._replace(hashes=hashes), channels, out, settings, how)
 
@@ -291,15 +298,23 @@ def _work(source: _Source, group: h5py.Group) -> None:
                 flow.copy(features, group)
             group.attrs.update(flow.attrs)
             return
+        encode, size = _encoders(source.settings, source.channels), source.settings.batch_size
+        facts: dict[str, Any] = dict(flow.attrs)
         if source.frames is None:
-            frames, flow = stored_streams(_stored(source.flow)[source.name], flow)
+            pictures = _stored(source.flow)[source.name]
+            images, bound = stored_images(pictures, size), pictures.bound
+            kept = {key: facts[key] for key in _FACTS if key in facts}
+            facts = kept | {"sha256": facts[_VIDEO_SHA]}
         else:
             frames = opened.enter_context(open_h5(source.frames))[source.name]
-        encode = _encoders(source.settings, source.channels)
-        streams = encode(frames, flow)
+            images = decoded_images(frames, flow, size)
+            bound = float(flow["flow"].attrs["bound"])  # pixels of motion at level 255
+        streams = encode(images, bound)
+        if encode.clip:
+            streams["clip"] = encode.clip(read_clips(frames))
         check_finite(streams)
         write_streams(group, streams, encode)
         for key in COPIED:
             if key in flow:
                 group[key] = flow[key][:]
-        group.attrs.update(flow.attrs)
+        group.attrs.update(facts)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -22,13 +23,13 @@ from actionspan.errors import InputError
 from actionspan.features.clips import ClipStream
 from actionspan.features.extraction import (
     COPIED,
+    Images,
     TwoStream,
     check_finite,
     encoders_digest,
-    joined,
     write_streams,
 )
-from actionspan.features.video_settings import VideoSettings
+from actionspan.features.settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
@@ -96,16 +97,21 @@ class VideoEncoder:
                     sampler.add(frame)
                 yield frame
 
-        encoded: list[dict[str, Float32]] = []
-        facts: list[dict[str, Any]] = []
-        for batch in snippet_batches(counted(), frames, flow, self.settings.encoders.batch_size):
-            encoded.append(self.streams.batch(batch.pictures, batch.flow, flow.bound))
-            facts.append({key: getattr(batch, key) for key in COPIED})
-            if on_progress:
-                on_progress(float(batch.time[-1]))
-        if count == 0:
-            raise InputError(f"{path}: no frame can be decoded")
-        streams, known = joined(encoded), joined(facts)
+        facts: dict[str, list[NDArray[Any]]] = {key: [] for key in COPIED}
+
+        def images() -> Iterator[Images]:
+            size = self.settings.encoders.batch_size
+            for batch in snippet_batches(counted(), frames, flow, size):
+                yield batch.pictures, batch.flow
+                for key, parts in facts.items():
+                    parts.append(getattr(batch, key))
+                if on_progress:
+                    on_progress(float(batch.time[-1]))
+            if count == 0:
+                raise InputError(f"{path}: no frame can be decoded")
+
+        streams = self.streams(images(), flow.bound)
+        known = {key: np.concatenate(parts) for key, parts in facts.items()}
         if clips and sampler:
             sampler.close()
             streams["clip"] = clips.finish(frames.clip_rate, known["time"])

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.features.video_settings import add_video_settings, video_settings
+from actionspan.features.settings import add_video_settings, video_settings
 
 # modules that compute features, that hold weights, and that write the file
 _LIBRARIES = (

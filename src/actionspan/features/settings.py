@@ -1,11 +1,13 @@
 """Settings of the features stage: encoders, external files and rescaling."""
 
-from dataclasses import dataclass
+import argparse
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from actionspan.networks.names import ImageNetwork
-from actionspan.settings import Checked, option
+from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.video.settings import FlowSettings, FrameSettings
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Grid = Literal["video", "windows"]
@@ -230,4 +232,35 @@ class CausalSettings(Checked):
     )
     ahead: int = option(
         1, "snippets behind its own that a snippet's cues of change see", unit="snippets", least=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSettings:
+    """All that features of a video depend on."""
+
+    frames: FrameSettings = field(default_factory=FrameSettings)
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    encoders: EncoderSettings = field(default_factory=EncoderSettings)
+
+
+def add_video_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `VideoSettings`."""
+    add_settings(parser, FrameSettings)
+    add_settings(parser, FlowSettings, without=("device",))
+    parser.add_argument(
+        "--flow-device",
+        choices=["auto", "cpu", "cuda"],
+        default="auto",
+        help="where RAFT computes the flow (default: auto)",
+    )
+    add_settings(parser, EncoderSettings)
+
+
+def video_settings(arguments: argparse.Namespace) -> VideoSettings:
+    """Return what these flags say."""
+    return VideoSettings(
+        frames=from_arguments(FrameSettings, arguments),
+        flow=from_arguments(FlowSettings, arguments, device=arguments.flow_device),
+        encoders=from_arguments(EncoderSettings, arguments),
     )

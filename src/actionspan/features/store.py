@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
+from actionspan.features.steps import merge_windows
 from actionspan.features.transform import Transform
-from actionspan.features.windows import merge_windows
 from actionspan.files.checksums import CheckedFile, map_checked
 from actionspan.files.storage import open_h5
 

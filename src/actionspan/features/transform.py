@@ -7,14 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.features.cues import REACHES, cues
-from actionspan.features.past import Past, past_rows
+from actionspan.errors import InputError
+from actionspan.features.cues import REACHES, Past, cues, past_rows
 from actionspan.features.settings import Grid
-from actionspan.features.steps import rescale
-from actionspan.features.windows import window_starts
+from actionspan.features.steps import rescale, window_starts
+from actionspan.files.torch_files import Part
 
 CURVES = 2  # of motion
 NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
+MOST_STEPS = 8192  # of a row
+_MOST_SNIPPETS = 1_000_000  # that a row may depend on, or that may be in no window
+_METHODS = ("mean", "bins", "linear", "nearest")
+_STREAMS = ("rgb", "flow", "clip")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,7 @@ class Transform:
 
     With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
     `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
-    the cues of change; with `past`, it has the features and cues of `features.past`.
+    the cues of change; with `past`, it has the features and cues of `past_rows`.
     """
 
     steps: int
@@ -263,3 +267,45 @@ def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTra
         components=kept.astype(np.float32),
         scale=scale.astype(np.float32),
     )
+
+
+def transform_from(part: Part) -> Transform:
+    """Return the transform of a model file, of which `to_arrays` made the tensors.
+
+    Raises:
+        InputError: It is none.
+    """
+    import torch  # takes seconds, and most that transforms features needs none of it
+
+    arrays: dict[str, NDArray[np.generic]] = {}
+
+    def take(key: str, *shape: int | None, kind: torch.dtype = torch.float32) -> Part:
+        found: NDArray[np.generic] = part[key].tensor(*shape, kind=kind).numpy()
+        arrays[key] = found
+        text = found.tobytes().decode("latin1") if kind == torch.uint8 else ""
+        return Part(text or found.tolist(), part[key].name)
+
+    steps = take("steps", kind=torch.int64).whole(1, MOST_STEPS)
+    take("method", None, kind=torch.uint8).text(_METHODS)
+    named = take("streams", None, kind=torch.uint8).text()
+    streams = named.split(",")
+    if len(set(streams)) < len(streams) or not set(streams) <= set(_STREAMS):
+        part["streams"].refuse(f"some of {', '.join(_STREAMS)}")
+    if "windows" in part:
+        stride, rest = take("windows", 2, kind=torch.int64).items(2, 2)
+        stride.whole(1, steps)
+        rest.whole(0, _MOST_SNIPPETS)
+    if "cues" in part:
+        take("cues", kind=torch.bool)
+    if "past/horizon" in part:
+        take("past/horizon", kind=torch.int64).whole(1, _MOST_SNIPPETS)
+        take("past/ahead", kind=torch.int64).whole(1, MOST_STEPS)
+        cues = len(REACHES) * len(streams) + CURVES
+        take("past/mean", cues)
+        if min(take("past/deviation", cues).value) <= 0:
+            raise InputError(f"{part.name}: past/deviation: above 0")
+    for name in streams:
+        width = len(take(f"{name}/mean", None).value)
+        kept = len(take(f"{name}/components", None, width).value)
+        take(f"{name}/scale", kept or width)
+    return Transform.from_arrays(arrays)

@@ -17,10 +17,8 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder
+from actionspan.features.encoders import Encoder, flow_histogram, frames_to_batch, planes_to_batch
 from actionspan.features.extraction import TwoStream
-from actionspan.features.flow_histogram import flow_histogram
-from actionspan.features.images import frames_to_batch, planes_to_batch
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 from actionspan.networks.runtime import Eager

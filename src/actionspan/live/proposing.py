@@ -14,7 +14,7 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.features.past import PastStream
+from actionspan.features.cues import PastStream
 from actionspan.features.transform import Transform
 from actionspan.live.learning import Actionness, OnlineLearner
 from actionspan.proposals.model_bundle import Bundle

@@ -16,8 +16,7 @@ from actionspan.errors import InputError, brief, naming
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
-from actionspan.features.transform import Transform
-from actionspan.features.transform_file import transform_from
+from actionspan.features.transform import Transform, transform_from
 from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.names import PACKAGED

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from actionspan.arrays import Float32, Int64
 from actionspan.errors import InputError
+from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import Transform
-from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.files.storage import digest
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress

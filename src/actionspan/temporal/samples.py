@@ -16,8 +16,8 @@ from torch import Tensor
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Annotation, iterate_annotations
 from actionspan.errors import InputError
+from actionspan.features.steps import cut_windows
 from actionspan.features.store import Features, open_features
-from actionspan.features.windows import cut_windows
 from actionspan.files.scratch import scratch
 from actionspan.temporal.labels import (
     KINDS,
