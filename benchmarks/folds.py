@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Int64
-from actionspan.dataset.holding_out import fold_parts
+from actionspan.dataset.folds import fold_parts
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
     Annotation,

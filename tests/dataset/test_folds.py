@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.cli import main
-from actionspan.dataset.holding_out import fold_parts, hold_out
+from actionspan.dataset.folds import fold_parts, hold_out
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
     Annotation,

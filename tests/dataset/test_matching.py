@@ -14,8 +14,8 @@ from actionspan.dataset.matching import (
     index_annotations,
     index_videos,
     read_annotations,
+    split_subsets,
 )
-from actionspan.dataset.splitting import split_subsets
 from actionspan.dataset.tables import Instance, Video
 
 SETTINGS = IndexSettings()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.cli import main
+from actionspan.dataset.convert import facts
 from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Record
 from actionspan.dataset.formats.registry import WRITABLE, read_annotation_file
-from actionspan.dataset.merging import merge
-from actionspan.dataset.writing import facts
+from actionspan.dataset.merge import merge
 
 KNOWN: dict[str, Any] = {
     "version": "actionspan 1",

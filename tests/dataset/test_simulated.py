@@ -170,7 +170,7 @@ def test_what_is_not_usable_is_counted(simulate, capsys):
 
 
 def test_an_interrupted_run_leaves_nothing(simulate, monkeypatch):
-    monkeypatch.setattr("actionspan.dataset.simulated.simulate_features", interrupt)
+    monkeypatch.setattr("actionspan.dataset.simulate.simulate_features", interrupt)
     status, out = simulate()
     assert status == 130
     assert list(out.iterdir()) == []

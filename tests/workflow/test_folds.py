@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.dataset.holding_out import fold_parts
+from actionspan.dataset.folds import fold_parts
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow

@@ -4,8 +4,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from actionspan.dataset.checking import drop_unsound, report_left_out
-from actionspan.dataset.formats.records import Reading, Record, quoted
+from actionspan.dataset.formats.records import (
+    Reading,
+    Record,
+    drop_unsound,
+    quoted,
+    report_left_out,
+)
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.formats.times import unknown_time

@@ -1,13 +1,22 @@
 """Convert annotations from any form to another."""
 
 import argparse
+import math
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from actionspan.dataset.checking import drop_unsound, report_left_out
-from actionspan.dataset.formats.registry import FORMAT_NAMES, WRITABLE, read_annotation_file
-from actionspan.dataset.writing import form_of, report_lost, what_is_lost, write_records
+from actionspan.dataset.formats import activitynet, elan
+from actionspan.dataset.formats.records import Record, drop_unsound, id_problem, report_left_out
+from actionspan.dataset.formats.registry import (
+    FORMAT_NAMES,
+    FORMATS,
+    WRITABLE,
+    read_annotation_file,
+)
 from actionspan.errors import InputError, counted
+from actionspan.files.storage import atomic_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,3 +68,110 @@ def run(arguments: argparse.Namespace) -> None:
     lost = what_is_lost(records, write_records(target, form, records))
     report_lost(target, form, lost)
     print(f"{target}: {counted(len(records), 'video')}, {form}")
+
+
+FORM_OF_SUFFIX = {
+    ".boris": "boris_project",
+    ".csv": "table",
+    ".eaf": "elan",
+    ".json": "activitynet",
+}
+COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
+Segment = tuple[float, float, str]
+
+
+def form_of(path: Path, named: str | None) -> str:
+    """Return the form in which to write a file.
+
+    Raises:
+        InputError: None is named, and the suffix is that of no form.
+    """
+    form = named or FORM_OF_SUFFIX.get(path.suffix.lower())
+    if form is None:
+        raise InputError(f"{path}: the suffix names no form; give --to ({', '.join(WRITABLE)})")
+    return form
+
+
+def write_records(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
+    """Write records, whose instances are sound; return what the written files say.
+
+    Args:
+        path: The file; in a form that has one for each video, its folder, unless it is named as
+            the file of the only video.
+        form: A name of `WRITABLE`.
+        records: What to write.
+        name: Of the data set, which ActivityNet's form keeps.
+    """
+    if form != "elan" or (len(records) == 1 and path.suffix.lower() == elan.SUFFIX):
+        return _write(path, form, records, name)
+    if path.suffix.lower() == elan.SUFFIX or path.is_file():
+        raise InputError(
+            f"{path}: ELAN has a file for each video, and there are {len(records)}; "
+            "name a folder for them"
+        )
+    written = []
+    path.mkdir(parents=True, exist_ok=True)
+    for record in records:
+        if problem := id_problem(record.video_id):
+            raise InputError(f"{path}: no file is written: {problem}")
+        written += _write(path / f"{record.video_id}{elan.SUFFIX}", form, [record])
+    return written
+
+
+def _write(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
+    if form == "activitynet":
+        text = activitynet.write(records, name)
+    else:
+        text = WRITABLE[form].write(records)
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")
+    return FORMATS[form].read(str(path), text).records
+
+
+def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
+    """Count, for each fact, the videos for which the written file does not repeat it.
+
+    Segments whose times are a little off, as a form has them in milliseconds or frames, are lost as
+    "exact times".
+    """
+    back = {record.video_id: facts(record) for record in written}
+    lost = Counter[str]()
+    for record in records:
+        found = back.get(record.video_id, {})
+        for name, value in facts(record).items():
+            if found.get(name) != value:
+                off = name == "segments" and _are_near(record.parsed(), found.get(name))
+                lost["exact times" if off else name] += 1
+    return lost
+
+
+def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
+    """Say on standard error what a form could not hold of how many videos."""
+    if lost:
+        parts = (f"{name} ({count:,})" for name, count in lost.items())
+        print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
+
+
+def facts(record: Record) -> dict[str, object]:
+    """Return what a record says about its video, its segments in order of time."""
+    values = {name: getattr(record, name) for name in ("subset", "seconds", "frames", "fps")}
+    known: dict[str, object] = {name: value for name, value in values.items() if value}
+    return known | {"segments": sorted(record.parsed())}
+
+
+def _are_near(segments: Sequence[Segment], others: object) -> bool:
+    """Return whether segments have partners with the same label and nearly the same times."""
+    if not isinstance(others, list) or len(segments) != len(others):
+        return False
+    pairs = zip(
+        sorted(segments, key=lambda each: (each[2], each[0], each[1])),
+        sorted(others, key=lambda each: (each[2], each[0], each[1])),
+        strict=True,
+    )
+    return all(
+        one[2] == other[2]
+        and all(
+            math.isclose(*times, abs_tol=COARSEST) for times in zip(one[:2], other[:2], strict=True)
+        )
+        for one, other in pairs
+    )

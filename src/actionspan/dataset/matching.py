@@ -4,9 +4,10 @@ An instance must start before it ends and lie inside its video (`times_problem`)
 most `overshoot_seconds` after its video is cut.
 """
 
+import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.formats.times import OVERSHOOT
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
-from actionspan.dataset.splitting import split_subsets
 from actionspan.dataset.tables import Annotation, Instance, Video
 from actionspan.errors import counted
 from actionspan.settings import Checked, option
@@ -266,3 +266,38 @@ def describe(index: Index) -> str:
         f"{counted(len(labels), 'instance')} of {counted(len(set(labels)), 'class')}, "
         f"{len(index.rejections)} rejected"
     )
+
+
+def split_subsets(
+    videos: Mapping[str, bool], validation_fraction: float, named: Collection[str] = ()
+) -> dict[str, str]:
+    """Put each video into training or validation by the hash of its id.
+
+    Other videos have no influence, except that neither subset lacks a video with an action: if one
+    would, it takes the video whose hash is nearest.
+
+    Args:
+        videos: Whether something happens in each, by id.
+        validation_fraction: The part held out; with 0 and 1 a subset stays empty.
+        named: Subsets in which other videos are, by the annotations.
+
+    Returns:
+        The subset of each video by id.
+    """
+    bar = validation_fraction * 2**64
+    places = {video_id: _place(video_id) for video_id in videos}
+    subsets = {
+        video_id: "validation" if place < bar else "training" for video_id, place in places.items()
+    }
+    active = sorted((video_id for video_id in videos if videos[video_id]), key=places.__getitem__)
+    if 0 < validation_fraction < 1 and len(active) > 1:
+        held_out = {subsets[video_id] for video_id in active} | set(named)
+        if "validation" not in held_out:
+            subsets[active[0]] = "validation"
+        if "training" not in held_out:
+            subsets[active[-1]] = "training"
+    return subsets
+
+
+def _place(video_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(b"subset " + video_id.encode()).digest()[:8], "big")

@@ -3,14 +3,22 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.dataset.checking import drop_unsound, report_left_out
-from actionspan.dataset.formats.records import Record
+from actionspan.dataset.convert import form_of, report_lost, what_is_lost, write_records
+from actionspan.dataset.formats.records import (
+    UNLABELLED,
+    RawInstance,
+    Reading,
+    Record,
+    drop_unsound,
+    report_left_out,
+)
 from actionspan.dataset.formats.registry import WRITABLE, read_annotation_file
-from actionspan.dataset.merging import merge
+from actionspan.dataset.matching import Names
 from actionspan.dataset.tables import stated_name
-from actionspan.dataset.writing import form_of, report_lost, what_is_lost, write_records
 from actionspan.errors import InputError, counted
 
 _NAMED = 5  # videos in a line
@@ -74,3 +82,123 @@ def _corrections(path: Path) -> list[Record]:
     reading = read_annotation_file(path, strict=True)
     drop_unsound(reading)
     return reading.records
+
+
+_ROUNDING = 0.000501  # seconds: the page writes milliseconds
+SAME = 0.5  # least tIoU of an instance with what it was before
+
+Segment = tuple[float, float, str]
+
+
+@dataclass(kw_only=True)
+class Changes:
+    """How many videos and instances a merge has changed."""
+
+    corrected: int = 0  # videos
+    new: int = 0  # of these, videos that the annotations did not name
+    added: int = 0  # instances from here on
+    moved: int = 0
+    relabelled: int = 0
+    removed: int = 0
+    kept: int = 0
+
+    def line(self) -> str:
+        """Return the changes as a line for people."""
+        new = f" ({self.new} new)" if self.new else ""
+        return (
+            f"{counted(self.corrected, 'video')} corrected{new}: instances "
+            f"{self.added} added, {self.moved} moved, {self.relabelled} with another label, "
+            f"{self.removed} removed, {self.kept} as before"
+        )
+
+
+def merge(
+    records: Sequence[Record], corrections: Iterable[Record], emptied: Sequence[Record] = ()
+) -> tuple[list[Record], Changes]:
+    """Return annotations in which each corrected video has the instances of its correction.
+
+    Subset, duration and frame rate of a video stay. An instance without a label of its own gets
+    that of the instance it was, if there was one.
+
+    Args:
+        records: The annotations, whose instances are sound.
+        corrections: What is right of some videos; of two for a video the last counts.
+        emptied: Videos of the annotations of which no row is left, and which are there again only
+            if they are corrected.
+
+    Raises:
+        InputError: A correction is outside its video.
+    """
+    merged = {record.video_id: record for record in records}
+    before = {record.video_id: record for record in emptied} | merged
+    names, changes = Names(before), Changes()
+    latest: dict[str, Record] = {}
+    for correction in corrections:
+        latest[names.find(correction.video_id) or correction.video_id] = correction
+    for video_id, correction in latest.items():
+        known = before.get(video_id)
+        changes.corrected += 1
+        changes.new += known is None
+        base = known or replace(correction, instances=[])
+        base = replace(
+            base,
+            subset=base.subset or correction.subset,
+            seconds=base.seconds or correction.seconds,
+            frames=base.frames or correction.frames,
+            fps=base.fps or correction.fps,
+        )
+        # a tool may count frames at a rate of its own
+        fps = correction.fps or base.fps
+        now = replace(base, file=correction.file, instances=correction.instances, fps=fps)
+        drop_unsound(Reading(records=[now], strict=True))
+        merged[video_id] = replace(base, instances=_merged(base.parsed(), now.parsed(), changes))
+    return list(merged.values()), changes
+
+
+def _merged(
+    before: Sequence[Segment], now: Sequence[Segment], changes: Changes
+) -> list[RawInstance]:
+    """Return the instances of a video in order of time, and count what is other than before."""
+    partners = _partners(before, now)
+    result = []
+    for place, (start, end, label) in enumerate(now):
+        old = before[partners[place]] if place in partners else None
+        if old is not None and max(abs(start - old[0]), abs(end - old[1])) <= _ROUNDING:
+            start, end = old[:2]
+        if old is not None and label == UNLABELLED:
+            label = old[2]
+        result.append((start, end, label))
+        if old is None:
+            changes.added += 1
+        elif old == (start, end, label):
+            changes.kept += 1
+        else:
+            changes.moved += old[:2] != (start, end)
+            changes.relabelled += old[2] != label
+    changes.removed += len(before) - len(partners)
+    return [RawInstance(start=start, end=end, label=label) for start, end, label in sorted(result)]
+
+
+def _partners(before: Sequence[Segment], now: Sequence[Segment]) -> dict[int, int]:
+    """Return the place before of each instance that was there: the most alike first, one each."""
+    pairs = [
+        (-tiou, before[old][2] != now[new][2], new, old)
+        for new in range(len(now))
+        for old in range(len(before))
+        if (tiou := _tiou(before[old], now[new])) >= SAME
+    ]
+    partners: dict[int, int] = {}
+    taken: set[int] = set()
+    for _, _, new, old in sorted(pairs):
+        if new not in partners and old not in taken:
+            partners[new] = old
+            taken.add(old)
+    return partners
+
+
+def _tiou(one: Segment, other: Segment) -> float:
+    if one[:2] == other[:2]:
+        return 1.0
+    shared = min(one[1], other[1]) - max(one[0], other[0])
+    union = max(one[1], other[1]) - min(one[0], other[0])
+    return shared / union if shared > 0 else 0.0

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.checking import drop_unsound, report_left_out
+from actionspan.dataset.formats.records import drop_unsound, report_left_out
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.matching import Names

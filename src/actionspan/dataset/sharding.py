@@ -1,4 +1,4 @@
-"""Videos of a folder and their shards, the unit of work; standard library only.
+"""Videos of a folder, their names and shards, the unit of work; standard library only.
 
 The Snakefile imports this module each time it is read, so it must stay quick to import, and to run
 on tens of thousands of files.
@@ -172,3 +172,23 @@ def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)
+
+
+ANNOTATION_SUFFIXES = (
+    ".boris",
+    ".csv",
+    ".eaf",
+    ".json",
+    ".tsv",
+    ".txt",
+    ".xml",
+)  # in a folder of files
+
+
+def other_names(video_id: str) -> list[str]:
+    """Return other names of a video: its id with ActivityNet's `v_` before it, and without.
+
+    A look-up tries the id itself first: `x` and `v_x` may be two videos.
+    """
+    bare = [video_id.removeprefix("v_")] if video_id.startswith("v_") else []
+    return [f"v_{video_id}", *bare]

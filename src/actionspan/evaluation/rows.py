@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
-from actionspan.dataset.formats.names import other_names
+from actionspan.dataset.sharding import other_names
 from actionspan.files.scratch import VideoTables
 
 NO_PROPOSALS: Float64 = np.empty((0, 3))

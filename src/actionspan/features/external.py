@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.formats.names import other_names
+from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError, printable
 from actionspan.features.settings import ExternalSettings

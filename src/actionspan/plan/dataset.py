@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from actionspan.dataset.formats.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.sharding import (
+    ANNOTATION_SUFFIXES,
     MOST_SHARDS,
     assign_shards,
     choose_videos,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actionspan.dataset.convert import facts, what_is_lost
 from actionspan.dataset.formats.label_studio import USUAL_RATE
 from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record
 from actionspan.dataset.formats.registry import (
@@ -22,7 +23,6 @@ from actionspan.dataset.formats.registry import (
 )
 from actionspan.dataset.formats.thumos14 import CLASSES, NUMBERS
 from actionspan.dataset.matching import IndexSettings
-from actionspan.dataset.writing import facts, what_is_lost
 from actionspan.errors import InputError
 from tiers import first_tier
 

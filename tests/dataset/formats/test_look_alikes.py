@@ -4,7 +4,7 @@ import pytest
 
 from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
-from actionspan.dataset.merging import merge
+from actionspan.dataset.merge import merge
 from actionspan.errors import InputError
 
 

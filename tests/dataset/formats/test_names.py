@@ -1,4 +1,4 @@
-from actionspan.dataset.formats.names import other_names
+from actionspan.dataset.sharding import other_names
 
 
 def test_the_v_of_activitynet_may_be_there_or_not():

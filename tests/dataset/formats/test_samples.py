@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from actionspan.dataset.formats import xml_text
-from actionspan.dataset.formats.media import video_id_of
-from actionspan.dataset.formats.records import Reading
+from actionspan.dataset.formats import parsing
+from actionspan.dataset.formats.records import Reading, video_id_of
 from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
 from actionspan.dataset.formats.times import Frame, VideoEnd, to_seconds
 from actionspan.errors import InputError
@@ -351,7 +350,7 @@ def test_a_tier_of_elan_may_divide_another_evenly(tmp_path):
 
 
 def test_xml_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(xml_text, "LARGEST", 100)
+    monkeypatch.setattr(parsing, "LARGEST", 100)
     path = tmp_path / "a.xml"
     path.write_text(f"<annotations>{' ' * 100}</annotations>")
     with pytest.raises(InputError, match="XML of 127 characters; at most 100 are read"):

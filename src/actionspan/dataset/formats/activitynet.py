@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from actionspan.dataset.formats.json_text import parse_json
+from actionspan.dataset.formats.parsing import parse_json
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,

@@ -10,8 +10,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from actionspan.dataset.formats.media import media_name
-from actionspan.dataset.formats.records import Reading, Record, quoted
+from actionspan.dataset.formats.records import Reading, Record, media_name, quoted
 from actionspan.dataset.formats.rows import (
     Line,
     add_lines,

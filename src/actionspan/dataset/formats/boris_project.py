@@ -17,15 +17,16 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 from actionspan.dataset.formats.boris import POINT
-from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.media import media_name, video_id_of
+from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
     id_problem,
+    media_name,
     positive,
     quoted,
+    video_id_of,
 )
 from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError, printable

@@ -9,10 +9,16 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from actionspan.dataset.formats.media import video_id_of
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem, positive
+from actionspan.dataset.formats.parsing import parse_xml, root_name
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    positive,
+    video_id_of,
+)
 from actionspan.dataset.formats.times import Frame, to_number
-from actionspan.dataset.formats.xml_text import parse_xml, root_name
 from actionspan.errors import InputError
 
 _STEP = re.compile(r"step\s*=\s*(\d{1,9})", re.ASCII)

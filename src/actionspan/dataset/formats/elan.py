@@ -11,10 +11,17 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from actionspan.dataset.formats.media import media_name, video_id_of
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem, quoted
+from actionspan.dataset.formats.parsing import parse_xml, root_name
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    media_name,
+    quoted,
+    video_id_of,
+)
 from actionspan.dataset.formats.times import to_number
-from actionspan.dataset.formats.xml_text import parse_xml, root_name
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.errors import InputError
 

@@ -11,13 +11,14 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from actionspan.dataset.formats.media import SUFFIXES, video_id_of
 from actionspan.dataset.formats.records import (
     SUBSET_NAMES,
+    SUFFIXES,
     RawInstance,
     Reading,
     Record,
     id_problem,
+    video_id_of,
 )
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.dataset.sharding import VIDEO_SUFFIXES

@@ -16,15 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from actionspan.dataset.formats.json_text import items, parse_json, peek_json
-from actionspan.dataset.formats.media import SUFFIXES, media_name, video_id_of
+from actionspan.dataset.formats.parsing import items, parse_json, peek_json
 from actionspan.dataset.formats.records import (
+    SUFFIXES,
     RawInstance,
     Reading,
     Record,
     id_problem,
+    media_name,
     positive,
     subset_name,
+    video_id_of,
 )
 from actionspan.dataset.formats.times import Frame, to_number
 from actionspan.errors import InputError

@@ -1,11 +1,14 @@
 """What an annotation file says, before anything is checked against the videos."""
 
+import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
-from actionspan.dataset.formats.names import other_names
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.formats.times import (
     OVERSHOOT,
@@ -15,7 +18,7 @@ from actionspan.dataset.formats.times import (
     unknown_time,
     with_decimal_point,
 )
-from actionspan.dataset.sharding import LONGEST_ID
+from actionspan.dataset.sharding import LONGEST_ID, VIDEO_SUFFIXES, other_names
 from actionspan.errors import InputError, printable
 
 LONGEST_LABEL = 1000  # characters
@@ -213,3 +216,69 @@ def possible_names(video_id: str, suffixes: Iterable[str]) -> list[str]:
     names = [video_id, *(video_id[: -len(end)] for end in suffixes if lower.endswith(end))]
     names = [unicodedata.normalize("NFC", name) for name in names]
     return names + [other for name in names for other in other_names(name)]
+
+
+def drop_unsound(reading: Reading) -> list[Record]:
+    """Reject instances that are none, and videos of which every row was rejected.
+
+    Nobody knows what happens in such a video: it must not become one in which nothing does. Ends
+    after a video are seen where its duration is known.
+
+    Returns:
+        The records of these videos, for what they say besides.
+
+    Raises:
+        InputError: The reading is strict.
+    """
+    for record in reading.records:
+        sound = []
+        for raw in record.instances:
+            try:
+                raw.checked(record.duration, record.fps)
+            except ValueError as error:
+                reading.reject(record.file, raw.row, str(error), record.video_id)
+            else:
+                sound.append(raw)
+        record.instances = sound
+    lost = {video_id for bad in reading.rejections for video_id in bad.video_ids}
+    emptied = {
+        record.video_id: record
+        for record in reading.records
+        if not record.instances and record.video_id in lost
+    }
+    for video_id, record in emptied.items():
+        what = f"no row of video {quoted(video_id, 100)} is left: what happens in it is unknown"
+        reading.reject(record.file, record.row, what, video_id)
+    reading.records = [each for each in reading.records if each.video_id not in emptied]
+    return list(emptied.values())
+
+
+def report_left_out(reading: Reading) -> None:
+    """Say on standard error what was left out: no table has it."""
+    for bad in reading.rejections:
+        print(f"left out {bad.line()}", file=sys.stderr)
+
+
+SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
+_ADDRESS = re.compile(r"(?:https?|s3|gs)://")
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+
+def video_id_of(media: str) -> str:
+    """Return the id of the video that a path or an address names."""
+    path = media.strip()
+    if _ADDRESS.match(path):
+        try:
+            path = unquote(urlsplit(path).path)
+        except ValueError:  # such as https://[
+            return path
+    elif path.startswith("file://"):
+        path = path.removeprefix("file://").lstrip("/")
+    name = (PureWindowsPath if _WINDOWS.match(path) else PurePosixPath)(path).name
+    stem, dot, suffix = name.rpartition(".")
+    return stem if stem and dot + suffix.lower() in SUFFIXES else name
+
+
+def media_name(record: Record) -> str:
+    """Return the name under which a tool looks for a video: that of its file, if it is known."""
+    return record.media or f"{record.video_id}.mp4"

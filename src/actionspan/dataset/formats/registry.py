@@ -23,10 +23,10 @@ from actionspan.dataset.formats import (
     via2,
     via3,
 )
-from actionspan.dataset.formats.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.formats.records import Reading, Record, quoted
 from actionspan.dataset.formats.rows import first_line
 from actionspan.dataset.formats.times import to_number
+from actionspan.dataset.sharding import ANNOTATION_SUFFIXES
 from actionspan.errors import InputError
 from actionspan.plugins import load, plugins
 

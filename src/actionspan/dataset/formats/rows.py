@@ -10,7 +10,6 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from actionspan.dataset.formats.media import video_id_of
 from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
@@ -20,6 +19,7 @@ from actionspan.dataset.formats.records import (
     quoted,
     subset_name,
     subset_problem,
+    video_id_of,
 )
 from actionspan.dataset.formats.times import to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable

@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.media import video_id_of
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem, quoted
+from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    quoted,
+    video_id_of,
+)
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.dataset.formats.times import Frame
 from actionspan.errors import InputError, printable

@@ -10,9 +10,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actionspan.dataset.formats.json_text import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.media import media_name, video_id_of
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
+from actionspan.dataset.formats.records import (
+    RawInstance,
+    Reading,
+    Record,
+    id_problem,
+    media_name,
+    video_id_of,
+)
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.errors import InputError, printable
 
