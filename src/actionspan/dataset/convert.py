@@ -18,6 +18,15 @@ from actionspan.dataset.formats.registry import (
 from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path
 
+FORM_OF_SUFFIX = {
+    ".boris": "boris_project",
+    ".csv": "table",
+    ".eaf": "elan",
+    ".json": "activitynet",
+}
+COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
+Segment = tuple[float, float, str]
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -68,16 +77,6 @@ def run(arguments: argparse.Namespace) -> None:
     lost = what_is_lost(records, write_records(target, form, records))
     report_lost(target, form, lost)
     print(f"{target}: {counted(len(records), 'video')}, {form}")
-
-
-FORM_OF_SUFFIX = {
-    ".boris": "boris_project",
-    ".csv": "table",
-    ".eaf": "elan",
-    ".json": "activitynet",
-}
-COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
-Segment = tuple[float, float, str]
 
 
 def form_of(path: Path, named: str | None) -> str:

@@ -22,6 +22,9 @@ from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
 
 _NAMED = 5  # videos in a line
+_ROUNDING = 0.000501  # seconds: the page writes milliseconds
+SAME = 0.5  # least tIoU of an instance with what it was before
+Segment = tuple[float, float, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,12 +85,6 @@ def _corrections(path: Path) -> list[Record]:
     reading = read_annotation_file(path, strict=True)
     drop_unsound(reading)
     return reading.records
-
-
-_ROUNDING = 0.000501  # seconds: the page writes milliseconds
-SAME = 0.5  # least tIoU of an instance with what it was before
-
-Segment = tuple[float, float, str]
 
 
 @dataclass(kw_only=True)

@@ -25,6 +25,15 @@ AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
+ANNOTATION_SUFFIXES = (
+    ".boris",
+    ".csv",
+    ".eaf",
+    ".json",
+    ".tsv",
+    ".txt",
+    ".xml",
+)  # in a folder of files
 
 
 def find_videos(folder: Path) -> dict[str, Path]:
@@ -172,17 +181,6 @@ def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)
-
-
-ANNOTATION_SUFFIXES = (
-    ".boris",
-    ".csv",
-    ".eaf",
-    ".json",
-    ".tsv",
-    ".txt",
-    ".xml",
-)  # in a folder of files
 
 
 def other_names(video_id: str) -> list[str]:

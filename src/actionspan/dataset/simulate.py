@@ -24,6 +24,11 @@ from actionspan.files.storage import atomic_path, create_h5, digest, read_json, 
 from actionspan.running.progress import progress
 from actionspan.settings import Checked, add_settings, from_arguments, option
 
+STEPS = 100
+SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
+BOUNDARY = 0.05  # reach of a start or end to both sides, as part of its segment
+BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entries take about 300
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
@@ -42,12 +47,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.out_annotations,
         from_arguments(SimulateSettings, arguments),
     )
-
-
-STEPS = 100
-SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
-BOUNDARY = 0.05  # reach of a start or end to both sides, as part of its segment
-BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entries take about 300
 
 
 @dataclass(frozen=True, kw_only=True)

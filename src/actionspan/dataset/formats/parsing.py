@@ -12,6 +12,11 @@ from xml.parsers import expat
 
 from actionspan.errors import InputError
 
+LARGEST = 1 << 27  # characters; a tree takes some ten times as much memory
+_DEEPEST = 100
+_BEFORE = re.compile(r"\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>)", re.DOTALL)
+_NAME = re.compile(r"\s*<([\w:.-]+)")
+
 
 def parse_json(
     file: str, text: str, to_object: Callable[[list[tuple[str, Any]]], Any] | None = None
@@ -51,12 +56,6 @@ def objects(value: Any) -> dict[str, dict[str, Any]]:
 def items(value: Any) -> list[Any]:
     """Return a list as it is, and an empty one for anything else."""
     return value if isinstance(value, list) else []
-
-
-LARGEST = 1 << 27  # characters; a tree takes some ten times as much memory
-_DEEPEST = 100
-_BEFORE = re.compile(r"\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>)", re.DOTALL)
-_NAME = re.compile(r"\s*<([\w:.-]+)")
 
 
 class _RefusedError(Exception):

@@ -28,6 +28,9 @@ Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
 _SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
 SUBSET_NAMES: dict[str, str] = {**{name: name for name in SUBSETS}, **_SHORT}
+SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
+_ADDRESS = re.compile(r"(?:https?|s3|gs)://")
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 @dataclass(kw_only=True)
@@ -257,11 +260,6 @@ def report_left_out(reading: Reading) -> None:
     """Say on standard error what was left out: no table has it."""
     for bad in reading.rejections:
         print(f"left out {bad.line()}", file=sys.stderr)
-
-
-SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
-_ADDRESS = re.compile(r"(?:https?|s3|gs)://")
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 def video_id_of(media: str) -> str:
