@@ -6,9 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from actionspan.networks.names import NO_MOTION
-
 from actionspan.errors import InputError
+from actionspan.networks.names import NO_MOTION
 from actionspan.plugins import load, plugins
 
 Levels = tuple[float, float, float]
