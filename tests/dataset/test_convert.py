@@ -74,7 +74,7 @@ def test_the_real_thumos14_table_and_back(tmp_path, shared_data, capsys):
 def test_mistakes_are_one_line(tmp_path):
     table = tmp_path / "mine.csv"
     table.write_text("video,start,end,label,subset\na,1,2,run,dev\n")
-    with pytest.raises(InputError, match=r"mine.xml: the suffix names no form; give --to"):
+    with pytest.raises(InputError, match=r"mine.xml: the suffix names no format; give --to"):
         convert(table, tmp_path / "mine.xml")
     with pytest.raises(InputError, match=r"mine.csv: no video is left"):
         convert(table, tmp_path / "mine.json")

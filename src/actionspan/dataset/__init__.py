@@ -1,1 +1,1 @@
-"""The dataset stage: videos and annotations in any known form to one canonical form."""
+"""The dataset stage: videos and annotations in any known format to one canonical format."""

@@ -53,12 +53,12 @@ class Truth:
     """Annotations of videos that are read one by one: each row is checked, and said if it is none.
 
     Args:
-        path: Annotations of any form.
+        path: Annotations of any format.
         videos: The files of the videos by id. Only those are opened whose annotations count frames
             or last to a video's end.
 
     Raises:
-        InputError: The annotations are missing or in no known form.
+        InputError: The annotations are missing or in no known format.
     """
 
     def __init__(self, path: Path, videos: Mapping[str, Path]) -> None:

@@ -1,4 +1,4 @@
-"""Convert annotations from any form to another."""
+"""Convert annotations from any format to another."""
 
 import argparse
 import math
@@ -41,13 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="source_form",
         choices=FORMAT_NAMES,
         default="auto",
-        help="form of IN (default: auto, by its content)",
+        help="format of IN (default: auto, by its content)",
     )
     parser.add_argument(
         "--to",
         dest="target_form",
         choices=tuple(WRITABLE),
-        help="form of OUT (default: by its suffix, .json is activitynet, .csv table, .eaf, .boris)",
+        help="format of OUT (default: by suffix, .json is activitynet, .csv table, .eaf, .boris)",
     )
     parser.add_argument(
         "--videos",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write OUT; say on standard error which rows were left out and what its form cannot hold."""
+    """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
     target = arguments.target
     form = form_of(target, arguments.target_form)
     # what of IN is sound
@@ -80,14 +80,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def form_of(path: Path, named: str | None) -> str:
-    """Return the form in which to write a file.
+    """Return the format in which to write a file.
 
     Raises:
-        InputError: None is named, and the suffix is that of no form.
+        InputError: None is named, and the suffix is that of no format.
     """
     form = named or FORM_OF_SUFFIX.get(path.suffix.lower())
     if form is None:
-        raise InputError(f"{path}: the suffix names no form; give --to ({', '.join(WRITABLE)})")
+        raise InputError(f"{path}: the suffix names no format; give --to ({', '.join(WRITABLE)})")
     return form
 
 
@@ -95,11 +95,11 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
     """Write records, whose instances are sound; return what the written files say.
 
     Args:
-        path: The file; in a form that has one for each video, its folder, unless it is named as
+        path: The file; in a format that has one for each video, its folder, unless it is named as
             the file of the only video.
         form: A name of `WRITABLE`.
         records: What to write.
-        name: Of the data set, which ActivityNet's form keeps.
+        name: Of the data set, which ActivityNet's format keeps.
     """
     if form != "elan" or (len(records) == 1 and path.suffix.lower() == elan.SUFFIX):
         return _write(path, form, records, name)
@@ -130,8 +130,8 @@ def _write(path: Path, form: str, records: Sequence[Record], name: str = "") -> 
 def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
-    Segments whose times are a little off, as a form has them in milliseconds or frames, are lost as
-    "exact times".
+    Segments whose times are a little off, as a format has them in milliseconds or frames, are lost
+    as "exact times".
     """
     back = {record.video_id: facts(record) for record in written}
     lost = Counter[str]()
@@ -145,7 +145,7 @@ def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counte
 
 
 def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
-    """Say on standard error what a form could not hold of how many videos."""
+    """Say on standard error what a format could not hold of how many videos."""
     if lost:
         parts = (f"{name} ({count:,})" for name, count in lost.items())
         print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)

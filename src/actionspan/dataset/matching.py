@@ -33,7 +33,7 @@ from actionspan.settings import Checked, option
 class IndexSettings(Checked):
     """How annotations are read and what happens to bad input."""
 
-    format: AnnotationFormat = option("auto", "form of the annotations")
+    format: AnnotationFormat = option("auto", "format of the annotations")
     on_bad_input: OnBadInput = option(
         "skip", "skip: broken videos and rows go to rejected.tsv; fail: they end the run"
     )

@@ -29,13 +29,13 @@ Segment = tuple[float, float, str]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("annotations", type=Path, metavar="ANNOTATIONS", help="in any form")
+    parser.add_argument("annotations", type=Path, metavar="ANNOTATIONS", help="in any format")
     parser.add_argument(
         "corrected",
         type=Path,
         nargs="+",
         metavar="CORRECTED",
-        help="corrections.csv of a page, a corrected proposals.csv, or annotations in any form: "
+        help="corrections.csv of a page, a corrected proposals.csv, or annotations in any format: "
         "all that happens in the videos they name; of two about a video the last counts",
     )
     parser.add_argument(
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         dest="form",
         choices=tuple(WRITABLE),
-        help="their form (default: by the suffix, .json is activitynet, .csv table, .eaf, .boris)",
+        help="their format (default: by suffix, .json is activitynet, .csv table, .eaf, .boris)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="let --out be the file ANNOTATIONS"

@@ -32,7 +32,7 @@ BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entri
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    add_annotations(parser, "annotations of any form, the source of durations and segments")
+    add_annotations(parser, "annotations of any format, the source of durations and segments")
     parser.add_argument("--out-features", type=Path, required=True, help="features.h5")
     parser.add_argument("--out-annotations", type=Path, required=True, help="annotations.json")
     add_settings(parser, SimulateSettings)
@@ -140,7 +140,7 @@ def _generator(*numbers: int) -> np.random.Generator:
 
 
 def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[Annotation]:
-    """Read annotations of any form; report on standard error how many are not usable."""
+    """Read annotations of any format; report on standard error how many are not usable."""
     settings = IndexSettings()
     index = index_annotations(read_annotations(annotations, video_info, settings), settings)
     if index.rejections:

@@ -110,7 +110,7 @@ def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
 
 
 def write_annotations(path: Path, annotations: list[Annotation], name: str = "") -> None:
-    """Write annotations in ActivityNet form, with the name of the data set if it has one."""
+    """Write annotations in ActivityNet format, with the name of the data set if it has one."""
     records = [
         Record(
             video_id=video.video_id,
@@ -124,7 +124,7 @@ def write_annotations(path: Path, annotations: list[Annotation], name: str = "")
 
 
 def stated_name(path: Path) -> str:
-    """Return the name of the data set in annotations.json, empty if it or its form has none."""
+    """Return the name of the data set in annotations.json, empty if it or its format has none."""
     try:
         content = read_json(path)
     except InputError:
@@ -149,8 +149,8 @@ def iterate_annotations(path: Path) -> Iterator[Annotation]:
     Of such a file there is a single video in memory.
 
     Raises:
-        InputError: The file is missing or in no known form, a row is not an instance, or a duration
-            is missing.
+        InputError: The file is missing or in no known format, a row is not an instance, or a
+            duration is missing.
     """
     for record in stream_annotation_file(path)[1]:
         if not record.seconds:
@@ -180,10 +180,10 @@ def read_segments(path: Path) -> VideoTables:
 
 
 def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:
-    """Read the instances of each video from annotations of any form; durations may be missing.
+    """Read the instances of each video from annotations of any format; durations may be missing.
 
     Raises:
-        InputError: The file is missing or in no known form, or a row is not an instance.
+        InputError: The file is missing or in no known format, or a row is not an instance.
     """
     return {record.video_id: instances_of(record) for record in stream_annotation_file(path)[1]}
 

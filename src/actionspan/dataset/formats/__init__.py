@@ -1,1 +1,1 @@
-"""Forms of annotations, a file each: `sniff`, `read` and `write`."""
+"""Formats of annotations, a file each: `sniff`, `read` and `write`."""

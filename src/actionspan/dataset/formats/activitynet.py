@@ -1,7 +1,7 @@
 """ActivityNet annotations: a JSON object whose "database" has an entry for each video.
 
 An entry holds subset, duration in seconds, number of frames, segments and labels, but no frame
-rate. Our own annotations.json has this form.
+rate. Our own annotations.json has this format.
 """
 
 import json
@@ -45,7 +45,7 @@ def sniff(text: str) -> bool:
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read the official form; if `strict`, each entry names its subset."""
+    """Read the official format; if `strict`, each entry names its subset."""
     content = parse_object(file, text)
     if not isinstance(content.get("database"), dict):
         raise InputError(f'{file}: no object "database" as in ActivityNet annotations')
@@ -73,9 +73,9 @@ def stream(file: str, text: TextIO) -> Iterator[Record]:
 
 
 def write(records: Sequence[Record], name: str = "") -> str:
-    """Return the records in the official form, without what is unknown.
+    """Return the records in the official format, without what is unknown.
 
-    `name`, of the data set, becomes a key that the official form does not have.
+    `name`, of the data set, becomes a key that the official format does not have.
     """
     keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
     database = entries_of(records, keys)

@@ -13,12 +13,12 @@ from actionspan.errors import InputError
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is JSON; ActivityNet's official form is tried before."""
+    """Return whether the text is JSON; ActivityNet's official format is tried before."""
     return text.lstrip()[:1] in ("{", "[")
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read the form."""
+    """Read the format."""
     content = parse_object(file, text)
     if content and not any(
         isinstance(entry, dict) and "annotations" in entry for entry in content.values()
@@ -31,6 +31,6 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record]) -> str:
-    """Return the records in this form, without unknown durations and numbers of frames."""
+    """Return the records in this format, without unknown durations and numbers of frames."""
     keys = {"duration_second": "seconds", "duration_frame": "frames"}
     return json.dumps(entries_of(records, keys), indent=1) + "\n"

@@ -3,7 +3,7 @@
 The aggregated export has a row for each event, with start and stop; the tabular one has a row for
 the start and one for the stop of a state event, which belong together where subject, behaviour and
 modifiers are the same, and may have lines about the observation before its table. Point events have
-no length and are no segments. The label is the behaviour. We write the aggregated form.
+no length and are no segments. The label is the behaviour. We write the aggregated format.
 """
 
 import csv

@@ -50,7 +50,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the observations of media files.
 
     Raises:
-        InputError: It is JSON of another form.
+        InputError: It is JSON of another format.
     """
     content = parse_json(file, text)
     if not isinstance(content, dict) or not isinstance(content.get("observations"), dict):

@@ -25,7 +25,7 @@ from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.errors import InputError
 
-SUFFIX = ".eaf"  # a file of this form is about one video
+SUFFIX = ".eaf"  # a file of this format is about one video
 _TIER = "actions"
 _TYPE = "default-lt"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
@@ -46,7 +46,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read a document.
 
     Raises:
-        InputError: It is not XML of this form, or counts time otherwise than in milliseconds.
+        InputError: It is not XML of this format, or counts time otherwise than in milliseconds.
     """
     root = parse_xml(file, text)
     reading = Reading(strict=strict)

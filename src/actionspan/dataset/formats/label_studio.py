@@ -54,7 +54,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read tasks.
 
     Raises:
-        InputError: It is JSON of another form.
+        InputError: It is JSON of another format.
     """
     content = parse_json(file, text)
     tasks = [content] if isinstance(content, dict) and "data" in content else content

@@ -1,4 +1,4 @@
-"""The forms by name, and the function that reads every annotation file."""
+"""The formats by name, and the function that reads every annotation file."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -32,17 +32,17 @@ from actionspan.plugins import load, plugins
 
 
 class Form(Protocol):
-    """What the module of a form holds."""
+    """What the module of a format holds."""
 
     def sniff(self, text: str) -> bool:
-        """Return whether a file with this content looks like the form."""
+        """Return whether a file with this content looks like the format."""
 
     def read(self, file: str, text: str, strict: bool = False) -> Reading:
         """Read the content of a file; see `read_annotation_file` for `strict` and errors."""
 
 
 class WritableForm(Form, Protocol):
-    """What it holds if we write the form, too."""
+    """What it holds if we write the format, too."""
 
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these records, whose instances are sound."""
@@ -93,15 +93,15 @@ def read_annotation_file(
     """Read an annotation file, or a folder of them.
 
     Args:
-        path: The file; or a folder, of THUMOS14's `<Class>_val.txt` or of files of other forms,
+        path: The file; or a folder, of THUMOS14's `<Class>_val.txt` or of files of other formats,
             such as an .eaf for each video.
-        form: Its form, by name; `auto` takes the first form that its content looks like.
+        form: Its format, by name; `auto` takes the first format that its content looks like.
         keep_ambiguous: Whether instances of THUMOS14's class "Ambiguous" count.
         strict: Whether a bad row is an error, as scoring wants, or a rejection. A strict reading
             takes subsets of any name, and from JSON any id.
 
     Raises:
-        InputError: The file is missing, empty, not text, not JSON, or of no known form; or, if
+        InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if
             `strict`, a row is bad.
     """
     if path.is_dir():
@@ -120,7 +120,7 @@ def read_annotation_file(
 
 
 def sniffed(text: str) -> str:
-    """Return the name of the first form that a text looks like; any text looks like one."""
+    """Return the name of the first format that a text looks like; any text looks like one."""
     return next(name for name, module in FORMATS.items() if module.sniff(text))
 
 
@@ -133,7 +133,7 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
     if not files:
         known = ", ".join(ANNOTATION_SUFFIXES)
         raise InputError(f"{path}: no annotation files in this folder ({known})")
-    # a line `video start end` is of no form that has a header or a file for each video
+    # a line `video start end` is of no format that has a header or a file for each video
     texts = {file: text for file, text in files.items() if file.suffix.lower() == ".txt"}
     if form == "thumos14" or (form == "auto" and any(map(_is_thumos14, texts.values()))):
         reading = thumos14.read_folder(texts, strict)
@@ -155,7 +155,7 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
 
 
 def _is_thumos14(text: str) -> bool:
-    """Return whether the first line is `video start end`, and of no other form."""
+    """Return whether the first line is `video start end`, and of no other format."""
     words = first_line(text).split()
     return (
         len(words) == 3
@@ -178,9 +178,9 @@ def _keep_first(reading: Reading) -> None:
 
 
 def stream_annotation_file(path: Path) -> tuple[str, Iterator[Record]]:
-    """Return the form of an annotation file and its videos, read strictly, one by one.
+    """Return the format of an annotation file and its videos, read strictly, one by one.
 
-    Of ActivityNet's form there is one in memory at a time; of other forms all are read here.
+    Of ActivityNet's format there is one in memory at a time; of other formats all are read here.
 
     Raises:
         InputError: See `read_annotation_file`; also when a video is asked for.
@@ -195,7 +195,7 @@ def stream_annotation_file(path: Path) -> tuple[str, Iterator[Record]]:
 
 
 def _streamed(path: Path) -> Iterator[Record]:
-    """Yield the videos of a file of ActivityNet's form; raise one of `_UNSTREAMED` for others."""
+    """Yield the videos of a file of ActivityNet's format; raise one of `_UNSTREAMED` for others."""
     count = 0
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:

@@ -173,7 +173,7 @@ def is_header(line: str) -> bool:
 
 
 def header_cells(line: str) -> list[str]:
-    """Return the cells of a line in lower case, to see which form's header it is."""
+    """Return the cells of a line in lower case, to see which format's header it is."""
     return [cell.strip().strip('"').lower() for cell in line.split(separator_of(line))]
 
 

@@ -16,7 +16,7 @@ NEEDED = ("video", "start", "end", "label")
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is not JSON; the tables of other forms are tried before."""
+    """Return whether the text is not JSON; the tables of other formats are tried before."""
     return text.lstrip()[:1] not in ("{", "[")
 
 

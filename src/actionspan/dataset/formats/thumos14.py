@@ -1,11 +1,11 @@
-"""THUMOS14: both forms of its CSV, and its folder of text files.
+"""THUMOS14: both formats of its CSV, and its folder of text files.
 
 Its validation set, which everyone trains on, becomes our training subset, and its test set our
 validation subset; the video's id says which, and other ids have no subset. "Ambiguous" marks
 actions that annotators were not sure of. They are part of the ground truth in the published
 proposal scores, so they are kept by default.
 
-We write the form of thumos14_test_groundtruth.csv. It holds duration, frames, frame rate and
+We write the format of thumos14_test_groundtruth.csv. It holds duration, frames, frame rate and
 segments; a class of THUMOS14 by its number, any other by its name.
 """
 
@@ -30,13 +30,13 @@ HEADER = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-f
 
 
 def sniff(text: str) -> bool:
-    """Return whether the first line names the columns of a CSV form."""
+    """Return whether the first line names the columns of a CSV format."""
     header = first_line(text).lower()
     return "startframe" in header or "label-idx" in header
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
-    """Read a CSV form."""
+    """Read a CSV format."""
     reading = Reading(strict=strict)
     lines = read_lines(file, text, ("video", "start", "end", "label"), reading)
     add_lines(file, (_named(line) for line in lines), reading)
@@ -82,7 +82,7 @@ def write(records: Sequence[Record]) -> str:
             if label in NUMBERS:
                 raise InputError(
                     f"video {record.video_id!r}: label {label!r} would be THUMOS14's class"
-                    f" {NUMBERS[label]}; give it another name or choose another form"
+                    f" {NUMBERS[label]}; give it another name or choose another format"
                 )
             frames = [round(time * record.fps) if record.fps else "" for time in (start, end)]
             texts = safe_cell(record.video_id), safe_cell(numbers.get(label, label))

@@ -50,7 +50,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read pictures as frames of videos.
 
     Raises:
-        InputError: It is JSON of another form.
+        InputError: It is JSON of another format.
     """
     reading = Reading(strict=strict)
     is_json = text.lstrip().startswith("{")
