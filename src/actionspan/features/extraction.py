@@ -44,12 +44,9 @@ class TwoStream:
         flow_channels: int,
         weights: Mapping[str, Mapping[str, Tensor]] | None = None,
     ) -> None:
-        """Build the networks.
+        """Build the networks for flow of 2L planes.
 
-        Args:
-            settings: Of the encoders.
-            flow_channels: 2L.
-            weights: Parameters by stream, in place of the files that the settings name.
+        `weights` are parameters by stream, in place of the files that the settings name.
         """
         self.settings, own = settings, weights or {}
         rgb = own.get("rgb", settings.rgb_weights)
@@ -108,13 +105,7 @@ class TwoStream:
         return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
 
     def batch(self, pictures: UInt8, planes: UInt8, bound: float) -> dict[str, Float32]:
-        """Encode the next `batch_size` snippets of a video as `rgb` and `flow`: (B, features) each.
-
-        Args:
-            pictures: (B, H, W, 3) centre frames, fewer than `batch_size` at the video's end.
-            planes: (B, 2L, h, w) coded flow.
-            bound: Pixels of motion at level 255.
-        """
+        """Encode up to `batch_size` snippets of a video as `rgb` and `flow`: (B, features) each."""
         parts = [self.flow.batch(planes)] if self.flow else []
         if self._uses_histogram:
             parts.append(np.stack([flow_histogram(each, bound) for each in planes]))
@@ -195,16 +186,9 @@ def extract(
     settings: EncoderSettings,
     how: ShardWork | None = None,
 ) -> dict[str, str]:
-    """Write the features of a shard of frames and flow.
+    """Write the features of a shard, given its files of `video frames` and `video flow`.
 
-    Features that stand there in place of a video's frames and flow are copied.
-
-    Args:
-        frames: The file of `video frames`.
-        flow: The file of `video flow`.
-        out: The file to write.
-        settings: The encoders.
-        how: CPU threads, and what happens where the work on a video fails.
+    Features that are there in place of a video's frames and flow are copied.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -224,10 +208,7 @@ def extract_stored(
     settings: EncoderSettings,
     how: ShardWork | None = None,
 ) -> dict[str, str]:
-    """Write the features of a shard of stored pictures, those that encoders are tuned on.
-
-    Returns and raises what `extract` does.
-    """
+    """Do the same for a shard of stored pictures, those that encoders are tuned on."""
     if settings.clip_encoder != "none":
         raise InputError(f"{snippets}: stored pictures hold no clips; give clip_encoder none")
     with open_h5(snippets) as file:

@@ -54,7 +54,7 @@ class VideoEncoder:
     """The networks of all streams, loaded once and called for each video.
 
     Args:
-        settings: Of frames, flow and encoders.
+        settings: Frames, flow and encoders.
         weights: Parameters by stream, in place of the files that the settings name.
 
     Raises:
@@ -73,12 +73,7 @@ class VideoEncoder:
         limits: LimitSettings | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> EncodedVideo:
-        """Encode a video file.
-
-        Args:
-            path: The file.
-            limits: The largest picture and the most frames that are decoded.
-            on_progress: Is told after each batch how many seconds of the video are done.
+        """Encode a video file; tell `on_progress` how many seconds of it are done.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
@@ -151,16 +146,9 @@ def encode_shard(
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
 ) -> dict[str, str]:
-    """Write the features of a shard's videos, except those whose row has an error.
+    """Write the features of a shard's probed videos, except those whose row has an error.
 
-    Args:
-        videos: The shard's rows, as they were probed.
-        out: features/shards/{shard}.h5.
-        settings: Of frames, flow and encoders.
-        how: How many videos at once, each with networks of its own, the cores of each, and what
-            happens where the work on one fails.
-        limits: The largest picture and the most frames that are decoded.
-        recipe: What features are made by; a video's that stand by the same recipe are taken over.
+    Features that an earlier run made by the same `recipe` are taken over.
 
     Returns:
         The reasons of the rejected videos by video id.

@@ -157,16 +157,9 @@ def frames_of_shard(
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
 ) -> dict[str, str]:
-    """Write the snippets of a shard's videos, except those whose row has an error.
+    """Write the snippets of a shard's probed videos, except those whose row has an error.
 
-    Args:
-        videos: The shard's rows, as they were probed.
-        out: The file to write.
-        settings: What is kept.
-        how: How many videos at once, and what happens where the work on one fails.
-        limits: The largest picture and the most frames that are decoded.
-        recipe: What features are made by; of a video whose features by the same recipe stand, these
-            are written in place of its snippets.
+    Of a video with features that an earlier run made by the same `recipe`, these are written.
 
     Returns:
         The reasons of the rejected videos by video id.
