@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from actionspan.errors import InputError
 from actionspan.features.cues import REACHES, Past, cues, past_rows
 from actionspan.features.settings import Grid
 from actionspan.features.steps import rescale, window_starts
-from actionspan.files.torch_files import Part
+
+if TYPE_CHECKING:
+    from actionspan.files.torch_files import Part
 
 CURVES = 2  # of motion
 NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
@@ -269,13 +272,15 @@ def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTra
     )
 
 
-def transform_from(part: Part) -> Transform:
+def transform_from(part: "Part") -> Transform:
     """Return the transform of a model file, of which `to_arrays` made the tensors.
 
     Raises:
         InputError: It is none.
     """
     import torch  # takes seconds, and most that transforms features needs none of it
+
+    from actionspan.files.torch_files import Part
 
     arrays: dict[str, NDArray[np.generic]] = {}
 
