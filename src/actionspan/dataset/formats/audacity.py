@@ -5,9 +5,8 @@ over; a label at a point has no length and is no segment. Read only.
 """
 
 import re
-from pathlib import PurePath
 
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.records import RawInstance, Reading, record_of_file
 from actionspan.dataset.formats.rows import first_line, split_lines
 from actionspan.dataset.formats.times import with_decimal_point
 
@@ -22,24 +21,21 @@ def sniff(text: str) -> bool:
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the labels of a recording."""
     reading = Reading(strict=strict)
-    video_id = PurePath(file).stem
-    if problem := id_problem(video_id):
-        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+    record = record_of_file(file, reading)
+    if record is None:
         return reading
-    record = Record(file=file, row="1", video_id=video_id)
-    reading.records.append(record)
     for number, line in enumerate(split_lines(text), start=1):
         if not line.strip() or line.startswith("\\"):
             continue
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) not in (2, 3):
             what = "'start, end, label' between tabs is wanted"
-            reading.reject(file, str(number), what, video_id)
+            reading.reject(file, str(number), what, record.video_id)
             continue
         start, end = (with_decimal_point(cell) for cell in cells[:2])
         if start == end:
             what = "a label at a point, which has no length"
-            reading.reject(file, str(number), what, video_id)
+            reading.reject(file, str(number), what, record.video_id)
             continue
         label = cells[2] if len(cells) == 3 else ""
         record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))

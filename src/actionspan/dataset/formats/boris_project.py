@@ -11,7 +11,6 @@ a label that overlap are those of several subjects.
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import accumulate
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -22,7 +21,6 @@ from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    id_problem,
     media_name,
     positive,
     quoted,
@@ -58,17 +56,24 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     ethogram = objects(content.get("behaviors_conf")).values()
     points = {str(each.get("code")) for each in ethogram if _is_point(each)}
     reading = Reading(strict=strict)
-    records: dict[str, Record] = {}
     for name, observation in objects(content["observations"]).items():
         row = f"observations.{printable(name)}"
         media = [str(each) for each in items(_of(observation, "file").get("1"))]
-        found = [_record_of(file, row, each, observation, records, reading) for each in media]
+        found = [reading.record_of(file, row, video_id_of(each)) for each in media]
+        facts = _of(observation, "media_info")
+        for medium, record in zip(media, found, strict=True):
+            if record is not None:
+                record.seconds = record.seconds or positive(_of(facts, "length").get(medium))
+                record.fps = record.fps or positive(_of(facts, "fps").get(medium))
         if not found:
             reading.reject(file, row, "an observation without a media file in the first player")
-        lose = partial(_lose, reading, file, tuple(each.video_id for each in found if each))
+        video_ids = [each.video_id for each in found if each]  # an event may be one of any of them
+
+        def lose(where: str, reason: str, video_ids: Sequence[str] = video_ids) -> None:
+            reading.reject(file, where, reason, *video_ids)
+
         for (start, end, label), where in _segments(row, observation, points, lose):
             _add(where, (start, end, label), found, media, observation, lose)
-    reading.records = list(records.values())
     return reading
 
 
@@ -135,31 +140,6 @@ def _subject(number: int) -> str:
 def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = content.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _record_of(
-    file: str,
-    row: str,
-    media: str,
-    observation: Mapping[str, Any],
-    records: dict[str, Record],
-    reading: Reading,
-) -> Record | None:
-    """Return the record of a media file; None, with a rejection, if it names no video."""
-    video_id = video_id_of(media)
-    if problem := id_problem(video_id):
-        reading.reject(file, row, problem)
-        return None
-    record = records.setdefault(video_id, Record(file=file, row=row, video_id=video_id))
-    facts = _of(observation, "media_info")
-    record.seconds = record.seconds or positive(_of(facts, "length").get(media))
-    record.fps = record.fps or positive(_of(facts, "fps").get(media))
-    return record
-
-
-def _lose(reading: Reading, file: str, video_ids: Sequence[str], row: str, reason: str) -> None:
-    """Reject an event of an observation, which may be one of any of its videos."""
-    reading.reject(file, row, reason, *video_ids)
 
 
 def _segments(

@@ -6,9 +6,8 @@ is the file's stem. Read only.
 """
 
 import re
-from pathlib import PurePath
 
-from actionspan.dataset.formats.records import RawInstance, Reading, Record, id_problem
+from actionspan.dataset.formats.records import RawInstance, Reading, record_of_file
 from actionspan.dataset.formats.rows import first_line, is_header, split_lines
 from actionspan.dataset.formats.times import VideoEnd, to_seconds
 
@@ -31,12 +30,9 @@ def sniff(text: str) -> bool:
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the chapters of a video."""
     reading = Reading(strict=strict)
-    video_id = PurePath(file).stem
-    if problem := id_problem(video_id):
-        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+    record = record_of_file(file, reading)
+    if record is None:
         return reading
-    record = Record(file=file, row="1", video_id=video_id)
-    reading.records.append(record)
     begun: list[tuple[str, str, str | None, str]] = []
     for number, line in enumerate(split_lines(text), start=1):
         if found := _LINE.fullmatch(line.strip()):

@@ -16,7 +16,6 @@ from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    id_problem,
     media_name,
     quoted,
     video_id_of,
@@ -55,11 +54,9 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     if unit != "milliseconds":
         raise InputError(f"{file}: HEADER: TIME_UNITS {quoted(unit)}; 'milliseconds' are read")
     video_id, offset = _media(file, header)
-    if problem := id_problem(video_id):
-        reading.reject(file, "HEADER", problem)
+    record = reading.record_of(file, "HEADER", video_id)
+    if record is None:
         return reading
-    record = Record(file=file, row="HEADER", video_id=video_id)
-    reading.records.append(record)
     times = {
         slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE"))
         for slot in root.iter("TIME_SLOT")

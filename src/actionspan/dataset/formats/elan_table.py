@@ -16,7 +16,6 @@ from actionspan.dataset.formats.records import (
     SUFFIXES,
     RawInstance,
     Reading,
-    Record,
     id_problem,
     video_id_of,
 )
@@ -26,7 +25,6 @@ from actionspan.dataset.sharding import VIDEO_SUFFIXES
 _CLOCK = re.compile(r"\d+:\d\d:\d\d\.\d+", re.ASCII)
 _HEADER = re.compile(r"(begin|end) time - (.*)", re.IGNORECASE)
 _NOTATIONS = ("ss.msec", "hh:mm:ss.ms", "msec")  # the first that is there is read
-_FILES = ("file", "file name", "file path")
 _RANKS = ("document", "audio", "video")  # of two files the later here counts, or the first
 _FILES = ("file", "file name", "file path")
 _NOT_TIERS = {"", "tier", "participant", "annotator", *_FILES}
@@ -54,7 +52,6 @@ def _is_plain(cells: Sequence[str]) -> bool:
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the export of one document, or of several with a column of their files."""
     reading = Reading(strict=strict)
-    records: dict[str, Record] = {}
     video_id, columns, best = PurePath(file).stem, list[str](), 0
     for number, line in enumerate(split_lines(text), start=1):
         if not _is_row(line):
@@ -80,11 +77,11 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         if problem:
             reading.reject(file, str(number), problem, found)
             continue
-        record = records.setdefault(found, Record(file=file, row=str(number), video_id=found))
+        record = reading.record_of(file, str(number), found)
+        assert record is not None
         for label in labels:
             start, end = times
             record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
-    reading.records = list(records.values())
     return reading
 
 

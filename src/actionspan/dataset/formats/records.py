@@ -5,7 +5,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -138,6 +138,7 @@ class Reading:
     rejections: list[Rejection] = field(default_factory=list)
     strict: bool = False
     form: str = ""
+    _by_id: dict[str, Record] = field(default_factory=dict, repr=False, compare=False)
 
     def reject(self, file: str, row: str, reason: str, *video_ids: str) -> None:
         """Note a line of bad input, and of which videos an instance may be lost by it.
@@ -148,6 +149,25 @@ class Reading:
         self.rejections.append(Rejection(file, row, reason, video_ids))
         if self.strict:
             raise InputError(self.rejections[-1].line())
+
+    def record_of(self, file: str, row: str, video_id: str) -> Record | None:
+        """Return the record of a video, a new one if there is none; None, rejected, if no id."""
+        if problem := id_problem(video_id):
+            self.reject(file, row, problem)
+            return None
+        known = self._by_id.get(video_id)
+        if known is None:
+            known = self._by_id[video_id] = Record(file=file, row=row, video_id=video_id)
+            self.records.append(known)
+        return known
+
+
+def record_of_file(file: str, reading: Reading) -> Record | None:
+    """Return the record of the video after which a file is named; None, with a rejection."""
+    if problem := id_problem(video_id := PurePath(file).stem):
+        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+        return None
+    return reading.record_of(file, "1", video_id)
 
 
 def _no_time(value: object) -> str:

@@ -15,7 +15,6 @@ from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    id_problem,
     media_name,
     video_id_of,
 )
@@ -108,31 +107,26 @@ def _read_project(file: str, text: str, reading: Reading) -> Reading:
     content = parse_json(file, text)
     if not isinstance(content, dict) or not isinstance(content.get("metadata"), dict):
         raise InputError(f"{file}: no object 'metadata' as in a project of VIA 3")
-    names = {key: str(each.get("fname") or each.get("src")) for key, each in _of(content, "file")}
-    records: dict[str, Record] = {}
-    for key, view in _of(content, "view"):
-        for number in items(view.get("fid_list")):
-            _record_of(file, f"view.{key}", names.get(str(number), ""), records, reading)
-            break  # a view of several files shows them side by side; the first is annotated
-    videos = {
-        key: video_id_of(names.get(str(next(iter(items(view.get("fid_list"))), "")), ""))
-        for key, view in _of(content, "view")
-    }
+    files = objects(content.get("file")).items()
+    names = {key: str(each.get("fname") or each.get("src")) for key, each in files}
+    records: dict[str, Record | None] = {}  # of views
+    for key, view in objects(content.get("view")).items():
+        for number in items(view.get("fid_list"))[:1]:  # of files side by side the first counts
+            video_id = video_id_of(names.get(str(number), ""))
+            records[key] = reading.record_of(file, f"view.{key}", video_id)
     for key, found in content["metadata"].items():
         row = f"metadata.{printable(key)}"
         if not isinstance(found, dict):
             reading.reject(file, row, "not an object with times (z) and attributes (av)")
             continue
-        record = records.get(videos.get(str(found.get("vid")), ""))
+        record = records.get(str(found.get("vid")))
         if record is not None:
             _add(file, row, record, found, content.get("attribute"), reading)
-    reading.records = list(records.values())
     return reading
 
 
 def _read_export(file: str, text: str, reading: Reading) -> Reading:
     attributes: Any = {}
-    records: dict[str, Record] = {}
     for number, line in enumerate(split_lines(text), start=1):
         row, line = str(number), line.strip()
         if line.startswith("# ATTRIBUTE = "):
@@ -147,27 +141,11 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
             reading.reject(file, row, f"not a row of {_HEADER}")
             continue
         name = str(next(iter(items(parsed[0])), ""))
-        record = _record_of(file, row, name, records, reading)
+        record = reading.record_of(file, row, video_id_of(name))
         if record is not None:
             found = dict(zip(("z", "xy", "av"), parsed[1:], strict=True))
             _add(file, row, record, found, attributes, reading)
-    reading.records = list(records.values())
     return reading
-
-
-def _of(content: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
-    return list(objects(content.get(name)).items())
-
-
-def _record_of(
-    file: str, row: str, media: str, records: dict[str, Record], reading: Reading
-) -> Record | None:
-    """Return the record of the video of a media file; None, with a rejection, if it is none."""
-    video_id = video_id_of(media)
-    if problem := id_problem(video_id):
-        reading.reject(file, row, problem)
-        return None
-    return records.setdefault(video_id, Record(file=file, row=row, video_id=video_id))
 
 
 def _add(
