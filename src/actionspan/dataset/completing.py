@@ -27,7 +27,7 @@ def complete(reading: Reading, folder: Path) -> list[str]:
     file that cannot be read is a rejection.
 
     Returns:
-        A line for each record whose video is not there.
+        A line for each record without a video file.
 
     Raises:
         InputError: The folder cannot be read.
@@ -50,7 +50,7 @@ def complete(reading: Reading, folder: Path) -> list[str]:
 
 
 class Truth:
-    """Annotations of videos that are read one by one: each row is checked, and said if it is none.
+    """Checked annotations of videos that are read one by one; bad rows are reported.
 
     Args:
         path: Annotations of any format.

@@ -92,7 +92,7 @@ def form_of(path: Path, named: str | None) -> str:
 
 
 def write_records(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
-    """Write records, whose instances are sound; return what the written files say.
+    """Write sound records; return what the written files say.
 
     Args:
         path: The file; in a format that has one for each video, its folder, unless it is named as

@@ -1,4 +1,4 @@
-"""One fold of a cross-validation over the training videos, as a data set of its own."""
+"""One fold of a cross-validation over the training videos, as a separate data set."""
 
 import argparse
 import hashlib

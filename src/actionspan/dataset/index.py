@@ -95,7 +95,7 @@ def data_name(folder: Path | None, annotations: Path) -> str:
 
 
 def _read_shards(names: Sequence[str]) -> list[Video]:
-    """Read shard tables; `@FILE` stands for the tables that FILE lists."""
+    """Read shard tables; `@FILE` means the tables that FILE lists."""
     paths: list[Path] = []
     for name in names:
         if name.startswith("@"):

@@ -1,4 +1,4 @@
-"""The videos most worth correcting next: those whose events are least certain, for their length.
+"""The videos most worth correcting next: those with the least certain events for their length.
 
 An event has a chance p to be right. To look at it answers a question worth its entropy,
 H(p) = −p log₂ p − (1 − p) log₂ (1 − p) bits: 1 where the model does not know, 0 where it is sure.
@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "scored on)",
     )
     parser.add_argument(
-        "--model", default="span", help="whose events, in the folder of a run (default: span)"
+        "--model",
+        default="span",
+        help="the model of the events, in the folder of a run (default: span)",
     )
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="how many videos (default: 10)"
@@ -95,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def worth_of(video: str, chances: Sequence[float], seconds: float) -> Worth:
-    """Return the worth of a video of so many seconds, whose events are right by these chances."""
+    """Return the worth of a video, given the probability that each event is right."""
     bits = sum(map(entropy, chances))
     minutes = seconds / 60
     return Worth(

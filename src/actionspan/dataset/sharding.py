@@ -59,7 +59,7 @@ def choose_videos(
     """Choose the videos of a folder by the names of its files, as `find_videos` does.
 
     Args:
-        folder: What stands before each name.
+        folder: The prefix of each name.
         names: Of all files.
         what_else: Returns why a name is no file; empty if it is one.
 
@@ -156,7 +156,7 @@ def assign_shards(
 
 
 def possible_shards(video_id: str) -> list[str]:
-    """Return every shard that `assign_shards` may give a video, whatever the others.
+    """Return every shard that `assign_shards` may give a video, depending on the others.
 
     There are at most `MOST_SHARDS` in a set.
     """

@@ -1,4 +1,4 @@
-"""The videos of a subset; where nothing happens in them, said before videos are decoded."""
+"""The videos of a subset; an error, before videos are decoded, if nothing happens in them."""
 
 import argparse
 from collections import Counter
@@ -15,7 +15,7 @@ COLUMNS = ("video_id", "duration_seconds", "instances")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--annotations", type=Path, required=True, help="dataset/annotations.json")
-    parser.add_argument("--subset", required=True, choices=SUBSETS, help="whose videos")
+    parser.add_argument("--subset", required=True, choices=SUBSETS, help="the subset")
     parser.add_argument("--out", type=Path, required=True, help="the table to write")
 
 

@@ -38,7 +38,7 @@ class Video:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What results of the video carry of it: features of a video with others do not stand."""
+        """What results keep of the video; features are made again where these differ."""
         return {
             "fps": self.fps,
             "stated_frames": max(self.stated_frames, self.frames),

@@ -202,7 +202,7 @@ class PastStream:
         return np.stack([_row(features[k], cues[k], self.past, self._moments) for k in places])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return arrays and numbers with which another goes on."""
+        """Return the state from which another stream can resume."""
         moments = None
         if self._moments is not None:
             moments = {
@@ -218,7 +218,7 @@ class PastStream:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Resume from a state."""
         self._streams, self._motion = dict(state["streams"]), dict(state["motion"])
         self._waiting, self._moments = state["waiting"], None
         if state["moments"] is not None:

@@ -10,9 +10,7 @@ from actionspan.settings import from_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    add_video_flags(
-        parser, "features that stand by it are taken over (default: encode every video)"
-    )
+    add_video_flags(parser, "valid features by it are taken over (default: encode every video)")
     add_video_settings(parser)
     add_shard_flags(
         parser,

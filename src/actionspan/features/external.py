@@ -88,8 +88,7 @@ def import_features(
 ) -> dict[str, str]:
     """Read the features of every video of videos.tsv into a shard.
 
-    Videos whose file is missing, damaged, or of a different width than the first are rejected with
-    a line each.
+    Videos with a missing or damaged file, or one of another width than the first, are rejected.
 
     Returns:
         The reasons of the rejected videos by video id.

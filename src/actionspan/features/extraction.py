@@ -234,7 +234,7 @@ def _encode(
     settings: EncoderSettings,
     how: ShardWork | None,
 ) -> dict[str, str]:
-    """Write the features of a shard's videos, whose flow has so many planes."""
+    """Write the features of a shard's videos with flow of `channels` planes."""
     how = how or ShardWork()
     both = encoders_digest(settings, *made.digests)
     algorithm = json.loads(made.settings).get("flow", {}).get("algorithm", "")

@@ -89,7 +89,7 @@ class Transform:
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
 
-        Rows of a stream are snippets, in whatever distance; others are evened out.
+        Rows of a stream are snippets at any distance; others are evened out.
 
         `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
         """

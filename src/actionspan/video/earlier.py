@@ -1,10 +1,10 @@
-"""What earlier steps made of a shard, and features of earlier runs that still stand.
+"""What earlier steps made of a shard, and features of earlier runs that are still valid.
 
 A grown data set encodes its new videos alone.
 
 A recipe names all that features are made by: settings, weights, code and libraries. A video's
-features stand if a shard has them by the same recipe and the video is the same file. Shards are
-looked for beside the recipe: in `shards/`, and in the folders of `earlier/`, where the workflow
+features are valid if a shard has them by the same recipe and the video is the same file. Shards are
+looked for next to the recipe: in `shards/`, and in the folders of `earlier/`, where the workflow
 keeps those that it makes again.
 """
 
@@ -24,7 +24,7 @@ from actionspan.running.parts import DAMAGED, rejected_videos, take_over
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
 FEATURES = "features"
-"""What a video's group of frames or flow holds in place of pictures where its features stand."""
+"""The member of a video's group of frames or flow that replaces pictures by valid features."""
 
 
 class Made(NamedTuple):
@@ -80,7 +80,7 @@ def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, 
 
     Args:
         videos: Rows as they were probed.
-        recipe: What `features recipe` wrote; without it, no features stand.
+        recipe: What `features recipe` wrote; without it, no features are valid.
     """
     if recipe is None:
         return {}

@@ -143,7 +143,7 @@ def flow_of_shard(
 ) -> dict[str, str]:
     """Compute the flow of every video of a shard from the HDF5 file of its frames.
 
-    A video whose features stand there in place of its frames has them in `out` too.
+    Where features replace a video's frames, they are copied to `out`.
 
     Returns:
         The reasons of the rejected videos by video id.

@@ -41,7 +41,7 @@ def torchvision_name(name: str) -> str:
 def load_raft(weights: Path | Mapping[str, torch.Tensor]) -> torch.nn.Module:
     """Build RAFT-small from a checkpoint with the authors' names or torchvision's.
 
-    In place of the checkpoint may stand what is in it.
+    The content of the checkpoint may be given in its place.
 
     Raises:
         InputError: The file is missing, unsafe to load, or not a checkpoint of RAFT-small.

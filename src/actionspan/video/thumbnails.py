@@ -51,7 +51,7 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[Thumbnail]:
     """Return pictures of `count` equal parts of a video, in order of time.
 
     Each is a frame of the first half of its part, upright, with square pixels, `height` of them. A
-    part without a frame of its own has none; a video that is missing or damaged has fewer or none.
+    part without a frame has none; a video that is missing or damaged has fewer or none.
     """
     seconds = _seconds(path)
     times = [(index + 0.5) * seconds / count for index in range(count)]

@@ -65,7 +65,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record]) -> str:
-    """Return the records as aggregated events: each video is an observation of its own."""
+    """Return the records as aggregated events: each video is an observation."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(HEADER)
@@ -88,7 +88,7 @@ def write(records: Sequence[Record]) -> str:
 
 
 def _header(text: str) -> tuple[int, bool] | None:
-    """Return how many lines stand before the header, and whether events are aggregated."""
+    """Return how many lines precede the header, and whether events are aggregated."""
     for number, line in enumerate(split_lines(text)):
         cells = set(header_cells(line))
         if "behavior" in cells and cells.intersection(_COLUMNS["video"]):

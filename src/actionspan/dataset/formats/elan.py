@@ -1,6 +1,6 @@
 """ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
 
-Annotations with times of their own become instances, of whatever tier; the label is the value, or
+Annotations with times become instances, of any tier; the label is the value, or
 the name of the tier where the value is empty. Those that only refer to others are no segments.
 The video is the first media file with a picture, by its stem, or the .eaf's own stem.
 

@@ -242,7 +242,7 @@ def possible_names(video_id: str, suffixes: Iterable[str]) -> list[str]:
 
 
 def drop_unsound(reading: Reading) -> list[Record]:
-    """Reject instances that are none, and videos of which every row was rejected.
+    """Reject bad instances, and videos of which every row was rejected.
 
     Nobody knows what happens in such a video: it must not become one in which nothing does. Ends
     after a video are seen where its duration is known.
@@ -277,7 +277,7 @@ def drop_unsound(reading: Reading) -> list[Record]:
 
 
 def report_left_out(reading: Reading) -> None:
-    """Say on standard error what was left out: no table has it."""
+    """Report on standard error what was left out: no table has it."""
     for bad in reading.rejections:
         print(f"left out {bad.line()}", file=sys.stderr)
 

@@ -45,7 +45,7 @@ class WritableForm(Form, Protocol):
     """What it holds if we write the format, too."""
 
     def write(self, records: Sequence[Record]) -> str:
-        """Return the content of a file with these records, whose instances are sound."""
+        """Return the content of a file with these sound records."""
 
 
 _OURS: dict[str, Form] = {  # in the order in which they are tried

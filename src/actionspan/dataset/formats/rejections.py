@@ -51,7 +51,7 @@ def read_rejections(path: Path) -> list[Rejection]:
 
 
 def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Path) -> None:
-    """Say on standard error what was rejected: with `skip` the first lines, with `fail` all.
+    """Report what was rejected on standard error: with `skip` the first lines, with `fail` all.
 
     Args:
         rejections: What was rejected.

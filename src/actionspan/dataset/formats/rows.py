@@ -157,7 +157,7 @@ def read_lines(
 
 
 def separator_of(line: str) -> str:
-    """Return what stands between the cells of a line: a tab, a semicolon or a comma."""
+    """Return the separator of a line's cells: a tab, a semicolon or a comma."""
     return next((mark for mark in "\t;" if mark in line), ",")
 
 

@@ -1,7 +1,7 @@
 """VGG Image Annotator, version 2: a project or annotations (JSON) or their export (CSV).
 
 It annotates pictures, so a video is there as its frames, `name_000123.jpg`: the number at the end
-is the frame's, from 0, and what stands before it is the video. Attributes of a picture and of its
+is the frame's, from 0, and what comes before it is the video. Attributes of a picture and of its
 regions are labels; neighbouring pictures with the same label are one instance. Read only.
 """
 
