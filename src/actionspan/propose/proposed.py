@@ -9,6 +9,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.dataset.containers import opened
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
@@ -19,7 +20,6 @@ from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.video.batches import snippet_batches
 from actionspan.video.decode import has_eight_bits, read_frames
-from actionspan.video.opening import opened
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 if TYPE_CHECKING:
