@@ -15,9 +15,8 @@ import time
 import torch
 from torch.nn import functional
 
-from actionspan.networks.architecture import architecture
-from actionspan.networks.device import choose_device
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Inputs, architecture
+from actionspan.networks.runtime import choose_device
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import autocast, build_classifier
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import cut_windows
 from actionspan.features.transform import transform_features
-from actionspan.features.windows import cut_windows
 from actionspan.finetune.objectives import Projection, Resampling, fit_projection, unfitted
 
 WIDTHS = {"rgb": 7, "flow": 4}

@@ -9,7 +9,7 @@ import pytest
 from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore, write_clip
-from actionspan.video.jpeg_writing import Position
+from actionspan.video.jpegs import Position
 
 HEIGHT, WIDTH, STACK = 32, 48, 2
 

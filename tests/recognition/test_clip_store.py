@@ -11,7 +11,7 @@ from actionspan.errors import InputError
 from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore, write_clip
-from actionspan.video.jpeg_writing import Position, scaled
+from actionspan.video.jpegs import Position, scaled
 from recognition.conftest import HEIGHT, STACK, WIDTH
 
 CLIPS = [

@@ -18,9 +18,8 @@ from torch.nn import functional
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.features.settings import RescaleSettings
-from actionspan.features.steps import rescale
+from actionspan.features.steps import cut_windows, merge_windows, rescale
 from actionspan.features.transform import Moments, Transform, fit_stream
-from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.finetune.heads import CausalHead
 from actionspan.finetune.videos import TunedVideo
 from actionspan.temporal.labels import boundary_labels

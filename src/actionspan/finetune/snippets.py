@@ -22,7 +22,7 @@ from torch import Tensor
 from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
-from actionspan.video.jpeg_reading import (
+from actionspan.video.jpegs import (
     STREAMS,
     JpegPictures,
     Stream,

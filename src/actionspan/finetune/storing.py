@@ -1,7 +1,7 @@
 """The snippets of untrimmed videos as JPEG pictures, resumable by video.
 
 Frames and flow are deleted once features are made of them; this store, a few MB a video, stays. A
-video is an HDF5 group as `video.jpeg_writing` writes it, a position for each snippet, with copies
+video is an HDF5 group as `video.jpegs` writes it, a position for each snippet, with copies
 of `frame_difference` and `flow_magnitude` (T,), the attributes `fps`, `frame_count`,
 `duration_seconds` and `snippet_frames` of the video stage, `snippets` T and `video_sha256`.
 """

@@ -25,8 +25,7 @@ from torch import Tensor
 from actionspan.arrays import Int64, UInt8
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.video.jpeg_reading import Stream
-from actionspan.video.views import flipped, square
+from actionspan.video.jpegs import Stream, flipped, square
 
 _FULL = 256  # the height that the paper's sizes belong to
 _TRAINING_SIDES = (256, 224, 192, 168)

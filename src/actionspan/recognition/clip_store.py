@@ -1,6 +1,6 @@
 """Stored clips, read as training does: any position of any clip, in any order and thread.
 
-A clip is one HDF5 group as `video.jpeg_writing` writes it, with the attributes `label` and
+A clip is one HDF5 group as `video.jpegs` writes it, with the attributes `label` and
 `subset`.
 """
 
@@ -16,8 +16,14 @@ from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_lists import ClipSettings
-from actionspan.video.jpeg_reading import JpegPictures, Stream, check_alike, read_pictures
-from actionspan.video.jpeg_writing import Position, write_jpegs
+from actionspan.video.jpegs import (
+    JpegPictures,
+    Position,
+    Stream,
+    check_alike,
+    read_pictures,
+    write_jpegs,
+)
 
 BACKGROUND = "background"  # the class of stretches without an action; always the last
 _MADE_BY = "`actionspan recognition clips` or `segments`"

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch
-from actionspan.networks.architecture import architecture
-from actionspan.networks.device import choose_device
-from actionspan.networks.inputs import Inputs
+from actionspan.networks.architecture import Inputs, architecture
+from actionspan.networks.runtime import choose_device
 from actionspan.networks.weights import fill, load_state, widen
 from actionspan.parallel.member import Replica
 from actionspan.recognition.batches import clip_batches, evaluation_samples
@@ -25,7 +24,7 @@ from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.running.determinism import seed_torch
 from actionspan.running.prefetch import prefetched
-from actionspan.video.jpeg_reading import Stream
+from actionspan.video.jpegs import Stream
 
 FORMAT = "actionspan recognition 1"  # of model.pt, whose state_dict the features stage reads
 _PICTURES = 40  # at once, or those of one clip where it has more

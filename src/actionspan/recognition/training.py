@@ -29,7 +29,7 @@ from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilit
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
 from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
-from actionspan.video.jpeg_reading import Stream
+from actionspan.video.jpegs import Stream
 
 LOG_COLUMNS = (
     "epoch",
