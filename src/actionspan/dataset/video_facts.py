@@ -28,8 +28,6 @@ from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
 from actionspan.running.apart import described, still_working
-from actionspan.video.opening import open_container, opened
-from actionspan.video.settings import LimitSettings
 
 _BLOCK = 1 << 20  # bytes read at once
 # of their headers; FLV counts the delay of B-frames in, others have none and FFmpeg estimates it

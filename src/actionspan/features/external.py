@@ -20,7 +20,7 @@ from actionspan.files.hdf5 import old_h5
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.storage import digest
 from actionspan.files.text import read_utf8
-from actionspan.running.faults import described
+from actionspan.running.apart import described
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork, add_shard_flags, shard_work
 from actionspan.settings import from_arguments

@@ -13,8 +13,7 @@ from actionspan.errors import InputError, lacks_memory
 from actionspan.live.frames import Frames
 from actionspan.live.settings import Policy, StreamSettings
 from actionspan.running.apart import described
-from actionspan.video.decode import Frame
-from actionspan.video.pictures import resized
+from actionspan.video.decode import Frame, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet, cut_snippets
 
