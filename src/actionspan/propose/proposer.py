@@ -12,10 +12,9 @@ from actionspan.errors import InputError, naming
 from actionspan.features.collect import MOTION
 from actionspan.features.extraction import NotFiniteError
 from actionspan.features.one_pass import VideoEncoder
-from actionspan.features.settings import Device
+from actionspan.features.settings import Device, VideoSettings
+from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.transform import transform_features
-from actionspan.features.video_settings import VideoSettings
-from actionspan.features.windows import cut_windows, merge_windows
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposed import Proposed, read_duration
 from actionspan.temporal.prediction import predict_sequence
