@@ -1,13 +1,12 @@
 """Curves over epochs: a line for each mean, named at its end, in a band of its seeds."""
 
-import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan_papers.tables import Row, write_figures
+from actionspan_papers.experiments import Cell, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,39 +29,39 @@ def epoch_rows(
 
     It begins with the cells that name the curve; (E,) samples so far get a column of their own.
     """
-    return [
-        {**named, "epoch": str(epoch + 1)}
-        | ({} if samples is None else {"samples": str(int(samples[epoch]))})
-        | {"seeds": str(len(values)), **range_cells(column, *numbers)}
-        for epoch, numbers in enumerate(zip(*band(values), strict=True))
-    ]
+    rows: list[Row] = []
+    for epoch, numbers in enumerate(zip(*band(values), strict=True)):
+        row: dict[str, Cell] = {**named, "epoch": epoch + 1}
+        if samples is not None:
+            row["samples"] = int(samples[epoch])
+        rows.append({**row, "seeds": len(values), **range_cells(column, *numbers)})
+    return rows
 
 
-def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, str]:
-    """Return the cells of a mean over seeds and their range, which read back to the same bits."""
-    names = (column, f"{column}_low", f"{column}_high")
-    return dict(zip(names, map(repr, map(float, (mean, low, high))), strict=True))
+def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, Cell]:
+    """Return the cells of a mean over seeds and their range."""
+    return dict(zip(range_forms(column), map(float, (mean, low, high)), strict=True))
 
 
-def write_curves(
-    arguments: argparse.Namespace, curves: Mapping[str, Float64], title: str, measure: str
-) -> None:
-    """Write figures of the mean of (S, E) values as a line, named at its end, in a band of seeds.
+def range_forms(column: str) -> dict[str, str]:
+    """Return the forms of these cells: all digits, so that they read back to the same bits."""
+    return dict.fromkeys((column, f"{column}_low", f"{column}_high"), "")
+
+
+def draw_curves(figure: "Figure", curves: Mapping[str, Float64], title: str, measure: str) -> None:
+    """Draw the mean of (S, E) values as a line, named at its end, in a band of seeds.
 
     A curve with an epoch without a value is left out, and the figure says so: no `measure` there.
     """
     drawn = {name: band(values) for name, values in curves.items() if np.isfinite(values).all()}
     without = [name for name in curves if name not in drawn]
 
-    def draw(figure: "Figure") -> None:
-        axes = figure.subplots()
-        axes.set(title=title, xlabel="epoch")
-        if without:
-            axes.set_xlabel(f"epoch\nno {measure} in some epoch: {', '.join(without)}")
-        if drawn:
-            _draw_bands(axes, drawn)
-
-    write_figures(arguments, draw)
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="epoch")
+    if without:
+        axes.set_xlabel(f"epoch\nno {measure} in some epoch: {', '.join(without)}")
+    if drawn:
+        _draw_bands(axes, drawn)
 
 
 def _draw_bands(axes: "Axes", curves: Mapping[str, Band]) -> None:

@@ -28,11 +28,11 @@ from actionspan_papers.claims import (
     Finding,
     Rule,
     Verdict,
+    claims_experiment,
     found,
     judge,
     no_runs,
     one_seed,
-    write_claims,
 )
 from actionspan_papers.estimates import Estimate, over_seeds
 
@@ -48,14 +48,9 @@ SAMPLES = "samples of one alone ÷ those of all learners, less 1"
 SPEEDUP = "speed-up ÷ learners, less 1"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    readers.add_runs(parser)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write the verdicts as TSV and Markdown."""
-    settings = readers.settings_of(arguments)
+def _judged(
+    arguments: argparse.Namespace, settings: ExperimentSettings
+) -> tuple[list[Finding], list[str]]:
     logs, scores = readers.read_run_logs(arguments.logs), readers.read_run_scores(arguments.scores)
     caption = [
         f"Measured with {readers.training_of(arguments.scores)}; {scores_words(scores)}.",
@@ -68,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         "verdicts are on the sign of the difference, not on its size. Published differences are "
         "of UCF101, of ResNet-152 and 16 learners.",
     ]
-    write_claims(arguments, judge_claims(logs, scores, settings), "003", caption)
+    return judge_claims(logs, scores, settings), caption
 
 
 def not_lower(
@@ -280,3 +275,13 @@ def judge_claims(
     for stream in STREAMS:
         findings += evidence.sooner(stream)
     return findings + printed_findings()
+
+
+EXPERIMENT = claims_experiment(
+    "003",
+    _judged,
+    inputs={**readers.LOGS, **readers.SCORES},
+    settings=(ExperimentSettings,),
+    planned=readers.PLANNED,
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,47 +10,53 @@ from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES
-from actionspan_papers.curves import range_cells
-from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.tables import Row, write_figures, write_table
+from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.curves import range_cells, range_forms
+from actionspan_papers.estimates import over_seeds, over_seeds_words
+from actionspan_papers.experiments import Cell, Experiment, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_COLUMN = "best_accuracy"
 _Sweep = dict[tuple[str, str], dict[float, Float64]]
 """By method and stream, then rising rate: (S,) the best accuracy of each seed, in percent."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    readers.add_runs(parser, figure=True)
+_Read = tuple[_Sweep, str]
+"""The sweep, and how its runs were trained."""
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a method, stream and rate, a column a rate in Markdown, and the figure."""
-    confidence = readers.settings_of(arguments).confidence
-    sweep = _sweep_of(readers.read_run_logs(arguments.logs))
+def _read(arguments: argparse.Namespace, _: ExperimentSettings) -> _Read:
+    logs, trained = readers.read_logs_of(arguments, None)
+    return _sweep_of(logs), trained
+
+
+def _rows(read: _Read, _: ExperimentSettings) -> list[Row]:
+    """Return a row a method, stream and rate."""
+    rows: list[Row] = []
+    for (method, stream), tried in read[0].items():
+        for rate, best in tried.items():
+            named: Row = {"method": method, "stream": stream, "learning_rate": rate}
+            rows.append({**named, "seeds": len(best), **range_cells(_COLUMN, *_range(best))})
+    return rows
+
+
+def _table(_: object, read: _Read, settings: ExperimentSettings) -> Table:
+    """Return a row a method and stream, a column a rate."""
+    sweep, trained = read
     caption = [
         "Best validation accuracy of all epochs over learning rates, in percent; `none` is one "
         "learner alone, the others average their models once an epoch.",
-        f"{readers.training_of(arguments.scores)}, but for the learning rate.",
-        f"{over_seeds_words(confidence)} The bars of the figure go from the lowest to the highest "
-        "seed.",
+        f"{trained}, but for the learning rate.",
+        f"{over_seeds_words(settings.confidence)} The bars of the figure go from "
+        "the lowest to the highest seed.",
     ]
     rates = sorted({rate for tried in sweep.values() for rate in tried})
     titles = {name: name for name in ("method", "stream", "seeds")}
     titles |= {repr(rate): f"{rate:g}" for rate in rates}
-    rows = [
-        {"method": method, "stream": stream, "learning_rate": f"{rate:g}", "seeds": str(len(best))}
-        | range_cells("best_accuracy", *_range(best))
-        for (method, stream), tried in sweep.items()
-        for rate, best in tried.items()
-    ]
-    shown = [_pivoted(*key, tried, rates, confidence) for key, tried in sweep.items()]
-    write_table(arguments, rows, caption, "llr" + "r" * len(rates), titles, shown)
-    streams = list(dict.fromkeys(stream for _, stream in sweep))
-    size = 3.4 * len(streams) + 0.6, 3.2
-    write_figures(arguments, partial(_draw, sweep=sweep, streams=streams), size)
+    shown = [_pivoted(*key, tried, rates, settings.confidence) for key, tried in sweep.items()]
+    return Table(caption=caption, titles=titles, rows=shown, align="llr" + "r" * len(rates))
 
 
 def _sweep_of(logs: readers.Logs) -> _Sweep:
@@ -80,17 +85,20 @@ def _pivoted(
 ) -> Row:
     """Return the row of a method and stream in Markdown: a column a rate."""
     seeds = " or ".join(map(str, sorted({len(best) for best in tried.values()})))
-    cells: dict[str, str | Estimate] = dict.fromkeys(map(repr, rates), "")
+    cells: dict[str, Cell] = dict.fromkeys(map(repr, rates), "")
     for rate, best in tried.items():
         if np.isfinite(best).all():
             cells[repr(rate)] = over_seeds([best], confidence).percentage()
     return {"method": method, "stream": STREAM_NAMES[stream], "seeds": seeds, **cells}
 
 
-def _draw(figure: "Figure", sweep: _Sweep, streams: list[str]) -> None:
+def _draw(figure: "Figure", _: object, read: _Read, __: ExperimentSettings) -> None:
     """Draw a panel a stream: the mean over learning rates, bars from lowest to highest seed."""
     from actionspan.files.figures import COLOURS
 
+    sweep, _ = read
+    streams = list(dict.fromkeys(stream for _, stream in sweep))
+    figure.set_size_inches(3.4 * len(streams) + 0.6, 3.2)
     panels = figure.subplots(1, len(streams), sharey=True, squeeze=False)[0]
     for axes, stream in zip(panels, streams, strict=True):
         methods = {key[0]: rates for key, rates in sweep.items() if key[1] == stream}
@@ -106,3 +114,16 @@ def _draw(figure: "Figure", sweep: _Sweep, streams: list[str]) -> None:
         axes.minorticks_off()
     panels[0].set_ylabel("best validation accuracy (%)")
     panels[-1].legend(frameon=False)
+
+
+EXPERIMENT = Experiment(
+    inputs={**readers.LOGS, **readers.SCORES},
+    read=_read,
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    settings=(ExperimentSettings,),
+    planned=readers.PLANNED,
+    forms=range_forms(_COLUMN),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -12,16 +12,20 @@ from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.plan.runs import Learning
 from actionspan.recognition.scores import read_classifier_scores
-from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.aavg.comparisons import STREAMS
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.experiments import files
 from actionspan_papers.runs import by_seed, read_logs
-from actionspan_papers.tables import add_files, add_outputs
 
 _COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
 LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
 # The settings that say which runs there are: the rules' business, not that of a step.
-_PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
+PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
+
+SCORES = {
+    "scores": files("runs/{run}/{stream}/scores.json of any runs, which say how they were trained")
+}
+LOGS = {"logs": files("runs/{run}/{stream}/log.tsv of any runs")}
+"""The flags of the runs that a step reads."""
 
 RunKey = tuple[str, str]
 """The name of a run of the first seed (or its way of joining learners), and a stream."""
@@ -84,28 +88,17 @@ Scores = Mapping[RunKey, RunScores]
 Read = TypeVar("Read", RunLogs, RunScores)
 
 
-def add_runs(parser: argparse.ArgumentParser, *, logs: bool = True, figure: bool = False) -> None:
-    """Add the flags of a step: the runs it reads, the files it writes, how intervals are made."""
-    if logs:
-        add_files(parser, "--logs", "runs/{run}/{stream}/log.tsv of any runs")
-    form = "runs/{run}/{stream}/scores.json of any runs, which say how they were trained"
-    add_files(parser, "--scores", form)
-    add_outputs(parser, figure=figure)
-    add_settings(parser, ExperimentSettings, without=_PLANNED)
+def read_logs_of(arguments: argparse.Namespace, _: object) -> tuple[dict[RunKey, RunLogs], str]:
+    """Return the logs that the flags name, and how their runs were trained."""
+    return read_run_logs(arguments.logs), training_of(arguments.scores)
 
 
 def training_of(scores: Iterable[Path]) -> str:
     """Return how runs were trained, by the scores of the run with the most learners."""
-    files = _by_run(scores, "scores.json")
-    most = max(files, key=lambda key: Learning.of_name(key[0]).learners)
-    content = read_classifier_scores(next(iter(files[most].values())))
+    by_run = _by_run(scores, "scores.json")
+    most = max(by_run, key=lambda key: Learning.of_name(key[0]).learners)
+    content = read_classifier_scores(next(iter(by_run[most].values())))
     return str(content.get("trained", "classifiers of an earlier version"))
-
-
-def settings_of(arguments: argparse.Namespace) -> ExperimentSettings:
-    """Return how intervals are made."""
-    planned = {name: getattr(ExperimentSettings(), name) for name in _PLANNED}
-    return from_arguments(ExperimentSettings, arguments, **planned)
 
 
 def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
@@ -115,14 +108,14 @@ def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
         InputError: A path names no run, two are of one run, a file is no log, or has another
             number of epochs than the first.
     """
-    files = _by_run(paths, "log.tsv")
+    by_run = _by_run(paths, "log.tsv")
     return {
         key: RunLogs(
             learning=Learning.of_name(key[0]),
-            seeds=tuple(files[key]),
+            seeds=tuple(by_run[key]),
             columns=dict(zip(LOG_NUMBERS, columns, strict=True)),
         )
-        for key, columns in read_logs(files, LOG_NUMBERS, all_alike=True).items()
+        for key, columns in read_logs(by_run, LOG_NUMBERS, all_alike=True).items()
     }
 
 
@@ -135,9 +128,9 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
     """
     scores = {}
     first: tuple[Path, Mapping[str, Any]] | None = None
-    for key, files in _by_run(paths, "scores.json").items():
+    for key, by_run in _by_run(paths, "scores.json").items():
         probabilities = []
-        for path in files.values():
+        for path in by_run.values():
             content = read_classifier_scores(path)
             first = first or (path, content)
             for name in ("classes", "clips", "labels", "samples"):
@@ -148,7 +141,7 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
                     )
             probabilities.append(content["probabilities"])
         scores[key] = RunScores(
-            seeds=tuple(files),
+            seeds=tuple(by_run),
             samples=content["samples"],
             classes=tuple(content["classes"]),
             clips=tuple(content["clips"]),

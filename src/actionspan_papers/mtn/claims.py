@@ -9,14 +9,13 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.settings import from_arguments
-from actionspan_papers.claims import VERDICTS, Claim, Finding, no_runs, one_seed, write_claims
+from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, no_runs, one_seed
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
-from actionspan_papers.mtn.loss_curves import add_logs, read_losses
+from actionspan_papers.mtn.loss_curves import LOGS, read_losses
 from actionspan_papers.mtn.published import THUMOS14, TableName, published_value
 from actionspan_papers.mtn.scores import METRICS, VideoScores, read_video_scores
 from actionspan_papers.mtn.table import (
-    add_scores,
+    SCORES,
     heading,
     measured_on,
     measured_words,
@@ -30,15 +29,9 @@ _FIGURE = "figure 10"
 _SAME_TRAININGS = {"tag", "origin"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_scores(parser)
-    add_logs(parser)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write the verdicts as TSV and Markdown."""
-    settings = from_arguments(EvaluationSettings, arguments)
+def _judged(
+    arguments: argparse.Namespace, settings: EvaluationSettings
+) -> tuple[list[Finding], list[str]]:
     scores = read_video_scores(arguments.videos)
     findings = judge_claims(scores, read_losses(arguments.logs), settings)
     measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
@@ -50,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
         "on its size. Published differences are of other features and other data.",
         mtn_above_bsn(findings),
     ]
-    write_claims(arguments, findings, "001", caption)
+    return findings, caption
 
 
 def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
@@ -166,3 +159,9 @@ def _of_losses(
         return alone
     better, worse = (curves.min(axis=1) for curves in compared.values())  # (S,)
     return over_seeds([better, worse], settings.confidence, float(worse.mean() - better.mean()))
+
+
+EXPERIMENT = claims_experiment(
+    "001", _judged, inputs={**SCORES, **LOGS}, settings=(EvaluationSettings,)
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

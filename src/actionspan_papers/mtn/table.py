@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import counted
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, files
 from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
 from actionspan_papers.mtn.scores import VideoScores, read_video_scores
 from actionspan_papers.resampling import draw_videos, resampled_scores, seed_scores
-from actionspan_papers.tables import Row, add_files, add_outputs, write_table
 
 _WHY_NOT = {
     "too few proposals": "the lists are shorter than that AN (proposals.suppression.keep and "
@@ -27,41 +27,38 @@ _WHY_NOT = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument("--table", required=True, choices=list(TABLES), help="which")
-    add_scores(parser)
+_Read = tuple[TableName, Mapping[str, VideoScores], str]
+"""The table, the scores by method, and on what they were measured."""
+FEATURES = {"features": "features.h5, whose attributes describe it"}
+"""The flag of the file that says what was measured."""
+SCORES: Mapping[str, Any] = {
+    "videos": files(
+        "{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed"
+    ),
+    **FEATURES,
+    "subset": {"default": "validation", "help": "default: validation"},
+}
+"""The flags of what is made of scores by video."""
 
 
-def add_scores(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of what is made of scores by video."""
-    form = "{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed"
-    add_files(parser, "--videos", form)
-    add_features(parser)
-    parser.add_argument("--subset", default="validation", help="default: validation")
-    add_outputs(parser)
-    add_settings(parser, EvaluationSettings)
-
-
-def add_features(parser: argparse.ArgumentParser) -> None:
-    """Add the flag of the file that says what was measured."""
-    text = "features.h5, whose attributes describe it"
-    parser.add_argument("--features", type=Path, required=True, help=text)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write one table as TSV and Markdown."""
-    settings = from_arguments(EvaluationSettings, arguments)
-    scores = read_video_scores(arguments.videos)
-    rows = table_rows(arguments.table, scores, settings)
+def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
     measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
-    caption = table_caption(arguments.table, rows, scores, measured, settings)
-    metrics = list(map(heading, TABLES[arguments.table].metrics))
+    return arguments.table, read_video_scores(arguments.videos), measured
+
+
+def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
+    name, scores, measured = read
+    rows = table_rows(name, scores, settings)
+    metrics = list(map(heading, TABLES[name].metrics))
     titles = {"method": "method", "published_as": "published as"}
     titles |= {metric: f"{metric}, ours" for metric in metrics}
     titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
     titles |= {"published_source": "source of the published numbers"}
-    write_table(arguments, rows, caption, f"ll{'r' * 2 * len(metrics)}l", titles)
+    return Table(
+        caption=table_caption(name, rows, scores, measured, settings),
+        titles=titles,
+        align=f"ll{'r' * 2 * len(metrics)}l",
+    )
 
 
 def measured_on(features: Path) -> str:
@@ -85,8 +82,8 @@ def table_rows(
     rows: list[Row] = []
     for method in [*published, *others] if table.others_below else [*others, *published]:
         printed, scored = published.get(method, PublishedRow(method)), scores.get(method)
-        row: dict[str, str | Estimate] = {"method": method, "published_as": printed.name}
-        row["seeds"] = "" if scored is None else str(len(scored.values))
+        row: dict[str, Cell] = {"method": method, "published_as": printed.name}
+        row["seeds"] = "" if scored is None else len(scored.values)
         for column, metric in enumerate(table.metrics):
             cell = Estimate()
             if scored is not None:
@@ -186,3 +183,13 @@ def measured_words(
         f"{f' ({exceptions})' if exceptions else ''} and, in brackets, the "
         f"{100 * settings.confidence:.4g} % interval {over}."
     )
+
+
+EXPERIMENT = Experiment(
+    inputs={"table": {"required": True, "choices": list(TABLES), "help": "which"}, **SCORES},
+    read=_read,
+    rows=lambda read, settings: table_rows(read[0], read[1], settings),
+    table=_table,
+    settings=(EvaluationSettings,),
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -10,10 +10,10 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.files.storage import read_tsv
+from actionspan_papers.experiments import table_cells
 from actionspan_papers.mtn.published import TABLES, published_value
 from actionspan_papers.mtn.scores import read_video_scores
 from actionspan_papers.mtn.table import measured_words, table_caption, table_rows, why_not
-from actionspan_papers.tables import table_cells
 from evaluation.scores import write_scores
 from papers.mtn.features import write_features
 from papers.steps import outputs, run_step
@@ -36,7 +36,7 @@ def scores(tmp_path):
 
 
 def cells(name, scores):
-    columns, rows = table_cells(table_rows(name, scores, SETTINGS))
+    columns, rows = table_cells(table_rows(name, scores, SETTINGS), {})
     return {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
 
 
