@@ -28,9 +28,8 @@ from actionspan_papers.partime.networks import (
     squared,
     works,
 )
-from actionspan_papers.partime.published import KINDS, PLAIN, printed_range
+from actionspan_papers.partime.published import KINDS, printed_range
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.timeline import EMULATED, MEASURED
 
 _RATE = 1e-4
 _FEWEST, _MOST = 6, 400  # samples of a measurement
@@ -309,50 +308,3 @@ def balance_rows(settings: SpeedSettings) -> list[Row]:
 def even_cuts(layers: int, stages: int) -> list[int]:
     """Return the cuts where each stage has about as many layers, whatever they cost."""
     return [round(stage * layers / stages) for stage in range(stages + 1)]
-
-
-_SAMPLES = 14
-_WAIT = 0.03  # seconds of a stage that waits
-
-
-def timeline_rows(settings: SpeedSettings) -> list[Row]:
-    """Return a row an event."""
-    with deterministic(threads=1):
-        return _measured(settings) + _emulated(4)
-
-
-def _measured(settings: SpeedSettings) -> list[Row]:
-    case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
-    network, sample = case.network(settings), case.sample()
-    stages = balance_stages(network, sample, 2, learning=True, divide=inside, repetitions=3)
-    target = case.target(network)
-    with Pipeline(stages, "thread", loss=squared, optimiser=sgd, record=True) as pipeline:
-        list(pipeline.run((sample, target) for _ in range(_SAMPLES)))
-        return _events(MEASURED, pipeline)
-
-
-def _emulated(stages: int) -> list[Row]:
-    parts = [Wait(_WAIT, learning=True) for _ in range(stages)]
-    value = torch.zeros(1, 4)
-    with Pipeline(parts, "thread", loss=squared, optimiser=sgd, record=True) as pipeline:
-        list(pipeline.run((value, value) for _ in range(_SAMPLES)))
-        return _events(EMULATED, pipeline)
-
-
-def _events(kind: str, pipeline: Pipeline) -> list[Row]:
-    reports = pipeline.report()
-    first = min(event.begin for report in reports for event in report["events"])
-    return [
-        {
-            "kind": kind,
-            "stages": len(reports),
-            "stage": stage + 1,
-            "step": event.step,
-            "sample": event.sample,
-            "work": event.work,
-            "begin_ms": 1000 * (event.begin - first),
-            "end_ms": 1000 * (event.end - first),
-        }
-        for stage, report in enumerate(reports)
-        for event in report["events"]
-    ]

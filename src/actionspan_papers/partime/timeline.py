@@ -16,7 +16,7 @@ MEASURED, EMULATED = "measured", "emulated"
 
 
 def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.speed_rows import timeline_rows
+    from actionspan_papers.partime.timeline_rows import timeline_rows
 
     return timeline_rows(settings)
 
