@@ -36,7 +36,7 @@ def test_videos_are_proposed_for(tmp_path):
     assert (tmp_path / "out" / "video.vtt").is_file()
 
 
-@pytest.mark.parametrize("module", ["propose.proposer", "propose.motion", "live.run"])
+@pytest.mark.parametrize("module", ["propose.proposer", "propose.proposed", "live.run"])
 def test_what_a_model_needs_is_imported(module):
     done = lean(f"import actionspan.{module}")
     assert done.returncode == 0, done.stderr

@@ -96,7 +96,7 @@ def _environment() -> dict[str, str]:
 
 
 def copy_program(folder: Path) -> Project:
-    for name in ("Snakefile", "config.yaml"):
+    for name in ("Snakefile", "config.yaml", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
     for name in ("workflow", "profiles", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))

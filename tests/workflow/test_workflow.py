@@ -204,11 +204,15 @@ def test_a_knob_re_runs_the_baselines_that_read_it(project):
     assert project.planned(*wanted, config=overlap) == {"evaluation_baseline": 1}
 
 
+READ = {"evaluation_reader", "report_index"}
+
+
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
-        ("evaluation/curves.py", {"evaluation_curves"}),
-        ("proposals/chapters.py", {"proposals_chapters"}),
+        # which the page, and the steps that draw figures like its, import
+        ("evaluation/curves.py", {"evaluation_curves", "evaluation_misses", *READ}),
+        ("proposals/chapters.py", {"proposals_chapters", *READ}),
         ("proposals/bundle.py", {"proposals_bundle"}),
         ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
     ],
