@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,9 @@ class Durations:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and all they start.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 

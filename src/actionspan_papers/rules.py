@@ -93,6 +93,10 @@ class Experiment:
             paths = [path.replace(f"{{{name}}}", value) for path in paths for value in values]
         return [f"{path}.{suffix}" for path in paths for suffix in suffixes]
 
+    def knobs(self, wildcards: Any) -> str:
+        """Return the settings of a job, for Snakemake: where they change, it runs again."""
+        return self.settings
+
     def words(self, wildcards: Any, input: Any, output: Any, threads: int) -> str:
         """Return the command line of a job, for Snakemake."""
         settings = self.settings.replace("{threads}", str(threads))

@@ -67,7 +67,7 @@ SHARD = (
     (
         f"recognition segments {STREAMS} {ANNOTATIONS}",
         "segments.h5",
-        "recognition.clip_writing:write_clip",
+        "recognition.clip_store:write_clip",
     ),
     (f"finetune store {STREAMS}", "store.h5", "video.jpegs:write_jpegs"),
 )

@@ -66,6 +66,8 @@ for experiment in EXPERIMENTS:
             runtime=minutes(experiment.minutes),
         params:
             words=experiment.words,
+            # compared between runs, unlike words: those are derived from files
+            settings=experiment.knobs,
         shell:
             # no name of the loop: Snakemake reads the command when a job starts
             "python -m actionspan {params.words} > {log} 2>&1"
