@@ -1,6 +1,7 @@
 """The processes of trainings: the command that starts them, their number, memory and flags."""
 
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,15 @@ CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
 _STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are no FinetuneSettings
 
 
-class _Together:
+class _Together(ABC):
     """Processes that train together; methods take the wildcards of a job."""
 
     def __init__(self, config: Mapping[str, Any], section: str) -> None:
         self._config, self._section = config, config[section]
 
+    @abstractmethod
     def processes(self, wildcards: Any) -> int:
         """Return how many there are: the ranks, and the server of some exchanges."""
-        raise NotImplementedError
 
     def threads(self, wildcards: Any) -> int:
         """Return the cores of all of them."""
