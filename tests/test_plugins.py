@@ -195,3 +195,13 @@ def test_a_plug_in_that_cannot_be_imported_is_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, json.dumps(done.stderr)
     assert "plug-ins: actionspan.forms: strange: broken:form of broken:" in done.stderr
+
+
+THEIRS = '[project]\nname = "theirs"\n[project.entry-points."actionspan.forms"]\nx = "json"\n'
+
+
+@pytest.mark.parametrize("text", ["[tool.x]\n", THEIRS])
+def test_a_project_that_the_package_lies_in_is_not_ours(tmp_path, monkeypatch, fresh, text):
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.setattr("actionspan.plugins._CHECKOUT", tmp_path / "pyproject.toml")
+    assert "x" not in plugins("forms")

@@ -83,7 +83,9 @@ def _of_checkout(group: Group) -> list[EntryPoint]:
     import tomllib
     from importlib.metadata import EntryPoint
 
-    project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8")).get("project", {})
+    if project.get("name") != "actionspan":  # of who put the package beside a project
+        return []
     named = f"actionspan.{group}"
     points: Mapping[str, str] = project.get("entry-points", {}).get(named, {})
     return [EntryPoint(name, value, named) for name, value in points.items()]
