@@ -6,39 +6,57 @@ from pathlib import Path
 import pytest
 import torch
 
-from temporal.conftest import Toy, write_toy
+from temporal.conftest import write_toy
 from temporal.test_training import read_log
 
+COMMANDS = Path(__file__).with_name("commands.py")
 EPOCHS = 4
+KEPT = {"third": ["--epochs=3"], "fourth": [], "average": ["--keep=average"]}
+STEPS = {-1: EPOCHS, 1: 3 * EPOCHS, 2: 2 * EPOCHS}
+"""How many averages each number of steps between them makes."""
+
+TRAININGS = {
+    1: {exchange: [f"--exchange={exchange}"] for exchange in ("none", "aavg")},
+    2: {
+        **{
+            f"{exchange} {name}": [f"--exchange={exchange}", "--average-epochs=2", *flags]
+            for exchange in ("ring", "aavg")
+            for name, flags in KEPT.items()
+        },
+        "periodic": ["--exchange=periodic", "--averaging-steps=2"],
+        "ours": ["--exchange=aavg", "--averaging-steps=2", "--no-average-state"],
+    },
+    3: {
+        str(steps): ["--exchange=aavg", f"--averaging-steps={steps}", "--no-average-state"]
+        for steps in STEPS
+    },
+}
+"""The flags of each training, by the ranks that do it; a job does all of a number of ranks."""
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    return write_toy(tmp_path_factory.mktemp("toy"), training=12, validation=5)
-
-
-@pytest.fixture(scope="module")
-def train(mpirun, toy, tmp_path_factory):
-    """Train by so many ranks; three steps an epoch, the last of two videos."""
-
-    def run(ranks: int, *flags: str) -> Path:
-        out = tmp_path_factory.mktemp("out")
-        files = ["--features", toy.features, "--annotations", toy.annotations, "--out", out]
-        shape = ["--hidden", 16, "--batch-size", 5, "--epochs", EPOCHS, "--dropout", 0.2]
-        shape += ["--learning-rate", 0.02, "--feature-noise", 0]
-        words = ["temporal", "train", *files, *shape, "--ranks", ranks, *flags]
-        mpirun(ranks, ["-m", "actionspan"], *words)
-        return out
-
-    return run
+def trained(mpirun, tmp_path_factory) -> Path:
+    """The folder of each training, RANKS/NAME; three steps an epoch, the last of two videos."""
+    folder = tmp_path_factory.mktemp("out")
+    toy = write_toy(tmp_path_factory.mktemp("toy"), training=12, validation=5)
+    shape = "--hidden 16 --batch-size 5 --dropout 0.2 --learning-rate 0.02 --feature-noise 0"
+    files = ["--features", str(toy.features), "--annotations", str(toy.annotations)]
+    words = ["temporal", "train", *files, *shape.split(), f"--epochs={EPOCHS}"]
+    for ranks, each in TRAININGS.items():
+        commands = [
+            json.dumps([*words, f"--ranks={ranks}", f"--out={folder / str(ranks) / name}", *flags])
+            for name, flags in each.items()
+        ]
+        mpirun(ranks, COMMANDS, *commands, timeout=300)
+    return folder
 
 
 def weights(out):
     return torch.load(out / "model.pt", weights_only=True)["state_dict"]
 
 
-def test_one_learner_is_training_without_an_exchange(train):
-    alone, averaged = train(1, "--exchange=none"), train(1, "--exchange=aavg")
+def test_one_learner_is_training_without_an_exchange(trained):
+    alone, averaged = trained / "1" / "none", trained / "1" / "aavg"
     one, two = weights(alone), weights(averaged)
     assert all(torch.equal(one[key], two[key]) for key in one)
     logs = [[{**row, "seconds": 0} for row in read_log(out)] for out in (alone, averaged)]
@@ -46,30 +64,27 @@ def test_one_learner_is_training_without_an_exchange(train):
 
 
 @pytest.mark.parametrize("exchange", ["ring", "aavg"])
-def test_the_average_of_epochs_is_that_of_the_ranks_common_models(train, exchange):
-    common = (f"--exchange={exchange}", "--average-epochs=2")
-    third, fourth, average = (
-        weights(train(2, *common, *more)) for more in (["--epochs=3"], [], ["--keep=average"])
-    )
+def test_the_average_of_epochs_is_that_of_the_ranks_common_models(trained, exchange):
+    third, fourth, average = (weights(trained / "2" / f"{exchange} {name}") for name in KEPT)
     for key, value in average.items():
         torch.testing.assert_close(value, (third[key] + fourth[key]) / 2)
     assert any(not torch.equal(average[key], fourth[key]) for key in average)
 
 
-def test_torch_averages_models_too(train):
-    out = train(2, "--exchange=periodic", "--averaging-steps=2")
+def test_torch_averages_models_too(trained):
+    out = trained / "2" / "periodic"
     ranks = json.loads((out / "timing.json").read_text())["per_rank"]
     assert [one["averages"] for one in ranks] == [2 * EPOCHS] * 2
     # torch puts all parameters next to each other, where other kernels read them
-    ours = weights(train(2, "--exchange=aavg", "--averaging-steps=2", "--no-average-state"))
+    ours = weights(trained / "2" / "ours")
     for key, value in weights(out).items():
         torch.testing.assert_close(value, ours[key], rtol=0, atol=1e-4)
 
 
-def test_learners_average_when_they_are_told_to_and_learn(train):
-    made = {}
-    for steps, averages in ((-1, EPOCHS), (1, 3 * EPOCHS), (2, 2 * EPOCHS)):
-        out = train(3, "--exchange=aavg", f"--averaging-steps={steps}", "--no-average-state")
+def test_learners_average_when_they_are_told_to_and_learn(trained):
+    made = set()
+    for steps, averages in STEPS.items():
+        out = trained / "3" / str(steps)
         ranks = json.loads((out / "timing.json").read_text())["per_rank"]
         assert [one["averages"] for one in ranks] == [averages] * 3
         values = sum(one.numel() for one in weights(out).values())
@@ -77,5 +92,5 @@ def test_learners_average_when_they_are_told_to_and_learn(train):
         assert sent == averages * 2 * 2 * 4 * values, "parameters alone, all trainable"
         rows = read_log(out)
         assert float(rows[-1]["validation_loss"]) < 0.9 * float(rows[0]["validation_loss"])
-        made[steps] = float(rows[-1]["validation_loss"])
-    assert len(set(made.values())) == 3
+        made.add(float(rows[-1]["validation_loss"]))
+    assert len(made) == 3
