@@ -35,7 +35,6 @@ _COLOUR_ORDER = (
     *("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async"),
     *("auto", "ps_worker", "nccl", "aavg", "periodic"),
 )
-_LAYOUT = {"w_pad": 0.08, "h_pad": 0.08}
 
 
 def exchange_colour(exchange: str) -> str:
@@ -53,7 +52,7 @@ def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
     runs = (at.values() for ratios in panels.values() for at in ratios.values())
     highest = max(max(values) for lists in runs for values in lists)
     with house_style():
-        layout = ConstrainedLayoutEngine(**_LAYOUT)
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
         figure = Figure(figsize=(1.4 + 4.6 * len(panels), 4.2), layout=layout)
         every = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (title, ratios) in zip(every, panels.items(), strict=True):
@@ -169,7 +168,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
     lines = max(len(_values(entry).splitlines()) for entry in model.values())
     size = max(4.9, 0.6 + 3.3 * columns), 0.6 + (2.75 + 0.17 * lines) * rows
     with house_style():
-        layout = ConstrainedLayoutEngine(**_LAYOUT, wspace=0.04, hspace=0.06)
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)
         figure = Figure(figsize=size, layout=layout)
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for axes in grid.flat[len(model) :]:

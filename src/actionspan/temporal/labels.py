@@ -43,12 +43,12 @@ def boundary_regions(
     its begin is empty.
     """
     width = 1.0 / steps
+    start, end = segments[:, 0], segments[:, 1]
     if rule == "bsn":
-        half = np.maximum(width, boundary_ratio * (segments[:, 1] - segments[:, 0])) / 2  # (K,)
+        half = np.maximum(width, boundary_ratio * (end - start)) / 2  # (K,)
         inset = np.zeros_like(half)
     else:
         half = inset = np.full(len(segments), width / 2)
-    start, end = segments[:, 0], segments[:, 1]
     begins = np.stack([start - half, start + inset, end - half], axis=1)  # (K, 3)
     ends = np.stack([start + half, end - inset, end + half], axis=1)  # (K, 3)
     return np.stack([begins, ends], axis=2)  # (K, 3, 2)
@@ -67,7 +67,6 @@ def boundary_overlaps(
     Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video. The
     arguments and errors are those of `boundary_labels`.
     """
-    # check the arguments
     segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     if not 0 < duration_seconds < np.inf:
         raise ValueError(f"duration_seconds {duration_seconds}: a number above 0")
@@ -78,7 +77,6 @@ def boundary_overlaps(
         raise ValueError(f"segment {segments[wrong][0].tolist()}: start ≤ end, both finite")
     if not len(segments):
         return np.zeros((steps, KINDS))
-    # measure how much of each bin each region covers
     inside = np.clip(segments / duration_seconds, 0.0, 1.0)
     regions = boundary_regions(inside, steps, rule, boundary_ratio)  # (K, 3, 2)
     return covered(regions, steps)
@@ -89,10 +87,8 @@ def covered(regions: Float64, steps: int) -> Float64:
     edges = np.arange(steps + 1) / steps
     begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
     ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
-    overlaps: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0).max(
-        axis=1, initial=0.0
-    )  # (steps, 3)
-    return overlaps
+    shares: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0)
+    return shares.max(axis=1, initial=0.0)
 
 
 def boundary_labels(
@@ -174,13 +170,10 @@ def divide(video_ids: Iterable[str], parts: int) -> dict[str, int]:
 def divide_steps(footage: Mapping[str, Int64], parts: int) -> dict[str, Int64]:
     """Return the part (T,) of each step of the training videos.
 
-    It is that of its video, as `divide` has it, or of the footage that it shares with others: that
-    goes as a whole to the part, of those of its videos, which has the fewest steps so far. Footage
-    as large as a part is no footage but what all videos look like, and stays with them.
-
-    Args:
-        footage: What the steps (T,) of each video show: `features.footage.shared_footage`.
-        parts: How many.
+    `footage` is what the steps (T,) of each video show: `features.footage.shared_footage`. A step
+    is in the part of its video (`divide`), unless it shows footage that videos share: each piece
+    goes as a whole to one of the parts of its videos, the one with the fewest steps so far. A piece
+    as large as a part is what all videos look like, and stays with them.
     """
     own = divide(footage, parts)
     divided = {name: np.full(len(shown), own[name], np.int64) for name, shown in footage.items()}

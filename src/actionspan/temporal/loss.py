@@ -32,8 +32,8 @@ def instances_of(labels: Tensor) -> Tensor:
     first[:, 1:] &= ~(same & inside[:, :-1])
     most = max(1, int(first.sum(dim=1).max()))
     order = first.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]  # (B, K)
-    found = segments.gather(1, order[..., None].expand(-1, -1, 2))
-    return found * first.gather(1, order)[..., None]
+    instances = segments.gather(1, order[..., None].expand(-1, -1, 2))
+    return instances * first.gather(1, order)[..., None]
 
 
 def tiou(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> Tensor:
@@ -46,8 +46,8 @@ def tiou(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> 
     return shared.clamp(min=0) / hull.clamp(min=torch.finfo(hull.dtype).tiny)
 
 
-ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
-RATIO_RANGE = (1.05, 21.0)
+_ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
+_RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
@@ -84,9 +84,8 @@ def weighted_binary_loss(
             f"probability {tuple(probability.shape)} and label {tuple(label.shape)}: "
             "the same shape, not empty"
         )
-    probability = probability.flatten()
-    label = label.flatten()
     # weigh positives and negatives
+    probability, label = probability.flatten(), label.flatten()
     positive = (label > 0.5).to(probability.dtype)
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
     positive_weight, negative_weight = _balance(every.numel(), every.sum())
@@ -97,8 +96,8 @@ def weighted_binary_loss(
 
 
 def _balance(entries: Tensor | int, positives: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a positive and a negative weigh, so that both weigh alike together."""
-    ratio = (entries / positives.clamp(min=1.0)).clamp(*RATIO_RANGE)
+    """Return the weights of a positive and of a negative with which both kinds weigh alike."""
+    ratio = (entries / positives.clamp(min=1.0)).clamp(*_RATIO_RANGE)
     return ratio / 2, ratio / 2 / (ratio - 1)
 
 
@@ -135,7 +134,7 @@ def boundary_loss(
         )
         for kind in range(KINDS)
     )
-    return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)
+    return BoundaryLoss(_ACTION_WEIGHT * action + start + end, start, action, end)
 
 
 def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
@@ -164,7 +163,7 @@ def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) ->
         entropy = _cross_entropy(logarithms, labels[..., kind], *weights)  # (P, M, S, T)
         parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
     start, action, end = parts
-    total = paths * members * (ACTION_WEIGHT * action + start + end)
+    total = paths * members * (_ACTION_WEIGHT * action + start + end)
     return BoundaryLoss(total, start, action, end)
 
 

@@ -23,13 +23,12 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.scratch import scratch
 from actionspan.files.storage import create_h5, open_h5
-from actionspan.temporal.labels import KINDS
+from actionspan.temporal.labels import KINDS, NO_PART
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
 SEGMENTS = ("segments", "segment_scores", "segment_offsets")
 _BLOCK = 64  # videos read at once
 _CHUNK = 1 << 13  # segments
-_NO_PART = -1
 
 
 class Prediction(NamedTuple):
@@ -49,7 +48,7 @@ class Prediction(NamedTuple):
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `segments` has those datasets of `SEGMENTS`, and is None in a file without; so is `parts` (ΣT).
+    `segments` has the datasets `SEGMENTS`, `parts` is (ΣT); both are None in a file without.
     """
 
     digest: str
@@ -121,13 +120,13 @@ def write_probabilities(
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
             if video.parts is not None:
                 parts = scratch((int(offsets[-1]),), np.int64) if parts is None else parts
-                parts[offsets[index] : offsets[index + 1]] = video.parts - _NO_PART
+                parts[offsets[index] : offsets[index + 1]] = video.parts - NO_PART
             if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
                 _append(file, "segments", video.segments, segments[-1])
                 _append(file, "segment_scores", video.scores, segments[-1])
         if parts is not None:
-            parts += _NO_PART  # scratch space begins with 0
+            parts += NO_PART  # scratch space begins with 0
             file["parts"] = parts
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
@@ -167,10 +166,8 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
     elif dataset.ndim == 2 and shape[1] == KINDS and "offsets" in file:
         steps = np.diff(file["offsets"][:]).astype(np.int64)
     else:
-        raise InputError(
-            f"{path}: probabilities: shape {shape} is not (videos, bins, 3), nor (bins, 3) with "
-            "offsets"
-        )
+        wanted = "(videos, bins, 3), nor (bins, 3) with offsets"
+        raise InputError(f"{path}: probabilities: shape {shape} is not {wanted}")
     if len(steps) != videos or steps.sum() * KINDS != dataset.size or (steps < 1).any():
         raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
     segments = None
@@ -178,9 +175,8 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         ends, scores, starts = (file[name] for name in SEGMENTS)
         segments = ends, scores, starts[:].astype(np.int64)
         if len(starts) != videos + 1 or not starts[-1] == len(ends) == len(scores):
-            raise InputError(
-                f"{path}: segment_offsets do not fit {videos} videos; make the file again"
-            )
+            line = f"segment_offsets do not fit {videos} videos; make the file again"
+            raise InputError(f"{path}: {line}")
     parts = file["parts"][:].astype(np.int64) if "parts" in file else None
     if parts is not None and parts.shape != (steps.sum(),):
         raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")

@@ -15,6 +15,8 @@ sides together but ahead by `look_ahead` snippets only. So a probability depends
 those before and so many behind it.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -111,19 +113,8 @@ class SpanNetwork(TemporalNetwork):
 class StreamNetwork(SpanNetwork):
     """Span, its convolutions moved back in time; each path sees a half of a row of causal.h5."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        hidden: int = 512,
-        output_scale: float = 1.0,
-        dropout: float = 0.0,
-        members: int = 3,
-        look_ahead: int = 2,
-    ) -> None:
-        super().__init__(
-            channels, hidden=hidden, output_scale=output_scale, dropout=dropout, members=members
-        )
+    def __init__(self, channels: int, *, look_ahead: int = 2, **shape: Any) -> None:
+        super().__init__(channels, **shape)
         self.reaches, left = [], look_ahead
         for step in DILATIONS:  # the first layers look ahead
             ahead = min(step, left)
@@ -138,10 +129,8 @@ class StreamNetwork(SpanNetwork):
             ValueError: The features cannot be halved.
         """
         if channels % 2 == 0:
-            raise ValueError(
-                f"{channels} features a step: stream learns from causal.h5, which `features "
-                "causal` makes"
-            )
+            made = "stream learns from causal.h5, which `features causal` makes"
+            raise ValueError(f"{channels} features a step: {made}")
         return (channels - 1) // 2
 
     def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,32 +21,16 @@ from actionspan.parallel.member import Replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
+from actionspan.temporal import networks
 from actionspan.temporal.loss import BoundaryLoss
-from actionspan.temporal.networks import (
-    FORMAT,
-    TemporalNetwork,
-    build_model,
-    model_content,
-    network_class,
-)
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training.fit import (
-    CHECKPOINT,
-    Row,
-    Run,
-    Stopwatch,
-    begin,
-    bits_of,
-    end,
-    fit,
-    introduce,
-    join_ranks,
-)
+from actionspan.training import fit as engine
+from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, fit
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
-_MANY = 256  # features
 LOG_COLUMNS = ("epoch", "learning_rate", *_LOSSES, "seconds")
 
 
@@ -55,7 +39,7 @@ def start(
 ) -> tuple[TemporalNetwork, torch.optim.Optimizer]:
     """Return a network, its weights drawn from the seed, and its optimiser."""
     seed_torch(settings.seed)
-    model = build_model(name, channels, settings)
+    model = networks.build_model(name, channels, settings)
     optimiser = torch.optim.Adam(
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
@@ -89,28 +73,22 @@ def training_step(
     return loss
 
 
-def noise_deviation(settings: TemporalSettings, channels: int) -> float:
-    """Return the deviation of the noise added to each of so many features.
-
-    Few features carry together less than many, so that the same noise on each would drown them:
-    `feature_noise` is for 256 and more, and the sum of the squares falls with their number below.
-    """
-    return settings.feature_noise * min(1.0, math.sqrt(channels / _MANY))
-
-
 def add_noise(
     model: TemporalNetwork, features: Tensor, settings: TemporalSettings, epoch: int, first: int
 ) -> Tensor:
-    """Return features (S, T, C) with normal noise of `noise_deviation`.
+    """Return features (S, T, C) with normal noise.
 
     It follows from the seed, the epoch and a video's place in it, from `first` on, so that any
-    number of ranks adds the same.
+    number of ranks adds the same. Few features carry together less than many, so that the same
+    noise on each would drown them: `feature_noise` is for 256 and more, and the sum of the squares
+    falls with their number below.
     """
+    deviation = settings.feature_noise * min(1.0, math.sqrt(features.shape[2] / 256))
     noisy = features.clone()
     generator = torch.Generator()
     for place, video in enumerate(noisy, start=first):
         seed_torch(settings.seed, epoch, place, generator=generator)
-        model.add_noise(video, noise_deviation(settings, video.shape[1]), generator)
+        model.add_noise(video, deviation, generator)
     return noisy
 
 
@@ -144,7 +122,6 @@ def train_epoch(
 
 
 def _columns(subset: str, losses: Float64) -> Row:
-    """Return losses as columns of the log."""
     return {f"{subset}_{part}": loss for part, loss in zip(_PARTS, losses.tolist(), strict=True)}
 
 
@@ -206,30 +183,27 @@ def train(
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
-    kind = network_class(name)
+    kind = networks.network_class(name)
+    how: dict[str, Any] = {
+        "columns": kind.columns,
+        "parts": settings.members if kind.cross_fitted else 0,
+        "causal": MODELS[name].features == "causal",
+        "check": comm is None or comm.Get_rank() == 0,
+    }
 
     def read() -> Samples:
-        first = comm is None or comm.Get_rank() == 0
-        return read_samples(
-            features_path,
-            annotations_path,
-            settings,
-            columns=kind.columns,
-            parts=settings.members if kind.cross_fitted else 0,
-            causal=MODELS[name].features == "causal",
-            check=first,
-        )
+        return read_samples(features_path, annotations_path, settings, **how)
 
     def build(samples: Samples) -> Run:
         model, optimiser = start(name, samples.features.shape[2], settings)
-        replica = join_ranks(exchange, model, optimiser, parallel, comm)
+        replica = engine.join_ranks(exchange, model, optimiser, parallel, comm)
         unchosen = settings.keep == "best" and not len(samples.validation)
         if unchosen and replica.rank == 0:
             line = "no validation video; the last epoch is kept"
             print(f"{features_path}: {line}", file=sys.stderr)
-        bits = bits_of(exchange, parallel, replica.size)
+        bits = engine.bits_of(exchange, parallel, replica.size)
         return Run(
-            digest=digest(FORMAT, name, settings, samples.fingerprint, threads, *bits),
+            digest=digest(networks.FORMAT, name, settings, samples.fingerprint, threads, *bits),
             models=[model],
             optimisers=[optimiser],
             replica=replica,
@@ -240,11 +214,11 @@ def train(
     with deterministic(threads):
         # prepare: data, network, ranks, checkpoint
         resumed = checkpoint if continued else None
-        samples, run = begin(comm, parallel.stall_seconds, read, build, resumed)
+        samples, run = engine.begin(comm, parallel.stall_seconds, read, build, resumed)
         model, replica = run.models[0], run.replica
         assert isinstance(model, TemporalNetwork)
         if comm is not None:
-            introduce(replica)
+            engine.introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
         # train
         epochs_here = fit(
@@ -260,8 +234,8 @@ def train(
         )
     # write the results
     if replica.rank == 0:
-        channels = samples.features.shape[2]
-        content = model_content(name, channels, settings, run.weights(), run.digest, samples.parts)
+        channels, learned = samples.features.shape[2], (run.weights(), run.digest, samples.parts)
+        content = networks.model_content(name, channels, settings, *learned)
         write_torch(out / "model.pt", content)
         run.log(out / "log.tsv", LOG_COLUMNS)
     timings = replica.gather(rank_timing(replica, stopwatch), "the seconds of the run")
@@ -280,7 +254,7 @@ def train(
             "epoch_seconds": [row["seconds"] for row in run.rows],
         }
         write_json(out / "timing.json", described | whole_timing(timings))
-    end(run, checkpoint)
+    engine.end(run, checkpoint)
 
 
 def process_start() -> float:
