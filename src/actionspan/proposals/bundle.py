@@ -5,23 +5,16 @@ from importlib import resources
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.proposals.settings import (
-    CandidateSettings,
-    EventSettings,
-    OnlineSettings,
-    RankingSettings,
-    SelectionSettings,
-    SuppressionSettings,
-)
+from actionspan.proposals import settings as knobs
 from actionspan.settings import Checked, add_settings, from_arguments
 
 SECTIONS: dict[str, type[Checked]] = {
-    "candidates": CandidateSettings,
-    "ranking": RankingSettings,
-    "suppression": SuppressionSettings,
-    "selection": SelectionSettings,
-    "events": EventSettings,
-    "online": OnlineSettings,
+    "candidates": knobs.CandidateSettings,
+    "ranking": knobs.RankingSettings,
+    "suppression": knobs.SuppressionSettings,
+    "selection": knobs.SelectionSettings,
+    "events": knobs.EventSettings,
+    "online": knobs.OnlineSettings,
 }
 
 

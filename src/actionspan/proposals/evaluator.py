@@ -1,6 +1,5 @@
 """The evaluator of candidates (PEM of BSN), and the proposals that it ranks."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from actionspan.proposals.suppression import soft_nms
 from actionspan.running.determinism import deterministic
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
-MOST_HIDDEN = 65_536
 
 
 def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
@@ -72,7 +70,7 @@ class ProposalEvaluator(nn.Module):
 
 
 def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
-    """Return what `evaluator_from_state` needs, in types `torch.load(weights_only=True)` allows."""
+    """Return what `evaluator_from_state` needs, as `torch.load(weights_only=True)` allows."""
     return {
         "hidden": evaluator.hidden.out_features,
         "features": evaluator.hidden.in_features,
@@ -80,31 +78,24 @@ def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
     }
 
 
-def evaluator_from_state(state: Mapping[str, Any] | Part) -> ProposalEvaluator:
-    """Build the evaluator `evaluator_state` described.
+def evaluator_from_state(part: Part) -> ProposalEvaluator:
+    """Build the evaluator that `evaluator_state` described.
 
     Raises:
         InputError: It is none.
     """
-    part = state if isinstance(state, Part) else Part(state, "evaluator")
-    hidden = part["hidden"].whole(1, MOST_HIDDEN)
+    hidden = part["hidden"].whole(1, 65_536)
     features = part["features"].whole(FEATURES, FEATURES + BOUNDARY_INPUTS)
     if features not in (FEATURES, FEATURES + BOUNDARY_INPUTS):
         part["features"].refuse(f"{FEATURES} or {FEATURES + BOUNDARY_INPUTS}")
-    return part["weights"].network(
-        lambda: ProposalEvaluator(hidden=hidden, features=features), "the evaluator"
-    )
+    return part["weights"].network(lambda: ProposalEvaluator(hidden, features), "the evaluator")
 
 
 def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: str) -> None:
     """Write the evaluator, atomically; equal weights give equal bytes."""
-    content = {
-        "kind": "actionspan proposal evaluator",
-        "actionspan_version": __version__,
-        "digest": settings_digest,
-        "evaluator": evaluator_state(evaluator),
-    }
-    write_torch(path, content)
+    kind = {"kind": "actionspan proposal evaluator", "actionspan_version": __version__}
+    state = evaluator_state(evaluator)
+    write_torch(path, {**kind, "digest": settings_digest, "evaluator": state})
 
 
 def load_evaluator(path: Path) -> ProposalEvaluator:
@@ -141,12 +132,10 @@ def propose_video(
     Returns:
         (K, 2) segments in seconds, best first, and their (K,) scores.
     """
-    # The workflow writes probabilities as float32.
-    probabilities = np.asarray(probabilities, np.float32)
-    candidates = video_candidates(probabilities, candidate_settings or CandidateSettings())
-    return rank_candidates(
-        candidates, duration_seconds, evaluator, suppression_settings, ranking_settings
-    )
+    written = np.asarray(probabilities, np.float32)  # as the workflow writes them
+    candidates = video_candidates(written, candidate_settings or CandidateSettings())
+    settings = suppression_settings, ranking_settings
+    return rank_candidates(candidates, duration_seconds, evaluator, *settings)
 
 
 def rank_candidates(

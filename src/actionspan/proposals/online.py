@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
-from actionspan.proposals.intensity import DensityModel, paired_features
-from actionspan.proposals.selection import recall_reached
+from actionspan.proposals.intensity import DensityModel
+from actionspan.proposals.selection import recall_reached, single_tiou
 from actionspan.temporal.labels import END, KINDS, START
 
 APART = 1.0  # steps between two cells of a length, at most
-STARTS = 16  # highest start peaks that an end peak is paired with
+_STARTS = 16  # highest start peaks that an end peak is paired with
 _BEFORE = 0.5  # of its length, what a cell sees of the curves before it
 _MARGIN = 4  # steps kept beyond what a cell may see
 
@@ -46,7 +46,7 @@ class OnlineCells:
         self._ends = np.zeros((0, 2))  # of end peaks that have not been paired
 
     def longest(self, seconds: float) -> float:
-        """Return the length of the longest cell in steps of so many seconds."""
+        """Return the length of the longest cell in steps of `seconds`."""
         return max(self.model.lengths.longest / seconds, 1.0)
 
     def add(self, probabilities: Float32, seconds: float) -> tuple[Float64, Float64]:
@@ -96,21 +96,20 @@ class OnlineCells:
             return cells, np.zeros(0)
         paired = np.arange(len(cells)) >= len(regular)
         first = self.steps - len(self._curves)
-        ahead = self.model.ahead
-        features = paired_features(self._curves, cells - first, paired, seconds, ahead)
+        features = self.model.features(self._curves, cells - first, paired, seconds)
         density = self.model.expected(features, self._part)
         density[: len(regular)] *= shares
         return cells, density
 
     def _lattice(self, until: float, seconds: float, whole: bool) -> tuple[Float64, Float64]:
-        """Return the regular cells that end behind what was given, and by `until`.
+        """Return the regular cells (N, 2) that end after those given, by `until`.
 
         With them come their distances (N,), as shares of those of the whole video's lattice.
         """
         settings = self.model.lattice
         length = max(self.model.lengths.shortest / seconds, 1.0)
         longest = max(self.longest(seconds), length)
-        found, shares = [np.zeros((0, 2))], [np.zeros(0)]
+        cells, shares = [np.zeros((0, 2))], [np.zeros(0)]
         while length <= self.steps:
             usual = settings.stride * length
             stride = min(usual, APART)
@@ -119,22 +118,22 @@ class OnlineCells:
             starts = stride * np.arange(first, last + 1)
             if whole and (not len(starts) or starts[-1] + length < until - 1e-6):
                 starts = np.append(starts, until - length)
-            found.append(np.stack([starts, starts + length], axis=1))
+            cells.append(np.stack([starts, starts + length], axis=1))
             shares.append(np.full(len(starts), stride / usual))
             if length >= longest:
                 break
             length = min(length * settings.ratio, longest)
-        return np.concatenate(found), np.concatenate(shares)
+        return np.concatenate(cells), np.concatenate(shares)
 
     def _pairs(self, until: float, seconds: float) -> Float64:
-        """Return the pairs of peaks whose end lies before `until`, each end with few starts."""
+        """Return the pairs (N, 2) of peaks that end by `until`, each end with the best starts."""
         shortest, longest = (length / seconds for length in self.model.lengths)
         pairs = [np.zeros((0, 2))]
         ready: NDArray[np.bool_] = self._ends[:, 0] <= until
         for end in self._ends[ready, 0]:
             lengths = end - self._starts[:, 0]
             starts = self._starts[(lengths >= shortest) & (lengths <= longest)]
-            best = np.argsort(-starts[:, 1], kind="stable")[:STARTS]
+            best = np.argsort(-starts[:, 1], kind="stable")[:_STARTS]
             pairs.append(np.stack([starts[best, 0], np.full(len(best), end)], axis=1))
         self._ends = self._ends[~ready]
         self._starts = self._starts[self._starts[:, 0] >= until - longest - _MARGIN]
@@ -155,18 +154,15 @@ class OnlineCells:
             setattr(self, f"_{name}", state[name].copy())
 
 
-LEAST = 1e-4  # instances times recall that a proposal adds at least
-
-
 class OnlineSelection:
     """Takes cells as they are complete; gives the proposals that are due.
 
     Args:
         counted: Cells of highest density, of those so near, where instances are expected.
-        least: What a proposal adds at least to be emitted.
+        least: Instances times recall that a proposal adds at least to be emitted.
     """
 
-    def __init__(self, counted: int = 1500, least: float = LEAST) -> None:
+    def __init__(self, counted: int = 1500, least: float = 1e-4) -> None:
         self.counted, self.least = counted, least
         self._cells = np.zeros((0, 2))
         self._density = np.zeros(0)
@@ -214,12 +210,12 @@ class OnlineSelection:
             # a gain can only fall: what was worth too little stays so
             left &= gain >= self.least
             gain[left] = _added(reached[left], covered) @ expected
-        found = self._cells[chosen].reshape(-1, 2)
-        if len(found):
-            self._emitted = np.concatenate([self._emitted, found])
-            here = _reached(found, self._cells).max(axis=0)
+        emitted = self._cells[chosen].reshape(-1, 2)
+        if len(emitted):
+            self._emitted = np.concatenate([self._emitted, emitted])
+            here = _reached(emitted, self._cells).max(axis=0)
             np.maximum(self._covered, here, out=self._covered)
-        return found, np.array(gains)
+        return emitted, np.array(gains)
 
     def forget(self, before: float) -> None:
         """Drop what ends before a place that no later cell begins before."""
@@ -252,13 +248,5 @@ def _reached(cells: Float64, others: Float64) -> Float32:
     """
     if not len(cells) or not len(others):
         return np.zeros((len(cells), len(others)), np.float32)
-    origin = cells[0, 0]
-    start, end = (cells - origin).astype(np.float32).T[..., None]  # (N, 1)
-    other_start, other_end = (others - origin).astype(np.float32).T  # (M,)
-    shared = np.minimum(end, other_end)
-    shared -= np.maximum(start, other_start)
-    hull = np.maximum(end, other_end)
-    hull -= np.minimum(start, other_start)
-    np.maximum(shared, 0, out=shared)
-    shared /= hull
-    return recall_reached(shared)
+    first, second = ((each - cells[0, 0]).astype(np.float32) for each in (cells, others))
+    return recall_reached(single_tiou(first, second))

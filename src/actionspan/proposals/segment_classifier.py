@@ -1,6 +1,6 @@
 """The classifier that labels segments of a video by its features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     """Describe segments of a video by its features there.
 
     A step that lies partly in a region counts by that part. Before and after are as long as half
-    the segment, but end with the video; where nothing is left of a region its mean is 0, that of
+    the segment, but end with the video; where nothing is left of a region its mean is 0, as of
     centred features. A segment shorter than a step is taken as long as one.
 
     Args:
@@ -41,8 +41,7 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     centre = within.mean(axis=1)
     half = np.maximum(within[:, 1] - within[:, 0], 1.0) / 2
     # the edges of the regions, and the integral of the features up to each
-    edges = centre[:, None] + half[:, None] * np.arange(-2, 3)  # (M, 5)
-    edges = np.clip(edges, 0, steps)
+    edges = np.clip(centre[:, None] + half[:, None] * np.arange(-2, 3), 0, steps)  # (M, 5)
     integral = np.zeros((steps + 1, sequence.shape[1]))
     np.cumsum(sequence, axis=0, dtype=np.float64, out=integral[1:])
     before = np.minimum(edges.astype(np.intp), steps - 1)
@@ -52,10 +51,9 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     # a difference of the integral over next to nothing would be rounding alone
     inside = widths > _NOTHING
     means = np.diff(reached, axis=1) * inside / np.where(inside, widths, 1)  # (M, 4, C)
+    means = means.reshape(len(within), BLOCKS * sequence.shape[1])
     seconds = 2 * half / steps * duration_seconds
-    return np.concatenate(
-        [means.reshape(len(within), BLOCKS * sequence.shape[1]), np.log(seconds)[:, None]], axis=1
-    )
+    return np.concatenate([means, np.log(seconds)[:, None]], axis=1)
 
 
 def neighbours(segments: ArrayLike, duration_seconds: float, shift: float) -> Float64:
@@ -71,7 +69,6 @@ def neighbours(segments: ArrayLike, duration_seconds: float, shift: float) -> Fl
     return np.clip(moved, 0, duration_seconds)
 
 
-MOST_LABELS = 100_000
 _KIND = "actionspan segment classifier"
 
 
@@ -114,30 +111,23 @@ def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
     }
 
 
-def classifier_from_state(state: Mapping[str, Any] | Part) -> SegmentClassifier:
-    """Build the classifier `classifier_state` described.
+def classifier_from_state(part: Part) -> SegmentClassifier:
+    """Build the classifier that `classifier_state` described.
 
     Raises:
         InputError: It is none.
     """
-    part = state if isinstance(state, Part) else Part(state, "classifier")
-    labels = tuple(label.text() for label in part["labels"].items(0, MOST_LABELS))
-    given = part["coefficients"]
-    coefficients = given.tensor(len(labels), None, kind=torch.float64)
+    labels = tuple(label.text() for label in part["labels"].items(0, 100_000))
+    coefficients = part["coefficients"].tensor(len(labels), None, kind=torch.float64)
     if (coefficients.shape[1] - 2) % BLOCKS:
-        given.refuse(f"{BLOCKS} columns for each feature, and 2")
+        part["coefficients"].refuse(f"{BLOCKS} columns for each feature, and 2")
     return SegmentClassifier(labels=labels, coefficients=coefficients.numpy())
 
 
 def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: str) -> None:
     """Write the classifier, atomically; equal coefficients give equal bytes."""
-    content = {
-        "kind": _KIND,
-        "actionspan_version": __version__,
-        "digest": settings_digest,
-        "classifier": classifier_state(classifier),
-    }
-    write_torch(path, content)
+    kind = {"kind": _KIND, "actionspan_version": __version__, "digest": settings_digest}
+    write_torch(path, {**kind, "classifier": classifier_state(classifier)})
 
 
 def load_classifier(path: Path) -> SegmentClassifier:

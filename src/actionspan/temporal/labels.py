@@ -87,8 +87,9 @@ def covered(regions: Float64, steps: int) -> Float64:
     edges = np.arange(steps + 1) / steps
     begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
     ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
-    shares: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0)
-    return shares.max(axis=1, initial=0.0)
+    shares = np.clip((ends - begins) * steps, 0.0, 1.0)
+    largest: Float64 = shares.max(axis=1, initial=0.0)
+    return largest
 
 
 def boundary_labels(

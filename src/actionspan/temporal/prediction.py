@@ -50,11 +50,7 @@ def _one(features: Float32) -> Tensor:
 
 
 def predict_windows(
-    model: TemporalNetwork,
-    windows: Float32,
-    starts: Int64,
-    length: int,
-    part: int | None = None,
+    model: TemporalNetwork, windows: Float32, starts: Int64, length: int, part: int | None = None
 ) -> Prediction:
     """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
