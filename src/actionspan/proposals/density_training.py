@@ -33,11 +33,11 @@ _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
 
 @dataclass(frozen=True, kw_only=True)
 class Footage:
-    """A part of a training video: (T, 3) probabilities, and instances (G, 2) in steps."""
+    """A part of a training video."""
 
-    probabilities: Float32
-    seconds: float
-    instances: Float64
+    probabilities: Float32  # (T, 3)
+    seconds: float  # of a step
+    instances: Float64  # (G, 2) in steps
     part: int
 
 
@@ -83,11 +83,7 @@ def train_density(
 
 
 def load_density(path: Path) -> DensityModel:
-    """Read what `train_density` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no density.
-    """
+    """Read what `train_density` wrote, or raise InputError."""
     part = read_model(path)
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: not a density ({FORMAT!r}); `proposals density` makes one")

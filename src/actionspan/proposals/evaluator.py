@@ -21,14 +21,12 @@ BOUNDARY_INPUTS = 3  # p_start, p_end, length
 
 
 def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
-    """Return p_start, p_end and the length of each candidate, (M, 3) in 0…1.
+    """Return p_start, p_end and the length of candidates, (M, 3) in 0…1.
 
-    BSN's features are samples of actionness at places that scale with the candidate: they say
-    neither how sure its boundaries are nor how long it is. `scores` are (M, 2), `segments` (M, 2)
-    in 0…1 of the video.
+    `scores` are (M, 2), `segments` (M, 2) in 0…1 of the video. BSN's features, samples of
+    actionness, say neither how sure a candidate's boundaries are nor how long it is.
     """
-    both = np.asarray(scores, np.float32).reshape(-1, 2)
-    ends = np.asarray(segments, np.float32).reshape(-1, 2)
+    both, ends = (np.asarray(each, np.float32).reshape(-1, 2) for each in (scores, segments))
     return np.column_stack([both, ends[:, 1] - ends[:, 0]])
 
 
@@ -52,8 +50,7 @@ class ProposalEvaluator(nn.Module):
     def evaluate(self, features: ArrayLike) -> Float32:
         """Return the expected tIoU, (M,), of one video's candidates, (M, 32).
 
-        It runs on one thread and must be called for one video at a time: then a video's numbers
-        depend neither on the other videos nor on the number of threads.
+        One video at a time, on one thread: so its numbers depend on nothing else.
         """
         inputs = torch.from_numpy(np.array(features, np.float32))
         with deterministic(threads=1), torch.inference_mode():
@@ -79,11 +76,7 @@ def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
 
 
 def evaluator_from_state(part: Part) -> ProposalEvaluator:
-    """Build the evaluator that `evaluator_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
+    """Build the evaluator that `evaluator_state` described, or raise InputError."""
     hidden = part["hidden"].whole(1, 65_536)
     features = part["features"].whole(FEATURES, FEATURES + BOUNDARY_INPUTS)
     if features not in (FEATURES, FEATURES + BOUNDARY_INPUTS):
@@ -99,11 +92,7 @@ def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: st
 
 
 def load_evaluator(path: Path) -> ProposalEvaluator:
-    """Read what `save_evaluator` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no evaluator.
-    """
+    """Read what `save_evaluator` wrote, or raise InputError."""
     unreadable = "not a proposal evaluator; `actionspan proposals train` makes one"
     part = read_model(path, unreadable)
     if "evaluator" not in part:
@@ -163,8 +152,7 @@ def rank_candidates(
 def to_seconds(segments: ArrayLike, duration_seconds: float) -> Float64:
     """Return segments given in 0…1 of a video in seconds.
 
-    float32 segments are first rounded to a millionth of the video, which gives back the bin
-    centres float32 cannot hold.
+    Rounding to a millionth of the video gives back the bin centres that float32 cannot hold.
     """
     shares: Float64 = np.asarray(segments, np.float64).round(6)
     return shares * duration_seconds

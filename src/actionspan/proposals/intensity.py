@@ -87,8 +87,8 @@ _STARTS = 256  # starts paired at once
 def peaks(curve: Float64) -> tuple[Float64, Float64]:
     """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,).
 
-    A place is the mean of the maximum and its neighbours, weighted by the curve: a boundary lies
-    inside a step.
+    As a boundary lies inside a step, a place is the mean of the maximum and its neighbours,
+    weighted by the curve.
     """
     padded = np.pad(curve, 1)
     before, here, after = padded[:-2], padded[1:-1], padded[2:]
@@ -131,13 +131,10 @@ FEATURES = len(_ALONG) + 2 * KINDS * (len(_ACROSS) + len(_STEPWISE)) + 4 * KINDS
 def cell_features(
     probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
 ) -> Float32:
-    """Return the features (N, 111) of segments.
+    """Return the features (N, 111) of segments (N, 2), in steps of so many `seconds`.
 
-    Args:
-        probabilities: (T, 3) start, actionness and end of a video; beyond its ends they are 0.
-        cells: (N, 2) starts and ends in steps.
-        seconds: Length of a step.
-        ahead: Steps behind its end that are seen of the curves; None: all.
+    The curves (T, 3) are start, actionness and end of a video; beyond its ends they are 0. They are
+    seen up to `ahead` steps behind a segment's end; None: all.
     """
     curves = np.asarray(probabilities, np.float64).T  # (3, T)
     steps = curves.shape[1]
@@ -232,16 +229,13 @@ class Intensity(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class DensityModel:
-    """Members that each left out a part of the training videos, and what goes with them.
-
-    `ahead` is how many steps behind its end a cell is seen, for a stream; None: all of them.
-    """
+    """Members that each left out a part of the training videos, and what goes with them."""
 
     members: Sequence[Intensity]
     lengths: Lengths
     lattice: LatticeSettings
     calibration: Calibration
-    ahead: float | None = None
+    ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
         """Return the cells (N, 2) of a video in steps, and which are pairs of peaks (N,)."""
@@ -263,8 +257,8 @@ class DensityModel:
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
-        It is the mean of all members, or for a training video of a `part` that of the member
-        which left it out. Probabilities are (T, 3), the duration in seconds.
+        It is the mean of all members; of a training video of a `part`, the density by the member
+        that left it out. Probabilities are (T, 3), the duration in seconds.
         """
         seconds = duration / len(probabilities)
         cells, paired = self.cells(probabilities, seconds)
@@ -294,11 +288,7 @@ def density_state(model: DensityModel) -> dict[str, Any]:
 
 
 def density_from_state(part: Part) -> DensityModel:
-    """Build the model that `density_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
+    """Build the model that `density_state` described, or raise InputError."""
     members = []
     for member in part["members"].items(1, 100):
         hidden = len(member["layers.0.weight"].tensor(None, FEATURES + 1))

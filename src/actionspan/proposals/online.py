@@ -31,9 +31,8 @@ _MARGIN = 4  # steps kept beyond what a cell may see
 class OnlineCells:
     """Takes the curves step by step; gives the cells that became complete and their density.
 
-    Args:
-        model: The density; cells wait for its `ahead` steps behind their end.
-        part: The part of a training video, to use the member that left it out.
+    Cells wait for the density's `ahead` steps behind their end. Of a training video's `part` it is
+    the density by the member that left the part out.
     """
 
     def __init__(self, model: DensityModel, part: int | None = None) -> None:
@@ -157,9 +156,8 @@ class OnlineCells:
 class OnlineSelection:
     """Takes cells as they are complete; gives the proposals that are due.
 
-    Args:
-        counted: Cells of highest density, of those so near, where instances are expected.
-        least: Instances times recall that a proposal adds at least to be emitted.
+    Instances are expected at the `counted` cells of highest density nearby. A proposal is emitted
+    if it adds at least `least` instances times recall.
     """
 
     def __init__(self, counted: int = 1500, least: float = 1e-4) -> None:

@@ -112,11 +112,7 @@ def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
 
 
 def classifier_from_state(part: Part) -> SegmentClassifier:
-    """Build the classifier that `classifier_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
+    """Build the classifier that `classifier_state` described, or raise InputError."""
     labels = tuple(label.text() for label in part["labels"].items(0, 100_000))
     coefficients = part["coefficients"].tensor(len(labels), None, kind=torch.float64)
     if (coefficients.shape[1] - 2) % BLOCKS:
@@ -131,23 +127,17 @@ def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: 
 
 
 def load_classifier(path: Path) -> SegmentClassifier:
-    """Read what `save_classifier` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no classifier of segments.
-    """
+    """Read what `save_classifier` wrote, or raise InputError."""
     part = read_model(path)
     if "kind" not in part or part["kind"].value != _KIND:
-        made = "`actionspan proposals classifier` makes one"
-        raise InputError(f"{path}: not a classifier of segments; {made}")
+        line = "not a classifier of segments; `actionspan proposals classifier` makes one"
+        raise InputError(f"{path}: {line}")
     return classifier_from_state(part["classifier"])
 
 
 def softmax_scores(features: Float64, coefficients: Float64) -> Float64:
-    """Return the probabilities (N, K) of the classes of (N, D) features; each row adds up to 1.
-
-    The order of the sums does not depend on the number of threads, as that of BLAS would.
-    """
+    """Return the probabilities (N, K) of the classes of (N, D) features; each row adds up to 1."""
+    # the order of einsum's sums does not depend on the number of threads, as that of BLAS does
     weights = np.ascontiguousarray(coefficients[:, :-1])
     logits = np.einsum("nd,kd->nk", features, weights, optimize=False) + coefficients[:, -1]
     powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
@@ -182,11 +172,7 @@ class Labeller:
         return label_rows(proposals, self.labels, self.scores(video_id, proposals))
 
     def scores(self, video_id: str, proposals: Sequence[Row]) -> Float64:
-        """Return the scores (N, K) of the classes of a video's N proposals.
-
-        Raises:
-            InputError: features.h5 has no such video.
-        """
+        """Return the scores (N, K) of the classes of a video's N proposals, or raise InputError."""
         if video_id not in self._rows:
             raise InputError(f"{self._path}: no video {video_id!r}, which has proposals")
         rows = self._rows[video_id]
@@ -196,11 +182,7 @@ class Labeller:
 
 
 def optional_labeller(features: Path | None, classifier: Path | None) -> Labeller | None:
-    """Return a labeller, or none without a classifier or classes.
-
-    Raises:
-        InputError: See `Labeller`; or the features are missing.
-    """
+    """Return a labeller, or none without a classifier or classes; else raise InputError."""
     if classifier is None:
         return None
     if features is None:

@@ -50,8 +50,7 @@ def select(
 ) -> tuple[Int64, Float64]:
     """Choose proposals one by one, each the cell that adds the most to the expected recall.
 
-    Only the cells of highest density count and only those worth the most alone are chosen from, as
-    many as the settings say.
+    Only the cells of highest density count, and only those worth the most alone are chosen from.
 
     Args:
         cells: (N, 2) segments.
@@ -60,8 +59,8 @@ def select(
         reach: What a proposal reaches, 0…1, on instances with these tIoU; not falling.
 
     Returns:
-        chosen: (K,) rows of `cells` in the order of the choice.
-        gains: (K,) the instances that each adds, times what is reached on them; never rising.
+        Rows of `cells` (K,) in the order of the choice, and gains (K,), never rising: the instances
+        that each adds, times what is reached on them.
 
     Raises:
         ValueError: The density is negative or not finite.
@@ -225,7 +224,7 @@ def choose(
 ) -> Chosen:
     """Return one video's proposals and events in seconds, best first.
 
-    A score is the expected recall that a proposal adds. Probabilities are (T, 3), in 0…1.
+    Probabilities are (T, 3), in 0…1. A score is the expected recall that a proposal adds.
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
     cells, density = model.density(values, duration_seconds)

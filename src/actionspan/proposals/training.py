@@ -77,15 +77,8 @@ def train_evaluator(
     The weights of the last epoch are returned, with `keep: average` the mean of the last epochs'
     weights, with `best` those of the epoch of lowest validation loss, if there are validation
     candidates. With no training candidates at all every answer is 0.5, so that proposals are
-    ranked by p_start · p_end.
-
-    Args:
-        training: Candidates to learn from.
-        validation: Candidates to choose the epoch by, with `keep: best`.
-        settings: Network, optimiser and sampling.
-        checkpoint: Where to continue from and what to write after each epoch; the caller deletes
-            it when the evaluator is written. None: no checkpoint.
-        source: Digest of the features, which the checkpoint belongs to.
+    ranked by p_start · p_end. A `checkpoint` is continued from, written after each epoch, and
+    deleted by the caller when the evaluator is written; it belongs to features of digest `source`.
 
     Returns:
         The evaluator and its log, a row an epoch.

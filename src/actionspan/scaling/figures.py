@@ -45,9 +45,7 @@ def exchange_colour(exchange: str) -> str:
 def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
     """Draw the median speed ratio over ranks, with whiskers from the least to the greatest.
 
-    Args:
-        path: An .svg or .png file.
-        panels: Ratios by the title of their panel.
+    `path` is an .svg or .png file; `panels` has the ratios by the title of their panel.
     """
     runs = (at.values() for ratios in panels.values() for at in ratios.values())
     highest = max(max(values) for lists in runs for values in lists)
@@ -138,20 +136,16 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
     model = read_json(path)
     present = {run.exchange for run in runs} - {SINGLE}
     if not isinstance(model, dict) or set(model) != present:
-        raise InputError(
-            f"{path}: not fitted to these times, which have {', '.join(sorted(present)) or 'none'}"
-            "; fit it again"
-        )
+        names = ", ".join(sorted(present)) or "none"
+        raise InputError(f"{path}: not fitted to these times, which have {names}; fit it again")
     for exchange, entry in model.items():
         ranks = sorted({run.ranks for run in runs if run.exchange == exchange})
         missing = [key for key in _NEEDED if not isinstance(entry, dict) or key not in entry]
         if missing:
             raise InputError(f"{path}: {exchange} has no {missing[0]!r}; fit it again")
         if entry["ranks"] != ranks:
-            raise InputError(
-                f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
-                "fit it again"
-            )
+            line = f"was fitted to runs on {entry['ranks']} ranks, not {ranks}; fit it again"
+            raise InputError(f"{path}: {exchange} {line}")
         try:  # all that the panels take from it
             _draw_model(Figure().subplots(), exchange, entry, ranks[-1])
             _title(exchange, entry)

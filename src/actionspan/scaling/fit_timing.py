@@ -46,10 +46,8 @@ def fit_file(path: Path) -> dict[str, dict[str, Any]]:
     """
     runs = read_times(path)
     if all(run.exchange == SINGLE for run in runs):
-        raise InputError(
-            f"{path}: only single-rank runs (exchange none); runs of at least one of "
-            f"{', '.join(EXCHANGES)} are needed"
-        )
+        needed = f"runs of at least one of {', '.join(EXCHANGES)} are needed"
+        raise InputError(f"{path}: only single-rank runs (exchange none); {needed}")
     return fit_times(runs)
 
 
@@ -166,6 +164,7 @@ def _determined(exchange: str, fit: Fit) -> dict[str, tuple[Estimate, list[float
         ranks, seconds = models.ranks_and_seconds(fit.runs)
         numbers = sorted(set(ranks.tolist()))
         means = least_squares((ranks[:, None] == numbers).astype(np.float64), seconds).estimate
+        assert means is not None
         for number, weights in zip(numbers, np.eye(len(numbers)).tolist(), strict=True):
             determined[f"t({number:.0f})"] = means, weights
     else:
@@ -193,7 +192,6 @@ def measured_parts(runs: Sequence[Run]) -> dict[str, dict[str, float] | None]:
 
 
 def _single_rank(single: Sequence[Run]) -> dict[str, Any] | None:
-    """Return the means of the single-rank runs."""
     if not single:
         return None
     seconds = float(np.mean([run.seconds for run in single]))
@@ -249,19 +247,15 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
 
 
 def paper_fit(columns: Float64, seconds: Float64, *, is_ring: bool) -> dict[str, Any]:
-    """Fit all three parameters to run times, as paper 000 does in its section IV.
+    """Fit all three parameters to the seconds (m,) of runs, as paper 000 does in its section IV.
 
-    Where many sets fit equally well, as always for the ring, it returns the set of least norm, so
-    that the result depends only on the runs; a search would end elsewhere from each start.
-
-    Args:
-        columns: (m, 3), what T, C and P are multiplied with.
-        seconds: (m,) of complete runs.
-        is_ring: Whether the model is the ring's.
+    Columns (m, 3) are what T, C and P are multiplied with. Where many sets fit equally well, as
+    always for the ring, it returns the set of least norm, so that the result depends only on the
+    runs; a search would end elsewhere from each start.
     """
     fit = least_squares(columns, seconds)
     alternative, note = None, "The only best fit."
-    if not fit.determined:
+    if fit.estimate is None:
         note = (
             "One of infinitely many equally good fits, the one of least norm: the runs are on too "
             "few different numbers of ranks."

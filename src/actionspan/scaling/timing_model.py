@@ -67,10 +67,8 @@ class Estimate:
 
     def mapped(self, matrix: Float64) -> "Estimate":
         """Return the estimate of `matrix @ values`; matrix is (j, k)."""
-        errors = tuple(
-            Error(matrix @ error.covariance @ matrix.T, error.degrees) for error in self.errors
-        )
-        return Estimate(matrix @ self.values, errors)
+        spread = (Error(matrix @ one.covariance @ matrix.T, one.degrees) for one in self.errors)
+        return Estimate(matrix @ self.values, tuple(spread))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,28 +77,11 @@ class LeastSquares:
 
     coefficients: Float64  # (k,), of least norm where several fit equally well
     rank: int  # independent columns of the design
-    singular_values: Float64  # (k,) of the design with columns scaled to norm 1, falling
-    residual_sum: float  # of the squared residuals
     degrees: int  # rows less rank
+    singular_values: Float64  # (k,) of the design with columns scaled to norm 1, falling
+    condition: float | None  # of the scaled design; None: infinite
     inverse: Float64  # (k, k), (XᵀX)⁻¹: the coefficients' covariance for residuals of variance 1
-
-    @property
-    def determined(self) -> bool:
-        """Whether exactly one set of coefficients fits best."""
-        return self.rank == len(self.coefficients)
-
-    @property
-    def condition(self) -> float | None:
-        """Condition number of the scaled design; None where it is infinite."""
-        if not self.determined:
-            return None
-        return float(self.singular_values[0] / self.singular_values[-1])
-
-    @property
-    def estimate(self) -> Estimate:
-        """The coefficients of a determined fit, with the error that its residuals show."""
-        variance = self.residual_sum / self.degrees if self.degrees else 1.0
-        return Estimate(self.coefficients, (Error(variance * self.inverse, self.degrees),))
+    estimate: Estimate | None  # of the only best fit, with the error that its residuals show
 
 
 def least_squares(design: Float64, values: Float64) -> LeastSquares:
@@ -111,21 +92,27 @@ def least_squares(design: Float64, values: Float64) -> LeastSquares:
     left, singular, right = np.linalg.svd(design / norms, full_matrices=False)
     rank = int(np.count_nonzero(singular > _RANK_TOLERANCE * singular[0]))
     singular[rank:] = 0.0
+    degrees = rows - rank
+    condition = estimate = None
     if rank == columns:
         inverse_root = (right / singular[:, None]).T / norms[:, None]  # (k, k)
         coefficients = inverse_root @ (left.T @ values)
         inverse = inverse_root @ inverse_root.T
+        residuals = values - design @ coefficients
+        variance = float(residuals @ residuals) / degrees if degrees else 1.0
+        estimate = Estimate(coefficients, (Error(variance * inverse, degrees),))
+        condition = float(singular[0] / singular[-1])
     else:
         coefficients = np.linalg.lstsq(design, values, rcond=_RANK_TOLERANCE)[0]
         inverse = np.full((columns, columns), np.nan)
-    residuals = values - design @ coefficients
     return LeastSquares(
         coefficients=coefficients,
         rank=rank,
+        degrees=degrees,
         singular_values=np.pad(singular, (0, columns - len(singular))),
-        residual_sum=float(residuals @ residuals),
-        degrees=rows - rank,
+        condition=condition,
         inverse=inverse,
+        estimate=estimate,
     )
 
 
@@ -186,11 +173,11 @@ def fit_runs(runs: Sequence[Run]) -> dict[str, Fit]:
     Raises:
         ValueError: There is no run of an exchange.
     """
-    computing = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
+    single = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
     fits = {}
     for exchange in EXCHANGES:
         if own := tuple(run for run in runs if run.exchange == exchange):
-            fits[exchange] = _with_measured(own, computing) if computing else _from_times(own)
+            fits[exchange] = _with_measured(own, single) if single else _from_times(own)
     if not fits:
         raise ValueError(f"no run of an exchange that joins ranks ({', '.join(EXCHANGES)})")
     return fits
@@ -203,9 +190,9 @@ def _from_times(runs: tuple[Run, ...]) -> Fit:
     full = least_squares(columns, seconds)
     parameters = curve = None
     if is_server(exchange):
-        parameters = curve = full.estimate if full.determined else None
-    elif (two := least_squares(columns[:, [0, 2]], seconds)).determined:
-        curve = two.estimate.mapped(_TWO_TERMS)
+        parameters = curve = full.estimate
+    elif two := least_squares(columns[:, [0, 2]], seconds).estimate:
+        curve = two.mapped(_TWO_TERMS)
     return Fit(
         runs=runs,
         fitted=PARAMETERS,
@@ -240,7 +227,7 @@ def _with_measured(runs: tuple[Run, ...], single: Sequence[Run]) -> Fit:
         design = np.concatenate([design, np.tile([0.0, 1.0], (borrowed, 1))])
     squares = least_squares(design, rest)
     parameters = curve = None
-    if squares.determined:
+    if squares.estimate:
         (residual,) = squares.estimate.errors
         # what an additional second of T does to T, C and P
         effect = np.concatenate([[1.0], -squares.inverse @ (design.T @ share)])

@@ -30,17 +30,16 @@ _ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a l
 def boundary_regions(
     segments: Float64, steps: int, rule: LabelRule, boundary_ratio: float
 ) -> Float64:
-    """Return where the start, action and end region of each instance begins and ends.
+    """Return where the start, action and end region of each instance begins and ends, (K, 3, 2).
 
     Rule `bsn`: the action region is the instance; the boundary regions are centred on its start
     and end and max(one bin, `boundary_ratio` of the instance) wide.
-    Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide, whatever the
-    instance; the action region is what they leave of the instance. Inside an instance that is the
-    paper's g_a = 1 - g_s - g_e; outside, where the printed formula would call background an
-    action, g_a is 0.
+    Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide; the action region is
+    what they leave of the instance. Inside an instance that is the paper's g_a = 1 - g_s - g_e;
+    outside, where the printed formula would call background an action, g_a is 0.
 
-    Segments (K, 2) and regions (K, 3, 2) are in 0…1 of the video. A region whose end is not above
-    its begin is empty.
+    Segments (K, 2) and regions are in 0…1 of the video. A region that ends before it begins is
+    empty.
     """
     width = 1.0 / steps
     start, end = segments[:, 0], segments[:, 1]
@@ -64,8 +63,7 @@ def boundary_overlaps(
 ) -> Float64:
     """Return g (steps, 3) in 0…1: the largest part of each bin that an instance's region covers.
 
-    Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video. The
-    arguments and errors are those of `boundary_labels`.
+    Segments are cut to the video. The arguments and errors are those of `boundary_labels`.
     """
     segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     if not 0 < duration_seconds < np.inf:
@@ -105,9 +103,9 @@ def boundary_labels(
 
     Exactly half does not count (g > 0.5, whatever the rounding of decimal times).
 
-    With `sigma`, starts and ends fade out by a Gaussian, and the rule decides about actionness
-    alone: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to the
-    nearest start (or end). A boundary outside the video gives the video only its tail.
+    With `sigma` the rule decides about actionness alone, and starts and ends fade out by a
+    Gaussian: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to
+    the nearest start (or end). A boundary outside the video gives the video only its tail.
 
     Args:
         segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
@@ -162,7 +160,7 @@ def video_targets(labels: ArrayLike, segments: Float64, part: ArrayLike) -> Floa
 def divide(video_ids: Iterable[str], parts: int) -> dict[str, int]:
     """Return the part, from 0, of each video: they take turns in the order of a hash of their ids.
 
-    No part has two videos more than another. An id's part depends on the other ids.
+    Parts differ by at most one video. An id's part depends on the other ids.
     """
     ranked = sorted(set(video_ids), key=lambda name: hashlib.sha256(name.encode()).digest())
     return {name: place % parts for place, name in enumerate(ranked)}

@@ -20,8 +20,8 @@ class SqueezeExcitation(nn.Module):
 
     def __init__(self, maps: int, reduction: int) -> None:
         super().__init__()
-        self.squeeze = nn.Linear(maps, max(1, maps // reduction))
-        self.excite = nn.Linear(max(1, maps // reduction), maps)
+        reduced = max(1, maps // reduction)
+        self.squeeze, self.excite = nn.Linear(maps, reduced), nn.Linear(reduced, maps)
 
     def forward(self, maps: Tensor) -> Tensor:
         """Return (B, M, T) maps, each times its gate."""
@@ -131,8 +131,7 @@ class DilatedTEM(TemporalNetwork):
     """Conv(512, 3) → four times + Conv(512, 3, dilated) of the ReLU → Conv(3, 1, sigmoid).
 
     Dilations of 1, 2, 4 and 8 let an output see 16 steps to each side (BSN's TEM: 2). Each layer
-    only adds to the one before (residual), so that depth does not stop the gradient. Away from the
-    ends of a sequence of any length, the outputs move with the features.
+    adds to the one before (residual), so that depth does not stop the gradient.
     """
 
     def __init__(
@@ -163,11 +162,7 @@ _LONGEST_WAVE = 10000.0  # of the positions, as a multiple of 2π steps (Vaswani
 
 
 def positions(steps: int, width: int) -> Tensor:
-    """Return the sinusoidal code of each step (T, D): D / 2 sines, then as many cosines.
-
-    `width`, D, is even. A code depends on the number of its step alone, so that sequences may have
-    any length.
-    """
+    """Return the sinusoidal code of each step (T, D), D even: D / 2 sines, then D / 2 cosines."""
     rates = torch.exp(-math.log(_LONGEST_WAVE) / width * torch.arange(0, width, 2))  # (D/2,)
     angles = torch.arange(steps)[:, None] * rates  # (T, D/2)
     return torch.cat([angles.sin(), angles.cos()], dim=1)  # (T, D)
@@ -205,8 +200,8 @@ class AttentionTEM(TemporalNetwork):
     """Conv(D, 3) + position → two attention blocks → Dense(3, sigmoid), D half of `hidden`.
 
     The convolution shows each step its neighbours, where a boundary is visible; attention compares
-    distant steps, since an action may be long. A sequence may have any length; memory for training
-    grows with its square where the attention kernel keeps all pairs.
+    distant steps, since an action may be long. Memory for training grows with the square of a
+    sequence's length where the attention kernel keeps all pairs.
     """
 
     def __init__(

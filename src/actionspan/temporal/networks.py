@@ -1,7 +1,7 @@
 """The base class of temporal networks, the register that finds them by name, and their files."""
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +21,10 @@ _SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every networ
 
 
 class Segments(NamedTuple):
-    """Segments (M, 2) in 0…1 of a row, start ≤ end, best first, and their scores (M,) in 0…1."""
+    """What a network finds in a row, best first."""
 
-    segments: Tensor
-    scores: Tensor
+    segments: Tensor  # (M, 2) in 0…1 of the row, start ≤ end
+    scores: Tensor  # (M,) in 0…1
 
 
 class TemporalNetwork(nn.Module):
@@ -64,11 +64,7 @@ class TemporalNetwork(nn.Module):
 
 
 def network_class(name: ModelName) -> type[TemporalNetwork]:
-    """Return the class of a network of `MODELS`.
-
-    Raises:
-        InputError: It is a plug-in's, and cannot be imported or is no `TemporalNetwork`.
-    """
+    """Return the class of a network of `MODELS`; raise InputError for a plug-in that is none."""
     if name in plugins("networks"):
         added = load("networks", name)
         if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
@@ -76,9 +72,8 @@ def network_class(name: ModelName) -> type[TemporalNetwork]:
         return added
     from actionspan.temporal import bmn, mtn, pyramid, span  # which import this module
 
-    listed = MODELS[name]
     modules = {"bmn": bmn, "mtn": mtn, "pyramid": pyramid, "span": span}
-    kind: type[TemporalNetwork] = getattr(modules[listed.module], listed.kind)
+    kind: type[TemporalNetwork] = getattr(modules[MODELS[name].module], MODELS[name].kind)
     return kind
 
 
@@ -103,14 +98,14 @@ def model_content(
 ) -> dict[str, Any]:
     """Return what model.pt holds: everything needed to build the network again.
 
-    `parts` says which part each step (T,) of each training video was in, if they were divided.
+    `parts` has the part of each step (T,) of each training video, if they were divided.
     """
     return {
         "format": FORMAT,
         "actionspan_version": __version__,
         "model": name,
         "channels": channels,
-        "settings": dataclasses.asdict(settings),
+        "settings": asdict(settings),
         "state_dict": dict(weights),
         "digest": training_digest,
         "parts": {name: torch.from_numpy(each) for name, each in (parts or {}).items()},

@@ -103,9 +103,8 @@ def predict_parts(
             `predict_probabilities`.
     """
     if len(sequence) != len(parts):
-        raise ValueError(
-            f"{len(sequence)} steps, but the model learned {len(parts)}; train it again"
-        )
+        learned = f"the model learned {len(parts)}; train it again"
+        raise ValueError(f"{len(sequence)} steps, but {learned}")
     probabilities = np.zeros((len(sequence), KINDS), np.float32)
     for part in np.unique(parts).tolist():
         rest = sequence[parts == part]
@@ -127,10 +126,8 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     transform = read_transform(features_path) if learned else None
     features = open_features(features_path)
     if (channels := features.array.shape[2]) != model.channels:
-        raise InputError(
-            f"{features_path}: {channels} channels, but {model_path} was trained on "
-            f"{model.channels}; train it on these features"
-        )
+        learned_on = f"{model_path} was trained on {model.channels}; train it on these features"
+        raise InputError(f"{features_path}: {channels} channels, but {learned_on}")
     videos = features.videos()
     first = [video.start for video in videos]
 

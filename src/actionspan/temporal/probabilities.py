@@ -32,16 +32,12 @@ _CHUNK = 1 << 13  # segments
 
 
 class Prediction(NamedTuple):
-    """Of one video: probabilities (T, 3), and the segments (M, 2) in 0…1 with scores (M,) in 0…1.
+    """What a network says of one video."""
 
-    The segments are None where the network finds none itself; `parts` (T,) are those of a training
-    video and a cross-fitted network.
-    """
-
-    probabilities: Float32
-    segments: Float32 | None = None
-    scores: Float32 | None = None
-    parts: Int64 | None = None
+    probabilities: Float32  # (T, 3)
+    segments: Float32 | None = None  # (M, 2) in 0…1; None: the network finds none itself
+    scores: Float32 | None = None  # (M,) in 0…1, of the segments
+    parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +75,13 @@ class Probabilities:
 
     def predictions(self) -> Iterator[Prediction]:
         """Yield what the file has of one video after another."""
+        if self.segments is None:
+            yield from map(Prediction, self)
+            return
+        segments, scores, offsets = self.segments
         for index, values in enumerate(self):
-            if self.segments is None:
-                yield Prediction(values)
-            else:
-                ends, scores, offsets = self.segments
-                rows = slice(*offsets[index : index + 2].tolist())
-                yield Prediction(values, ends[rows], scores[rows])
+            rows = slice(*offsets[index : index + 2].tolist())
+            yield Prediction(values, segments[rows], scores[rows])
 
     def _read(self, first: int, after: int) -> Iterator[Float32]:
         if self.dataset.ndim == 3:
@@ -142,9 +138,8 @@ def _append(file: h5py.File, name: str, values: Float32, after: int) -> None:
     """Write values at the end of a dataset, which then has `after` rows."""
     width = values.shape[1:]
     if name not in file:
-        file.create_dataset(
-            name, (0, *width), np.float32, chunks=(_CHUNK, *width), maxshape=(None, *width)
-        )
+        how = {"chunks": (_CHUNK, *width), "maxshape": (None, *width)}
+        file.create_dataset(name, (0, *width), np.float32, **how)
     file[name].resize(after, axis=0)
     file[name][after - len(values) :] = values
 
@@ -193,11 +188,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
 
 
 def video_probabilities(path: Path, video_id: str) -> Float32 | None:
-    """Return (T, 3) of one video, None where the file has no such video.
-
-    Raises:
-        InputError: The file is missing or holds no probabilities.
-    """
+    """Return (T, 3) of one video, None where the file has no such video; or raise InputError."""
     with open_h5(path) as file:
         table = read_probabilities(file, path)
         return table.video(table.video_id.index(video_id)) if video_id in table.video_id else None

@@ -36,21 +36,14 @@ _CHUNK = 64  # rows read at once where all are read
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """What training reads.
+    """What training reads; a row is a video, or a window of a video."""
 
-    A row is a video, or a window of a video. `features` (N, T, C) stays on disk: a batch copies its
-    own rows into memory and nothing else. `labels` are (N, T, 3), or `targets.COLUMNS` wide where
-    the network takes all that is known; `training` and `validation` are the numbers of those
-    subsets' rows. `parts` has the parts (T,) of each training video's steps, if the network divides
-    them.
-    """
-
-    features: Float32
-    labels: Labels
-    training: Int64
+    features: Float32  # (N, T, C), on disk: a batch copies its own rows into memory
+    labels: Labels  # (N, T, 3), or `labels.COLUMNS` wide with all that is known
+    training: Int64  # the numbers of the subset's rows
     validation: Int64
     fingerprint: str
-    parts: dict[str, Int64]
+    parts: dict[str, Int64]  # (T,) of each training video's steps, if the network divides them
 
 
 def _make_labels(

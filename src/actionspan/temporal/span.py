@@ -52,10 +52,9 @@ class SpanNetwork(TemporalNetwork):
         super().__init__()
         self.channels, self.members, self.output_scale = channels, members, output_scale
         width, groups = max(1, hidden // _SHARE), PATHS * members
-        seen = self.seen(channels)
+        seen, maps = self.seen(channels), groups * width
         self.raw = nn.Conv1d(seen, members * width, kernel_size=1)
         self.centred = nn.Conv1d(seen, members * width, kernel_size=1)
-        maps = groups * width
         self.layers = nn.ModuleList(
             nn.Conv1d(maps, maps, kernel_size=3, dilation=step, groups=groups) for step in DILATIONS
         )
@@ -123,11 +122,7 @@ class StreamNetwork(SpanNetwork):
         self.look_back, self.look_ahead = (sum(side) for side in zip(*self.reaches, strict=True))
 
     def seen(self, channels: int) -> int:
-        """Return how many features of a step each path sees: a half of them.
-
-        Raises:
-            ValueError: The features cannot be halved.
-        """
+        """Return how many features of a step each path sees: a half, or raise ValueError."""
         if channels % 2 == 0:
             made = "stream learns from causal.h5, which `features causal` makes"
             raise ValueError(f"{channels} features a step: {made}")

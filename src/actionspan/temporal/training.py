@@ -56,8 +56,8 @@ def training_step(
 ) -> BoundaryLoss | None:
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
-    `features` (S, T, C) are `rows` of the batch, this rank's share, which may be empty; `labels`
-    (B, T, 3), or with more columns, are those of the full batch.
+    `features` (S, T, C) are `rows` of the batch, this rank's share; `labels` (B, T, 3), or with
+    more columns, are those of the full batch.
 
     Returns:
         This rank's part of the batch's loss before the update (where models are averaged, the loss
@@ -162,20 +162,11 @@ def train(
     started: float | None = None,
     continued: bool = True,
 ) -> None:
-    """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
+    """Train a network; rank 0 writes model.pt, log.tsv and timing.json into the folder `out`.
 
-    Args:
-        features_path: features.h5.
-        annotations_path: The canonical annotations.json.
-        name: Which network.
-        settings: How it is built and trained.
-        out: The folder; rank 0 writes.
-        threads: CPU threads of each rank; the bits of the model depend on them.
-        exchange: How ranks exchange gradients or models.
-        parallel: The details of the exchange.
-        comm: The ranks, an mpi4py communicator; not needed for exchange `none`.
-        started: From when seconds count (of `time.perf_counter`); None: from now.
-        continued: Continue from a checkpoint in the folder, if there is one.
+    The bits of the model depend on the `threads` of each rank. `comm`, an mpi4py communicator, is
+    not needed for exchange `none`. Seconds count from `started` (of `time.perf_counter`; None:
+    now). If the training is `continued`, it begins at the checkpoint in the folder, if any.
 
     Raises:
         InputError: See `read_samples`; or the loss is no longer a number.
@@ -276,8 +267,8 @@ def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
 
     `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
     for their gradients, and between epochs. `t3` is the rest: the start of Python and of MPI,
-    reading, checkpoints and writing the model. `communication` is what all exchanges of gradients
-    took, which is more than t2 where they overlap with computing.
+    reading, checkpoints and writing the model. `communication` is all exchanges of gradients, which
+    take more than t2 where they overlap with computing.
     """
     report = stopwatch.report()
     t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)
