@@ -104,10 +104,8 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
                 continue
             values, parts = table.video(index), table.video_parts(index)
             if parts is None:
-                raise InputError(
-                    f"{probabilities}: training video {name}: no parts; only the model that was "
-                    "trained on it can say what it says of new videos"
-                )
+                line = "only the model that was trained on it can say what it says of new videos"
+                raise InputError(f"{probabilities}: training video {name}: no parts; {line}")
             seconds = float(table.duration_seconds[index]) / len(values)
             rows = [(one.start, one.end) for one in truth[name].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds

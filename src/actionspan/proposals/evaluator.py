@@ -12,10 +12,11 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part, read_model, write_torch
-from actionspan.proposals.pgm import FEATURES, Candidates, video_candidates
+from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms
 from actionspan.running.determinism import deterministic
+from actionspan.temporal.probabilities import Prediction
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
 
@@ -122,7 +123,7 @@ def propose_video(
         (K, 2) segments in seconds, best first, and their (K,) scores.
     """
     written = np.asarray(probabilities, np.float32)  # as the workflow writes them
-    candidates = video_candidates(written, candidate_settings or CandidateSettings())
+    candidates = candidates_of(Prediction(written), candidate_settings or CandidateSettings())
     settings = suppression_settings, ranking_settings
     return rank_candidates(candidates, duration_seconds, evaluator, *settings)
 

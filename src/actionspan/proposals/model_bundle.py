@@ -39,9 +39,8 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 FORMAT = "actionspan model 1"
 _UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
 # Sections that older files lack, with what was done before there were any.
-_LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()} | {
-    "ranking": {"boundary_power": 1.0}
-}
+_LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
+_LATER["ranking"] = {"boundary_power": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +82,8 @@ class Bundle:
         return Chosen(segments=segments, scores=scores)
 
 
-_SECTIONS: dict[str, type[Checked]] = {
-    **{"frames": FrameSettings, "flow": FlowSettings, "encoders": EncoderSettings},
-    **SECTIONS,
-}
+_ENCODING = {"frames": FrameSettings, "flow": FlowSettings, "encoders": EncoderSettings}
+_SECTIONS: dict[str, type[Checked]] = {**_ENCODING, **SECTIONS}
 
 
 def write_bundle(
@@ -169,10 +166,9 @@ def load_bundle(path: Path) -> Bundle:
     named = _named_weights(settings["encoders"], settings["flow"])
     for stream, (_, name) in named.items():
         if stream not in weights:
-            raise InputError(
-                f"{path}: names weights {brief(str(name))} for {stream} that it does not hold; "
-                "make it again with `actionspan proposals bundle` where they are"
-            )
+            line = f"names weights {brief(str(name))} for {stream} that it does not hold"
+            cure = "make it again with `actionspan proposals bundle` where they are"
+            raise InputError(f"{path}: {line}; {cure}")
     if settings["encoders"].runtime == "openvino":  # which this machine may not have
         settings["encoders"] = dataclasses.replace(settings["encoders"], runtime="auto")
     if "raft" in named:

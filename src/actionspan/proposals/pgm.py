@@ -148,16 +148,6 @@ class Candidates:
     features: Float32  # (M, 32)
 
 
-def video_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features; see `generate_candidates`."""
-    segments, scores = generate_candidates(probabilities, settings)
-    return Candidates(
-        segments=segments.astype(np.float32),
-        scores=scores.astype(np.float32),
-        features=bsp_features(np.asarray(probabilities)[:, ACTIONNESS], segments),
-    )
-
-
 _ROUNDING = 1e-3  # of a step, for what float32 cannot hold
 
 
@@ -181,17 +171,20 @@ def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
 
 
 def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features.
+    """Return one video's candidates with their BSP features; see `generate_candidates`.
 
     A network's own segments come with its score in place of both p_start and p_end; `peak_ratio`
     does not apply to them.
     """
     probabilities, segments, scores, _ = prediction
+    kept: Float32 | Float64
     if segments is None or scores is None:
-        return video_candidates(probabilities, settings)
-    best = _chosen(segments, scores, len(probabilities), settings)
+        kept, both = generate_candidates(probabilities, settings)
+    else:
+        best = _chosen(segments, scores, len(probabilities), settings)
+        kept, both = segments[best], np.repeat(scores[best, None], 2, axis=1)
     return Candidates(
-        segments=segments[best],
-        scores=np.repeat(scores[best, None], 2, axis=1),
-        features=bsp_features(probabilities[:, ACTIONNESS], segments[best]),
+        segments=kept.astype(np.float32),
+        scores=both.astype(np.float32),
+        features=bsp_features(probabilities[:, ACTIONNESS], kept),
     )

@@ -157,10 +157,9 @@ class Labeller:
         self._classifier = load_classifier(classifier)
         self._rows = {self._features.video_id[rows.start]: rows for rows in self._features.videos()}
         if (channels := self._features.array.shape[2]) != self._classifier.channels:
-            raise InputError(
-                f"{features}: {channels} channels, but {classifier} was trained on "
-                f"{self._classifier.channels}; train it on these features"
-            )
+            learned = f"{classifier} was trained on {self._classifier.channels}"
+            line = f"{channels} channels, but {learned}; train it on these features"
+            raise InputError(f"{features}: {line}")
 
     @property
     def labels(self) -> tuple[str, ...]:

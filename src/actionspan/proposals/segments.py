@@ -178,10 +178,8 @@ def read_results(path: Path) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}: {error}; keep one") from None
     except KeyError:
         read_json(path)
-        raise InputError(
-            f'{path}: not a result file: no proposals in it; write {{"results": {{video: '
-            '[{"score": 0.9, "segment": [1.0, 2.5]}]}}'
-        ) from None
+        form = '{"results": {video: [{"score": 0.9, "segment": [1.0, 2.5]}]}}'
+        raise InputError(f"{path}: not a result file: no proposals in it; write {form}") from None
     except (OSError, ValueError, RecursionError):
         read_json(path)  # names the line
         raise
@@ -211,13 +209,9 @@ def detection_rows(
     of `label_rows`.
     """
     best = np.argsort(-scores, axis=1, kind="stable")[:, :classes]
-    detections: list[Row] = [
-        {
-            "label": labels[place],
-            "score": row["score"] * float(values[place]),
-            "segment": list(row["segment"]),
-        }
-        for row, places, values in zip(rows, best.tolist(), scores, strict=True)
-        for place in places
-    ]
+    detections: list[Row] = []
+    for row, places, values in zip(rows, best.tolist(), scores, strict=True):
+        for place in places:
+            score, segment = row["score"] * float(values[place]), list(row["segment"])
+            detections.append({"label": labels[place], "score": score, "segment": segment})
     return sorted(detections, key=lambda row: -row["score"])

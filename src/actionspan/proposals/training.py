@@ -48,11 +48,9 @@ def train_pem(
         sampling.examples_of(table, truth, subset, *chosen) for subset in _SUBSETS
     )
     if not len(training.rows):
-        print(
-            f"{candidates_path}: no candidates of training videos; the evaluator will answer "
-            "0.5 everywhere and proposals are ranked by p_start * p_end",
-            file=sys.stderr,
-        )
+        answer = "the evaluator will answer 0.5 everywhere"
+        line = f"{answer} and proposals are ranked by p_start * p_end"
+        print(f"{candidates_path}: no candidates of training videos; {line}", file=sys.stderr)
     # train and write
     checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
     evaluator, rows = train_evaluator(

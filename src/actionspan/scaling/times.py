@@ -58,10 +58,8 @@ def times_rows(paths: Sequence[Path]) -> list[tuple[Any, ...]]:
         timing = _timing(path)
         epochs = epochs or timing["epochs"]
         if timing["epochs"] != epochs:
-            raise InputError(
-                f"{path}: a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}; "
-                "only runs of the same length can share a table"
-            )
+            line = f"a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}"
+            raise InputError(f"{path}: {line}; only runs of the same length can share a table")
         place = timing["exchange"], timing["ranks"]
         repeats[place] += 1
         rows.append((*place, repeats[place], *(float(timing[key]) for key in _SECONDS_KEYS)))
@@ -77,9 +75,8 @@ def _timing(path: Path) -> dict[str, Any]:
     for key in ("ranks", "epochs", "epochs_here"):
         least = 0 if key == "epochs_here" else 1
         if type(timing[key]) is not int or timing[key] < least:
-            raise InputError(
-                f"{path}: {key} is {timing[key]!r}; it must be a whole number of at least {least}"
-            )
+            wanted = f"it must be a whole number of at least {least}"
+            raise InputError(f"{path}: {key} is {timing[key]!r}; {wanted}")
     _check_exchange(str(path), timing["exchange"], timing["ranks"])
     for key in _SECONDS_KEYS:
         value = timing[key]
@@ -88,10 +85,9 @@ def _timing(path: Path) -> dict[str, Any]:
     if not timing["seconds"]:
         raise InputError(f"{path}: seconds is 0; it must be above 0")
     if timing["epochs_here"] != timing["epochs"]:
-        raise InputError(
-            f"{path}: only {timing['epochs_here']} of {timing['epochs']} epochs were timed, as the "
-            "run was interrupted; delete its folder and run it again from the start"
-        )
+        line = f"only {timing['epochs_here']} of {timing['epochs']} epochs were timed"
+        cure = "delete its folder and run it again from the start"
+        raise InputError(f"{path}: {line}, as the run was interrupted; {cure}")
     return timing
 
 

@@ -81,22 +81,22 @@ def _make_labels(
         how: dict[str, Any] = {"rule": settings.labels, "boundary_ratio": settings.boundary_ratio}
         how["steps"] = length
         try:
-            full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
+            if columns > KINDS and not settings.smooth_labels:
+                full = boundary_overlaps(segments, duration, **how).astype(np.float32)
+            else:
+                full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
         except ValueError as error:
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length
         if columns > KINDS:
-            if not settings.smooth_labels:
-                full = boundary_overlaps(segments, duration, **how).astype(np.float32)
             full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
         used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)
     for name in unlabelled:
-        raise InputError(
-            f"{path}: video {name} has features but no entry in the annotations; "
-            "add one, with an empty list if nothing happens in it"
-        )
+        line = f"video {name} has features but no entry in the annotations"
+        cure = "add one, with an empty list if nothing happens in it"
+        raise InputError(f"{path}: {line}; {cure}")
     return labels, used, missing
 
 
@@ -129,10 +129,8 @@ def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) ->
             finite = np.isfinite(chunk).all(axis=2)
             if not finite.all():
                 video, step = np.argwhere(~finite)[0]
-                raise InputError(
-                    f"{path}: features of video {features.video_id[chosen[video]]}, step {step}: "
-                    "NaN or infinity; extract them again"
-                )
+                place = f"features of video {features.video_id[chosen[video]]}, step {step}"
+                raise InputError(f"{path}: {place}: NaN or infinity; extract them again")
             content.update(chunk.data)
         content.update(np.ascontiguousarray(labels[chosen]).data)
     return content.hexdigest()
@@ -164,21 +162,15 @@ def read_samples(
     features = open_features(features_path)
     training, validation = (features.rows(subset) for subset in _USED)
     if parts and not features.inside:
-        raise InputError(
-            f"{features_path}: rows of a fixed number of steps; a cross-fitted network learns from "
-            "sequences.h5, which `features sequences` makes"
-        )
+        wanted = "a cross-fitted network learns from sequences.h5, which `features sequences` makes"
+        raise InputError(f"{features_path}: rows of a fixed number of steps; {wanted}")
     if features.causal != causal:
         given, wanted = ("causal", "sequences") if features.causal else ("sequences", "causal")
-        raise InputError(
-            f"{features_path}: features as {given}.h5 has them; this network learns from "
-            f"{wanted}.h5, which `features {wanted}` makes"
-        )
+        line = f"this network learns from {wanted}.h5, which `features {wanted}` makes"
+        raise InputError(f"{features_path}: features as {given}.h5 has them; {line}")
     if not len(training):
-        raise InputError(
-            f"{features_path}: no video of subset 'training' among {len(features.video_id)}; "
-            "the temporal network needs at least one"
-        )
+        line = f"no video of subset 'training' among {len(features.video_id)}"
+        raise InputError(f"{features_path}: {line}; the temporal network needs at least one")
     # label them
     divided = {}
     if parts:
@@ -187,16 +179,12 @@ def read_samples(
         divided = divide_steps(shown, parts)
     labels, used, missing = _make_labels(annotations_path, features, settings, columns, divided)
     if missing and check:
-        print(
-            f"{annotations_path}: {len(missing)} annotated videos have no features and are left "
-            f"out, the first {missing[0]}",
-            file=sys.stderr,
-        )
+        line = f"{len(missing)} annotated videos have no features and are left out"
+        print(f"{annotations_path}: {line}, the first {missing[0]}", file=sys.stderr)
     if not used[training].any():
-        raise InputError(
-            f"{features_path}: no training row holds more than window_coverage "
-            f"{settings.window_coverage} of an instance; lower it, or make windows longer"
-        )
+        line = f"no training row holds more than window_coverage {settings.window_coverage}"
+        cure = "lower it, or make windows longer"
+        raise InputError(f"{features_path}: {line} of an instance; {cure}")
     training, validation = training[used[training]], validation[used[validation]]
     # read them once
     rows = np.concatenate([training, validation])
