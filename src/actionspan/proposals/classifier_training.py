@@ -15,17 +15,14 @@ from actionspan.proposals.settings import ClassifierSettings
 from actionspan.running.determinism import deterministic
 
 _MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
-LOG_COLUMNS = (
-    *("penalty", "folds", "videos", "instances"),
-    *("log_loss", "accuracy", "accuracy_moved", "kept"),
-)
+LOG_COLUMNS = tuple("penalty folds videos instances log_loss accuracy accuracy_moved kept".split())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledVideo:
-    """A video to learn from: (T, C) features, its length and its instances."""
+    """A video to learn from."""
 
-    sequence: Float32
+    sequence: Float32  # (T, C) features
     duration_seconds: float
     instances: Sequence[Instance]
 
@@ -146,10 +143,9 @@ def _cross_validate(
         known = np.unique(np.concatenate([each.classes for each in learned]))
         for place, coefficients in enumerate(_fit_path(*_joined(learned), classes, penalties)):
             for held in chosen[fold::folds]:
-                flat = held.features.reshape(-1, held.features.shape[2])
-                scores = segments.softmax_scores(flat, coefficients).reshape(
-                    *held.features.shape[:2], -1
-                )
+                neighbours, count, width = held.features.shape
+                scores = segments.softmax_scores(held.features.reshape(-1, width), coefficients)
+                scores = scores.reshape(neighbours, count, -1)
                 truth = np.take_along_axis(scores, held.classes[None, :, None], axis=2)[..., 0]
                 surprise = -np.log(np.maximum(truth, np.finfo(float).tiny))
                 losses[place].append(surprise[:, np.isin(held.classes, known)])

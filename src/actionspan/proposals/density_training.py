@@ -73,13 +73,9 @@ def train_density(
     with deterministic(threads=1):
         model = fit_density(videos, lengths, settings, grid, ahead, reading)
     further = [each for each in (ahead, reading) if each not in (None, EventSettings())]
-    content = {
-        "format": FORMAT,
-        "actionspan_version": __version__,
-        "digest": digest(settings, grid, source, *further),
-        "density": intensity.density_state(model),
-    }
-    write_torch(out, content)
+    made_of = digest(settings, grid, source, *further)
+    head = {"format": FORMAT, "actionspan_version": __version__, "digest": made_of}
+    write_torch(out, {**head, "density": intensity.density_state(model)})
 
 
 def load_density(path: Path) -> DensityModel:

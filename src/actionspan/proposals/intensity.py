@@ -201,15 +201,9 @@ class Intensity(nn.Module):
         self.register_buffer("centre", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("base", torch.ones(()))
-        self.layers = nn.Sequential(
-            nn.Linear(features, hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, 3),
-        )
+        first = nn.Linear(features, hidden), nn.ReLU(), nn.Dropout(dropout)
+        second = nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout)
+        self.layers = nn.Sequential(*first, *second, nn.Linear(hidden, 3))
 
     def forward(self, features: Tensor) -> Tensor:
         """Return (N, 3) of features (N, F): logits of tIoU and reach, log of density / base."""

@@ -11,9 +11,6 @@ is expected to add to what was emitted and to the better candidates that may sti
 proposal never changes.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +18,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.proposals.intensity import DensityModel
 from actionspan.proposals.selection import recall_reached, single_tiou
 from actionspan.temporal.labels import END, KINDS, START
+from actionspan.temporal.prediction import Resumable
 
 APART = 1.0  # steps between two cells of a length, at most
 _STARTS = 16  # highest start peaks that an end peak is paired with
@@ -28,12 +26,14 @@ _BEFORE = 0.5  # of its length, what a cell sees of the curves before it
 _MARGIN = 4  # steps kept beyond what a cell may see
 
 
-class OnlineCells:
+class OnlineCells(Resumable):
     """Takes the curves step by step; gives the cells that became complete and their density.
 
     Cells wait for the density's `ahead` steps behind their end. Of a training video's `part` it is
     the density by the member that left the part out.
     """
+
+    changing = ("steps", "_given", "_curves", "_starts", "_ends")
 
     def __init__(self, model: DensityModel, part: int | None = None) -> None:
         self.model = model
@@ -138,27 +138,15 @@ class OnlineCells:
         self._starts = self._starts[self._starts[:, 0] >= until - longest - _MARGIN]
         return np.concatenate(pairs)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another `OnlineCells` of the same density can resume."""
-        return {
-            "steps": self.steps,
-            "given": self._given,
-            **{name: getattr(self, f"_{name}").copy() for name in ("curves", "starts", "ends")},
-        }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        self.steps, self._given = state["steps"], state["given"]
-        for name in ("curves", "starts", "ends"):
-            setattr(self, f"_{name}", state[name].copy())
-
-
-class OnlineSelection:
+class OnlineSelection(Resumable):
     """Takes cells as they are complete; gives the proposals that are due.
 
     Instances are expected at the `counted` cells of highest density nearby. A proposal is emitted
     if it adds at least `least` instances times recall.
     """
+
+    changing = ("_cells", "_density", "_pending", "_covered", "_emitted")
 
     def __init__(self, counted: int = 1500, least: float = 1e-4) -> None:
         self.counted, self.least = counted, least
@@ -221,16 +209,6 @@ class OnlineSelection:
         for name in ("_cells", "_density", "_pending", "_covered"):
             setattr(self, name, getattr(self, name)[kept])
         self._emitted = self._emitted[self._emitted[:, 1] > before]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another selector can resume."""
-        names = ("cells", "density", "pending", "covered", "emitted")
-        return {name: getattr(self, f"_{name}").copy() for name in names}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        for name, values in state.items():
-            setattr(self, f"_{name}", values.copy())
 
 
 def _added(reached: Float32, covered: Float32) -> Float32:

@@ -102,8 +102,8 @@ def single_tiou(first: Float32, second: Float32) -> Float32:
     hull = np.maximum(end, other_end)
     hull -= np.minimum(start, other_start)
     np.maximum(shared, 0, out=shared)
-    shared /= hull
-    return shared
+    tiou: Float32 = shared / hull
+    return tiou
 
 
 _LEAST = 1e-6  # a smaller gain counts as this

@@ -31,10 +31,7 @@ from actionspan.scaling.times import SINGLE, Run
 from actionspan.scaling.timing_model import PARAMETERS, Error, Estimate, model_columns
 
 # The first six have a colour of their own, the others share that of their nearest kin.
-_COLOUR_ORDER = (
-    *("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async"),
-    *("auto", "ps_worker", "nccl", "aavg", "periodic"),
-)
+_COLOUR_ORDER = "ring ps mpi ps_sharded gloo ps_async auto ps_worker nccl aavg periodic".split()
 
 
 def exchange_colour(exchange: str) -> str:
@@ -120,10 +117,7 @@ _PARTS = {
     "t2": ("#b4bcc7", "t2 communication"),
     "t3": ("#eee6d6", "t3 start and finish"),
 }
-_NEEDED = (
-    *(*PARAMETERS, "rank", "fitted", "paper_fit"),
-    *("curve", "identifiable", "intervals", "ranks"),
-)
+_NEEDED = "T C P rank fitted paper_fit curve identifiable intervals ranks".split()
 _COLUMNS = 3  # of panels
 
 
@@ -242,10 +236,8 @@ def curve_with_band(record: Mapping[str, Any], ranks: Float64) -> tuple[Float64,
     Returns:
         (m,) seconds, and their lower and upper limits.
     """
-    errors = tuple(
-        Error(np.array(error["covariance"]), error["degrees"]) for error in record["errors"]
-    )
-    curve = Estimate(np.array(record["coefficients"]), errors)
+    errors = [Error(np.array(one["covariance"]), one["degrees"]) for one in record["errors"]]
+    curve = Estimate(np.array(record["coefficients"]), tuple(errors))
     terms = np.column_stack([1 / ranks, ranks, np.ones_like(ranks)])
     unknown = (math.nan, math.nan)
     limits = np.array([curve.interval(row) or unknown for row in terms.tolist()])

@@ -15,8 +15,6 @@ from actionspan.scaling import timing_model as models
 from actionspan.scaling.times import EXCHANGES, PARTS, SINGLE, Run, read_times
 from actionspan.scaling.timing_model import PARAMETERS, Estimate, Fit, is_server, least_squares
 
-_WIDTH = 88
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
@@ -71,20 +69,17 @@ def _lines(exchange: str, entry: dict[str, Any]) -> str:
         lines.append(f"  {name:<8}{shown}")
     paper = entry["paper_fit"]
     fit = ", ".join(f"{name} = {paper[name]:,.4f}" for name in PARAMETERS)
-    lines += _wrapped(f"papers' three-parameter fit: {fit} (rank {paper['rank']}). ", paper)
+    fit = f"papers' three-parameter fit: {fit} (rank {paper['rank']})"
+    lines += _wrapped(f"{fit}. {paper['note']}")
     for other, until in entry["crossover"].items():
         if until is not None:
             beyond = "" if until <= max(entry["ranks"]) else ", beyond what was run"
             lines.append(f"  By these fits faster than {other} up to {until:,} ranks{beyond}.")
-    return "\n".join([*lines, *_wrapped("", entry)])
+    return "\n".join([*lines, *_wrapped(entry["note"])])
 
 
-def _wrapped(beginning: str, entry: dict[str, Any]) -> list[str]:
-    text = beginning + entry["note"]
-    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-_BADLY_CONDITIONED = 1e4
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
 
 
 def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
@@ -233,7 +228,7 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
     if fit.curve is not None and not fit.squares.degrees:
         notes.append("There are no more runs than fitted values, hence no intervals of those.")
     condition = fit.squares.condition
-    if condition is not None and condition > _BADLY_CONDITIONED:
+    if condition is not None and condition > 1e4:
         notes.append(
             f"The condition number is {condition:.1e}: the numbers of ranks lie so close together "
             "that small errors of the run times become large ones of the fitted values."

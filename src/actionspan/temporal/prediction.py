@@ -1,6 +1,7 @@
 """What a temporal network says of a video: probabilities of steps, and segments if it finds any."""
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,22 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     )
 
 
-class NetworkStream:
+class Resumable:
+    """An object whose attributes `changing` are the state from which another can resume."""
+
+    changing: tuple[str, ...]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of the changing attributes, by their names without underscore."""
+        return {name.lstrip("_"): copy(getattr(self, name)) for name in self.changing}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume from `state_dict`."""
+        for name in self.changing:
+            setattr(self, name, copy(state[name.lstrip("_")]))
+
+
+class NetworkStream(Resumable):
     """The probabilities of a network for each row, `look_ahead` rows later.
 
     It sees the last rows that a probability depends on, and no more: equal to the network on all
@@ -165,6 +181,8 @@ class NetworkStream:
     Raises:
         ValueError: The network may look at all of a video.
     """
+
+    changing = ("_rows", "_waiting")
 
     def __init__(self, network: TemporalNetwork) -> None:
         if network.look_ahead is None or network.look_back is None:
@@ -193,11 +211,3 @@ class NetworkStream:
         first = len(probabilities) - self._waiting
         self._waiting -= count
         return probabilities[first : first + count]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another stream of the same network can resume."""
-        return {"rows": self._rows.copy(), "waiting": self._waiting}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        self._rows, self._waiting = state["rows"].copy(), state["waiting"]
