@@ -1,15 +1,15 @@
 """The density of instances: how many are expected at each cell of a lattice of segments.
 
-Instances are taken for a Poisson process over the lattice. Its density at a cell follows from the
-boundary curves in and round it, by a small network that learns two more things of a cell along the
-way: its best tIoU with an instance and the recall that it reaches.
+Instances are taken for a Poisson process over the lattice. A small network gives its density at a
+cell from the boundary curves in and around it; it also learns the cell's best tIoU with an instance
+and the recall that it reaches.
 
 Lengths of the lattice rise by a constant factor, and segments of one length are a constant share of
 it apart. So the nearest cell overlaps any segment about equally well, be it two seconds or an hour
-long, and their number grows with the length of the video, not with its square. Beside them are
-pairs of a peak of the start curve with one of the end curve, finer than the lattice.
+long, and their number grows with the length of the video, not with its square. Pairs of a peak of
+the start curve and one of the end curve are finer than the lattice and come on top.
 
-What the density sees of a segment:
+The density sees of a segment:
 
 | values | what |
 |---|---|
@@ -19,9 +19,9 @@ What the density sees of a segment:
 | 12 | their means inside, in the half length before and behind, and in the middle half |
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
-There is nothing in it that depends on where in the video the segment lies. Where proposals are made
-while the video goes on, a segment is looked at soon after its end: nothing is seen farther than
-some steps behind it, where the curves go on as they were, and the share of the video is 0.
+None of it depends on where in the video the segment lies. In a stream the density sees a segment
+soon after its end: some steps behind it the curves stay as they are, and the logarithm of the share
+of the video is 0.
 """
 
 import math

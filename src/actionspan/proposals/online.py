@@ -3,12 +3,12 @@
 A cell is complete when the curves are known as far behind its end as its density sees. Every cell
 is given once: those of the lattice, and pairs of a peak of the start curve with one of the end
 curve, which the next step confirms. Cells of one length are the same share of it apart, but never
-more than a step: a better one that ends soon after is then seen in time. The density of those that
-are nearer than in the whole video's lattice is as much lower.
+more than a step: a better one that ends soon after is then seen in time. Where this makes them
+denser than in the whole video's lattice, their density falls by the same factor.
 
-A cell is a candidate until it is due. Then it is emitted, or never: its score is the recall that it
-is expected to add to what was emitted and to the better candidates that may still wait. An emitted
-proposal never changes.
+A cell is a candidate until it is due; then it is emitted or dropped. Its score is the recall that
+it is expected to add to the emitted proposals and to the better candidates that still wait. An
+emitted proposal never changes.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Selection of the proposals that find the most, and of distinct events for a reader.
 
-What a list of proposals is worth is the recall that it is expected to reach: the sum over all cells
-of the instances expected there, times what the list reaches on an instance that lies there. Each
-proposal is the one that adds the most to those before. The worth of a list is submodular, so every
-beginning of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and
-Fisher, 1978), and what a proposal adds never rises along the list. It takes the place of
-suppression: what overlaps a chosen proposal adds little, for the reason that it finds little more.
+A list of proposals is worth the recall that it is expected to reach: the sum over all cells of the
+instances expected there, times what the list reaches on an instance that lies there. Each proposal
+is the one that adds the most to those before. The worth of a list is submodular, so every beginning
+of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and Fisher, 1978),
+and what a proposal adds never rises along the list. No suppression is needed: what overlaps a
+chosen proposal adds little, as it finds little more.
 
 An event is right where it overlaps an instance by a tIoU of 0.5 that no event before it does. Its
 chance follows from what it adds to the instances expected to be found, by a logistic curve (Platt,

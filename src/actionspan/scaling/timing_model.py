@@ -5,11 +5,10 @@ Two models (paper 000, equations 1 and 2), n the number of ranks:
     parameter server   t = T/n + C·n + P
     ring               t = T/n + C·(n-1)/n + P  =  (T - C)/n + (C + P)
 
-T is the compute time of one rank, C belongs to the communication, P to start and finish. The
-second form of the ring shows that run times alone cannot separate T and C: its three columns have
-rank 2. Where the table has the compute time t1 of single-rank runs, T is their mean and only C and
-P are fitted; else T, C and P are fitted where the runs determine them, and T - C and C + P for the
-ring.
+T is the compute time of one rank, C belongs to the communication, P to start and finish. By the
+second form of the ring, run times alone cannot separate T and C: its three columns have rank 2.
+Where the table has the compute time t1 of single-rank runs, T is their mean and only C and P are
+fitted; else T, C and P where the runs determine them, and T - C and C + P for the ring.
 """
 
 import math

@@ -3,11 +3,11 @@
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) says where each video's steps begin.
 
-Of a cross-fitted network there is also `parts` (ΣT): the part of the training footage that a step
-is of. Its probabilities are by the member that did not learn it. Of other videos it is −1.
+A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
+probabilities are by the member that did not learn it; −1 in other videos.
 
-Of a network that finds segments itself there are also `segments` (ΣM, 2) in 0…1 of each video,
-`segment_scores` (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
+A network that finds segments itself adds `segments` (ΣM, 2) in 0…1 of each video, `segment_scores`
+(ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
 
 import sys

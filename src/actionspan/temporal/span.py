@@ -1,18 +1,16 @@
 """The span network: small dilated convolutions over snippets, cross-fitted on the training videos.
 
-It is an ensemble. Each of its members leaves one part of the training videos out of its loss, and
-what others share with it, so that every step of a training video has probabilities of a member that
-did not learn it: what is fitted on them later (the density of instances, the calibration of scores)
-meets what it will meet on new videos. A new video gets the mean of all members.
+It is an ensemble. Each member leaves one part of the training videos out of its loss, with the
+footage that others share with it, so that every step of a training video has probabilities by a
+member that did not learn it: what is fitted on them later (the density of instances, the
+calibration of scores) sees what it will see of new videos, which get the mean of all members.
 
 A member has two paths, as MTN: one sees the features, which tell what happens; the other their
 difference to the mean of the video, which tells what is unusual in it, wherever the camera hangs.
 
-The stream network is its relative that can serve a video while it is recorded. What makes span look
-at the whole video is replaced: the rows of causal.h5 already hold the difference to a running mean
-of the past, which the second path sees, and the convolutions reach back as far as span's on both
-sides together but ahead by `look_ahead` snippets only. So a probability depends on no snippet but
-those before and so many behind it.
+The stream network serves a video while it is recorded: its second path sees the difference to a
+running mean of the past, which the rows of causal.h5 hold, and its convolutions reach back as far
+as span's on both sides together, but ahead by `look_ahead` snippets only.
 """
 
 from typing import Any
