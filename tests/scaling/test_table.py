@@ -58,7 +58,7 @@ def test_commas_windows_lines_and_spaces_are_fine(table, text):
             "row 4: exchange 'rign' is not one of none",
         ),
         (HEADER + "\t2\t10\t1\n", "row 2: exchange '' is not one of"),
-        (HEADER + "a\x1b[2J\t2\t10\t1\n", r"exchange 'a\\\\x1b\[2j' is not"),
+        (HEADER + "a\x1b[2J\t2\t10\t1\n", r"exchange 'a\\\\x1b\[2J' is not"),
         *(
             (HEADER + f"ring\t{ranks}\t10\t1\n", "row 2: ranks .* is not a whole number from 1 to")
             for ranks in ("0", "-1", "two", "2.5", "", "nan", "9999999", "9" * 5000)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from actionspan.errors import InputError, printable
 from actionspan.files.storage import read_json, write_tsv
@@ -77,7 +77,7 @@ def _timing(path: Path) -> dict[str, Any]:
         if type(timing[key]) is not int or timing[key] < least:
             wanted = f"it must be a whole number of at least {least}"
             raise InputError(f"{path}: {key} is {timing[key]!r}; {wanted}")
-    _check_exchange(str(path), timing["exchange"], timing["ranks"])
+    _check_exchange(str(path), timing["exchange"], timing["ranks"], str(timing["exchange"]))
     for key in _SECONDS_KEYS:
         value = timing[key]
         if type(value) not in (int, float) or not 0 <= value < math.inf:
@@ -91,11 +91,12 @@ def _timing(path: Path) -> dict[str, Any]:
     return timing
 
 
-def _check_exchange(place: str, exchange: Any, ranks: int) -> None:
+def _check_exchange(place: str, exchange: Any, ranks: int, written: str) -> None:
+    """Check an exchange, `written` so in a file, and that one rank is alone."""
     known = (SINGLE, *EXCHANGES)
     if exchange not in known:
-        name = printable(str(exchange))
-        raise InputError(f"{place}: exchange {name!r} is not one of {', '.join(known)}")
+        line = f"exchange {printable(written)!r} is not one of {', '.join(known)}"
+        raise InputError(f"{place}: {line}")
     if exchange == SINGLE and ranks != 1:
         raise InputError(f"{place}: exchange {SINGLE!r} runs on 1 rank, not on {ranks}")
 
@@ -158,26 +159,25 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _run(place: str, cells: Mapping[str, str]) -> Run:
-
-    def refuse(name: str, wanted: str) -> NoReturn:
-        raise InputError(f"{place}: {name} {printable(cells[name])!r} is not {wanted}")
-
+    shown = {name: repr(printable(cell)) for name, cell in cells.items()}
     exchange = cells["exchange"].lower()
     try:
         ranks = int(cells["ranks"])
     except ValueError:
         ranks = 0
     if not 1 <= ranks <= _MOST_RANKS:
-        refuse("ranks", f"a whole number from 1 to {_MOST_RANKS:,}")
-    _check_exchange(place, exchange, ranks)
+        wanted = f"a whole number from 1 to {_MOST_RANKS:,}"
+        raise InputError(f"{place}: ranks {shown['ranks']} is not {wanted}")
+    _check_exchange(place, exchange, ranks, cells["exchange"])
     seconds = _number(cells["seconds"])
     if not 0 < seconds <= _MOST_SECONDS:
-        refuse("seconds", f"a number above 0 (at most {_MOST_SECONDS:.0e})")
+        wanted = f"a number above 0 (at most {_MOST_SECONDS:.0e})"
+        raise InputError(f"{place}: seconds {shown['seconds']} is not {wanted}")
     parts = {name: _number(cells[name]) for name in PARTS if cells.get(name)}
     for name, value in parts.items():
         if not 0 <= value <= _MOST_SECONDS:
-            unmeasured = "leave the cell empty where it was not measured"
-            refuse(name, f"a number of seconds, 0 or more ({unmeasured})")
+            line = f"{name} {shown[name]} is not a number of seconds, 0 or more"
+            raise InputError(f"{place}: {line} (leave the cell empty where it was not measured)")
     return Run(exchange=exchange, ranks=ranks, seconds=seconds, **parts)
 
 
