@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import Part, read_torch, write_torch
 from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
     FORMAT,
@@ -164,7 +164,8 @@ def test_the_same_training_has_the_same_bits_and_another_seed_has_not():
 def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
     write_torch(tmp_path / "density.pt", {"format": FORMAT, "density": density_state(model)})
     (video,) = easy_footage(1, 5)
-    for again in (load_density(tmp_path / "density.pt"), density_from_state(density_state(model))):
+    state = Part(density_state(model), "density")
+    for again in (load_density(tmp_path / "density.pt"), density_from_state(state)):
         assert (again.lengths, again.lattice, again.calibration) == (
             model.lengths,
             model.lattice,

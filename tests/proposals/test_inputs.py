@@ -9,6 +9,7 @@ import torch
 from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations, read_segments
 from actionspan.files import scratch as scratch_module
+from actionspan.files.torch_files import Part
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import (
@@ -68,7 +69,7 @@ def test_an_evaluator_of_any_width_is_kept(tmp_path):
         expected = evaluator.evaluate_candidates(given)
         for kept in (
             load_evaluator(tmp_path / "pem.pt"),
-            evaluator_from_state(evaluator_state(evaluator)),
+            evaluator_from_state(Part(evaluator_state(evaluator), "evaluator")),
         ):
             assert (kept.evaluate_candidates(given) == expected).all()
 

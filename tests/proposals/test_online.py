@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.proposals.intensity import (
-    DensityModel,
-    Intensity,
-    Lengths,
-    paired_features,
-    peak_pairs,
-)
+from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, peak_pairs
 from actionspan.proposals.online import APART, OnlineCells, OnlineSelection
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import Calibration, recall_reached, select
@@ -48,7 +42,7 @@ def test_the_density_of_a_cell_is_that_of_the_whole_video(rng, ahead):
         if not len(cells):
             continue
         paired = ~np.isin(cells[:, 1] - cells[:, 0], regular)
-        features = paired_features(curves, cells, paired, SECONDS, ahead)
+        features = model.features(curves, cells, paired, SECONDS)
         lengths = cells[:, 1] - cells[:, 0]
         share = np.minimum(APART / (model.lattice.stride * lengths), 1)
         expected = model.expected(features) * np.where(paired, 1, share)

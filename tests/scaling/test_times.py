@@ -52,8 +52,8 @@ def test_rows_follow_the_files_and_repeats_are_numbered(timing):
     [
         ({"epochs_here": 7}, "only 7 of 20 epochs were timed, as the run was interrupted"),
         ({"epochs_here": 0}, "only 0 of 20 epochs"),
-        ({"exchange": "sing"}, "exchange is 'sing'; it must be one of none, ps"),
-        ({"exchange": ["ring"]}, "exchange is .* it must be one of"),
+        ({"exchange": "sing"}, "exchange 'sing' is not one of none, ps"),
+        ({"exchange": ["ring"]}, "exchange .* is not one of none"),
         ({"exchange": "none"}, "exchange 'none' runs on 1 rank, not on 2"),
         ({"ranks": 0}, "ranks is 0; it must be a whole number of at least 1"),
         ({"ranks": 2.0}, "ranks is 2.0; it must be a whole number"),

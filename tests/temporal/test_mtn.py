@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from actionspan.temporal import MTN, BaseTEM
-from actionspan.temporal.mtn import DepthTEM, MultipathDenseNet, SqueezeExcitation
+from actionspan.temporal.mtn import MultipathDenseNet, SqueezeExcitation
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import MODELS, TemporalSettings
 
@@ -128,7 +128,7 @@ def test_the_first_weights_are_drawn_in_the_order_of_before(squeeze):
 @pytest.mark.parametrize(("layers", "reach"), [(2, 1), (3, 2), (4, 3)])
 def test_each_hidden_convolution_widens_the_view_by_one_step_to_each_side(layers, reach):
     torch.manual_seed(7)
-    model = DepthTEM(4, hidden=16, output_scale=1.0, layers=layers)
+    model = BaseTEM(4, hidden=16, output_scale=1.0, layers=layers)
     features = torch.randn(1, 20, 4)
     changed = features.clone()
     changed[0, 10] += 1
@@ -140,7 +140,7 @@ def test_two_and_four_convolutions_by_hand():
     # One channel, one map, kernels that pass on 2, 3 and 5 times the middle of the window.
     middle = [torch.tensor([[[0.0, factor, 0.0]]]) for factor in (2.0, 3.0, 5.0)]
     last = torch.tensor([1.0, 2.0, -1.0]).reshape(3, 1, 1)
-    two, four = (DepthTEM(1, layers=count, hidden=1, output_scale=0.1) for count in (2, 4))
+    two, four = (BaseTEM(1, layers=count, hidden=1, output_scale=0.1) for count in (2, 4))
     fill(two, **{"conv1.weight": middle[0], "conv2.weight": last})
     fill(four, **{f"conv{n + 1}.weight": middle[n] for n in range(3)}, **{"conv4.weight": last})
     for model, factor in ((two, 2), (four, 30)):

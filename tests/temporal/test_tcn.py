@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from actionspan.temporal.mtn import DILATIONS, REACH, DilatedTEM
+from actionspan.temporal.mtn import DILATIONS, DilatedTEM
+
+REACH = 1 + sum(DILATIONS)  # steps to each side that an output sees
 
 
 def network(channels=4, hidden=12, **options):

@@ -5,23 +5,16 @@ from importlib import resources
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.proposals.settings import (
-    CandidateSettings,
-    EventSettings,
-    OnlineSettings,
-    RankingSettings,
-    SelectionSettings,
-    SuppressionSettings,
-)
+from actionspan.proposals import settings as knobs
 from actionspan.settings import Checked, add_settings, from_arguments
 
 SECTIONS: dict[str, type[Checked]] = {
-    "candidates": CandidateSettings,
-    "ranking": RankingSettings,
-    "suppression": SuppressionSettings,
-    "selection": SelectionSettings,
-    "events": EventSettings,
-    "online": OnlineSettings,
+    "candidates": knobs.CandidateSettings,
+    "ranking": knobs.RankingSettings,
+    "suppression": knobs.SuppressionSettings,
+    "selection": knobs.SelectionSettings,
+    "events": knobs.EventSettings,
+    "online": knobs.OnlineSettings,
 }
 
 
@@ -59,10 +52,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
-_CURE = (
-    "give the model.pt of a run, such as results/proposals/span/model.pt, or "
-    f"{DEMO}, the model that comes with actionspan"
-)
 
 
 def bundle_path(path: Path) -> Path:
@@ -78,5 +67,7 @@ def bundle_path(path: Path) -> Path:
     file = path / "model.pt" if path.is_dir() else path
     if not file.is_file():
         missing = "no model.pt in this folder" if path.is_dir() else "no such file"
-        raise InputError(f"{path}: {missing}; {_CURE}")
+        cure = "give the model.pt of a run, such as results/proposals/span/model.pt"
+        demo = f"{DEMO}, the model that comes with actionspan"
+        raise InputError(f"{path}: {missing}; {cure}, or {demo}")
     return file

@@ -61,8 +61,14 @@ class CandidateTable:
         return self._read("segments", index), self._read("scores", index)
 
     def _read(self, name: str, index: int) -> Float32:
+        """Read rows of a memory map from the file: a pass over a map would keep it in memory."""
         first, after = self.offsets[index : index + 2].tolist()
-        return _read_rows(getattr(self, name), first, after)
+        array: Float32 = getattr(self, name)
+        if not isinstance(array, CheckedMap):
+            return array[first:after].copy()
+        row_bytes = array.shape[1] * array.itemsize
+        data = array.file.read(array.offset + first * row_bytes, (after - first) * row_bytes)
+        return np.frombuffer(data, np.float32).reshape(-1, array.shape[1])
 
 
 def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSettings) -> None:
@@ -79,10 +85,8 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
         for index, prediction in enumerate(probabilities.predictions()):
             for values, what in zip(prediction, ("probabilities", *SEGMENTS), strict=False):
                 if values is not None and not ((values >= 0) & (values <= 1)).all():  # nor NaN
-                    raise InputError(
-                        f"{probabilities_path}: {video_ids[index]}: {what} are not all in "
-                        "0…1; make the file again"
-                    )
+                    line = f"{video_ids[index]}: {what} are not all in 0…1; make the file again"
+                    raise InputError(f"{probabilities_path}: {line}")
             counts[index] = count_of(prediction, settings)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # write them into arrays of that size
@@ -118,22 +122,11 @@ def open_candidates(path: Path) -> CandidateTable:
                 **{name: _memory_map(path, file[name]) for name in _WIDTHS},
             )
         except KeyError as error:
-            raise InputError(
-                f"{path}: no candidates in it ({error}); `proposals candidates` makes them"
-            ) from None
-
-
-def _read_rows(array: Float32, first: int, after: int) -> Float32:
-    """Read rows of a memory map from the file: a pass over a map would keep it all in memory."""
-    if not isinstance(array, CheckedMap):
-        return array[first:after].copy()
-    row_bytes = array.shape[1] * array.itemsize
-    data = array.file.read(array.offset + first * row_bytes, (after - first) * row_bytes)
-    return np.frombuffer(data, np.float32).reshape(-1, array.shape[1])
+            line = f"no candidates in it ({error}); `proposals candidates` makes them"
+            raise InputError(f"{path}: {line}") from None
 
 
 def _memory_map(path: Path, dataset: h5py.Dataset) -> Float32:
-    """Map a contiguous dataset into memory, read-only."""
     if not dataset.size:
         return np.zeros(dataset.shape, dataset.dtype)
     offset = dataset.id.get_offset()

@@ -7,6 +7,7 @@ that overlap no better one, with a score near the best and some length.
 """
 
 import argparse
+import html
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,25 +38,19 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.proposals.segments import iterate_proposals
 
     settings = from_arguments(ChapterSettings, arguments)
+
+    def write(video_id: str, rows: Sequence[Row]) -> None:
+        if not video_id or Path(video_id).name != video_id:
+            raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
+        write_chapters(arguments.out_folder / f"{video_id}.vtt", rows, settings)
+
     chosen = dict.fromkeys(arguments.videos or ())
     for video_id, rows in iterate_proposals(arguments.proposals):
         if arguments.videos is None or video_id in chosen:
-            write_chapters(_path(arguments, video_id), rows, settings)
+            write(video_id, rows)
             chosen.pop(video_id, None)
     for video_id in chosen:
-        write_chapters(_path(arguments, video_id), [], settings)
-
-
-def _path(arguments: argparse.Namespace, video_id: str) -> Path:
-    """Return the file of a video's chapters.
-
-    Raises:
-        InputError: The id is not a file name.
-    """
-    if not video_id or Path(video_id).name != video_id:
-        raise InputError(f"{arguments.proposals}: video {video_id!r} is not a file name")
-    folder: Path = arguments.out_folder
-    return folder / f"{video_id}.vtt"
+        write(video_id, [])
 
 
 def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tuple[int, Row]]:
@@ -98,9 +93,9 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     parts = ["WEBVTT\n"]
     for _, row in choose_chapters(rows, settings or ChapterSettings()):
         start, end = _milliseconds(*row["segment"])
-        label = _escape(str(row.get("label") or ""))
-        words = [_said(start, end), *[label] * bool(label), f"({score_text(row['score'])})"]
-        parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(words)}\n")
+        label = html.escape(" ".join(str(row.get("label") or "").split()), quote=False)
+        words = [said_times(*row["segment"]), label, f"({score_text(row['score'])})"]
+        parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(filter(None, words))}\n")
     return "\n".join(parts)
 
 
@@ -114,12 +109,8 @@ def said_times(start: float, end: float) -> str:
 
     Where both are in the same second, tenths are told too.
     """
-    return _said(*_milliseconds(start, end))
-
-
-def _said(start: int, end: int) -> str:
-    """Return two times in milliseconds as `2:03–2:09`."""
-    tenths = round(start / 1000) == round(end / 1000)
+    times = _milliseconds(start, end)
+    tenths = len({round(time / 1000) for time in times}) == 1
 
     def said(time: int) -> str:
         if tenths:
@@ -131,7 +122,7 @@ def _said(start: int, end: int) -> str:
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes}:{seconds}"
 
-    return f"{said(start)}–{said(end)}"
+    return "–".join(map(said, times))
 
 
 def write_chapters(path: Path, rows: Sequence[Row], settings: ChapterSettings) -> None:
@@ -150,9 +141,3 @@ def _clock(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     minutes, seconds = divmod(seconds, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{rest:03}"
-
-
-def _escape(label: str) -> str:
-    """Return a label as one line of cue text without markup."""
-    line = " ".join(label.split())
-    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

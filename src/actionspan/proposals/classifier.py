@@ -23,11 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.dataset.tables import iterate_annotations
     from actionspan.features.store import open_features
     from actionspan.files.storage import digest, write_tsv
-    from actionspan.proposals.classifier_training import (
-        LOG_COLUMNS,
-        LabelledVideo,
-        train_classifier,
-    )
+    from actionspan.proposals import classifier_training
     from actionspan.proposals.segment_classifier import save_classifier
 
     settings = from_arguments(ClassifierSettings, arguments)
@@ -35,25 +31,26 @@ def run(arguments: argparse.Namespace) -> None:
     videos = iterate_annotations(arguments.annotations)
     instances = {video.video_id: video.instances for video in videos if video.instances}
     annotated = [
-        rows
+        (rows, instances[features.video_id[rows.start]])
         for rows in features.videos()
         if features.subset[rows.start] == "training" and features.video_id[rows.start] in instances
     ]
-    total = sum(len(instances[features.video_id[rows.start]]) for rows in annotated)
+    total = sum(len(own) for _, own in annotated)
     every = max(1, math.ceil(total / settings.most_instances))
     training = (
-        LabelledVideo(
+        classifier_training.LabelledVideo(
             sequence=features.sequence(rows),
             duration_seconds=float(features.duration_seconds[rows.start]),
-            instances=instances[features.video_id[rows.start]],
+            instances=own,
         )
-        for rows in annotated[::every]
+        for rows, own in annotated[::every]
     )
-    classifier, log = train_classifier(training, features.array.shape[2], settings)
+    channels = features.array.shape[2]
+    classifier, log = classifier_training.train_classifier(training, channels, settings)
     if not classifier.labels:
         problem = "no training video has an instance; proposals get no labels"
         print(f"{arguments.annotations}: {problem}", file=sys.stderr)
     if arguments.out_log is not None:
-        table = ([row[name] for name in LOG_COLUMNS] for row in log)
-        write_tsv(arguments.out_log, LOG_COLUMNS, table)
+        columns = classifier_training.LOG_COLUMNS
+        write_tsv(arguments.out_log, columns, ([row[name] for name in columns] for row in log))
     save_classifier(arguments.out, classifier, digest(settings))

@@ -9,39 +9,27 @@ import torch
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Instance
-from actionspan.proposals.segment_classifier import (
-    BLOCKS,
-    SegmentClassifier,
-    neighbours,
-    segment_features,
-    softmax_scores,
-)
+from actionspan.proposals import segment_classifier as segments
+from actionspan.proposals.segment_classifier import BLOCKS, SegmentClassifier
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.running.determinism import deterministic
 
-_STEPS = 100  # of L-BFGS, at most
-_GRADIENT = 1e-5  # the largest entry that still counts as the optimum
 _MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
-LOG_COLUMNS = (
-    *("penalty", "folds", "videos", "instances"),
-    *("log_loss", "accuracy", "accuracy_moved", "kept"),
-)
-
-Row = dict[str, Any]
+LOG_COLUMNS = tuple("penalty folds videos instances log_loss accuracy accuracy_moved kept".split())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledVideo:
-    """A video to learn from: (T, C) features, its length and its instances."""
+    """A video to learn from."""
 
-    sequence: Float32
+    sequence: Float32  # (T, C) features
     duration_seconds: float
     instances: Sequence[Instance]
 
 
 def train_classifier(
     videos: Iterable[LabelledVideo], channels: int, settings: ClassifierSettings | None = None
-) -> tuple[SegmentClassifier, list[Row]]:
+) -> tuple[SegmentClassifier, list[dict[str, Any]]]:
     """Train a classifier; the same input and settings give the same bits.
 
     Proposals are not exact, so that each instance is learned with its `neighbours`. The strength of
@@ -82,17 +70,19 @@ def train_classifier(
 
 @dataclass(frozen=True)
 class _Rows:
-    """One video's G instances: features (9, G, D) of their neighbours, the first exact; classes."""
+    """One video's G instances."""
 
-    features: Float64
-    classes: Int64
+    features: Float64  # (9, G, D) of their neighbours, the first exact
+    classes: Int64  # (G,)
 
 
 def _describe(video: LabelledVideo, shift: float) -> Float64:
+    """Return the features (9, G, D) of the neighbours of a video's instances."""
     exact = [[each.start, each.end] for each in video.instances]
-    segments = neighbours(exact, video.duration_seconds, shift)  # (9, G, 2)
-    features = segment_features(video.sequence, segments.reshape(-1, 2), video.duration_seconds)
-    return features.reshape(*segments.shape[:2], -1)
+    near = segments.neighbours(exact, video.duration_seconds, shift)  # (9, G, 2)
+    flat = near.reshape(-1, 2)
+    features = segments.segment_features(video.sequence, flat, video.duration_seconds)
+    return features.reshape(*near.shape[:2], -1)
 
 
 def _joined(rows: list[_Rows]) -> tuple[Float64, Int64]:
@@ -132,7 +122,9 @@ def _fit_path(
     return fitted
 
 
-def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSettings) -> list[Row]:
+def _cross_validate(
+    rows: Sequence[_Rows], classes: int, settings: ClassifierSettings
+) -> list[dict[str, Any]]:
     """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
     An instance whose class is in no other fold counts as an error and has no part in the loss,
@@ -151,59 +143,42 @@ def _cross_validate(rows: Sequence[_Rows], classes: int, settings: ClassifierSet
         known = np.unique(np.concatenate([each.classes for each in learned]))
         for place, coefficients in enumerate(_fit_path(*_joined(learned), classes, penalties)):
             for held in chosen[fold::folds]:
-                flat = held.features.reshape(-1, held.features.shape[2])
-                scores = softmax_scores(flat, coefficients).reshape(*held.features.shape[:2], -1)
+                neighbours, count, width = held.features.shape
+                scores = segments.softmax_scores(held.features.reshape(-1, width), coefficients)
+                scores = scores.reshape(neighbours, count, -1)
                 truth = np.take_along_axis(scores, held.classes[None, :, None], axis=2)[..., 0]
                 surprise = -np.log(np.maximum(truth, np.finfo(float).tiny))
                 losses[place].append(surprise[:, np.isin(held.classes, known)])
                 hits[place].append(scores.argmax(axis=2) == held.classes)
-    log: list[Row] = []
+    log: list[dict[str, Any]] = []
     for penalty, loss, hit in zip(penalties, losses, hits, strict=True):
         surprise, right = np.concatenate(loss, axis=1), np.concatenate(hit, axis=1)  # (9, G)
-        log.append(
-            {
-                "penalty": penalty,
-                "folds": folds,
-                "videos": len(chosen),
-                "instances": right.shape[1],
-                "log_loss": float(surprise.mean()) if surprise.size else 0.0,
-                "accuracy": float(right[0].mean()),
-                "accuracy_moved": float(right[1:].mean()),
-                "kept": False,
-            }
-        )
+        least = float(surprise.mean()) if surprise.size else 0.0
+        accuracies = float(right[0].mean()), float(right[1:].mean())
+        row = penalty, folds, len(chosen), right.shape[1], least, *accuracies, False
+        log.append(dict(zip(LOG_COLUMNS, row, strict=True)))
     min(log, key=lambda row: row["log_loss"])["kept"] = True
     return log
 
 
 def fit_softmax(
-    features: Float64,
-    classes: Int64,
-    count: int,
-    penalty: float,
-    start: Float64 | None = None,
+    features: Float64, classes: Int64, count: int, penalty: float, start: Float64 | None = None
 ) -> Float64:
-    """Return the coefficients (K, D + 1) of the classes, the intercept last.
+    """Return the coefficients (K, D + 1) of `count` K classes, the intercept last.
 
-    They minimise the mean cross-entropy + penalty / 2 · |coefficients|², without
-    the intercepts. Features should be of similar scale, since the penalty treats them alike.
-
-    Args:
-        features: (N, D).
-        classes: (N,) in 0…K − 1.
-        count: K.
-        penalty: Above 0.
-        start: Coefficients to start from, e.g. those of a stronger penalty.
+    They minimise the mean cross-entropy + penalty / 2 · |coefficients|², without the intercepts.
+    Features (N, D) should be of similar scale, since the penalty treats them alike; classes (N,)
+    are in 0…K − 1. The fit may begin at the coefficients of a stronger penalty, `start`.
     """
-    rows, columns = features.shape
+    columns = features.shape[1]
     with deterministic(threads=1):
         inputs, targets = torch.from_numpy(features), torch.from_numpy(classes)
         first = np.zeros((count, columns + 1)) if start is None else start
         coefficients = torch.tensor(first, requires_grad=True)
         optimiser = torch.optim.LBFGS(
             [coefficients],
-            max_iter=_STEPS,
-            tolerance_grad=_GRADIENT,
+            max_iter=100,
+            tolerance_grad=1e-5,
             tolerance_change=0,
             history_size=20,
             line_search_fn="strong_wolfe",

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,25 +17,9 @@ from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.files.torch_files import read_model, write_torch
-from actionspan.proposals.intensity import (
-    LOG_RANGE,
-    DensityModel,
-    Intensity,
-    Lengths,
-    density_from_state,
-    density_state,
-    lattice_and_pairs,
-    paired_features,
-    usual_lengths,
-)
+from actionspan.proposals import intensity, selection
+from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
 from actionspan.proposals.segments import temporal_iou
-from actionspan.proposals.selection import (
-    Calibration,
-    calibrate,
-    distinct_events,
-    recall_reached,
-    right_events,
-)
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities
@@ -45,17 +29,15 @@ _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
-_BETA = 0.1  # of the smooth L1 loss
-_DENSITY_WEIGHT = 0.2  # of the density's likelihood in the loss
 
 
 @dataclass(frozen=True, kw_only=True)
 class Footage:
-    """A part of a training video: (T, 3) probabilities, and instances (G, 2) in steps."""
+    """A part of a training video."""
 
-    probabilities: Float32
-    seconds: float
-    instances: Float64
+    probabilities: Float32  # (T, 3)
+    seconds: float  # of a step
+    instances: Float64  # (G, 2) in steps
     part: int
 
 
@@ -82,7 +64,7 @@ def train_density(
     """Train the density on the training videos' probabilities and write density.pt.
 
     For a stream, a cell is seen `ahead` steps behind its end; otherwise as far as the video goes.
-    `reading` is the list whose chances are calibrated.
+    `reading` is the list of events that chances are calibrated for.
 
     Raises:
         InputError: A file cannot be used, it has no parts, or no training video has an instance.
@@ -91,67 +73,49 @@ def train_density(
     with deterministic(threads=1):
         model = fit_density(videos, lengths, settings, grid, ahead, reading)
     further = [each for each in (ahead, reading) if each not in (None, EventSettings())]
-    content = {
-        "format": FORMAT,
-        "actionspan_version": __version__,
-        "digest": digest(settings, grid, source, *further),
-        "density": density_state(model),
-    }
-    write_torch(out, content)
+    made_of = digest(settings, grid, source, *further)
+    head = {"format": FORMAT, "actionspan_version": __version__, "digest": made_of}
+    write_torch(out, {**head, "density": intensity.density_state(model)})
 
 
 def load_density(path: Path) -> DensityModel:
-    """Read what `train_density` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no density.
-    """
+    """Read what `train_density` wrote, or raise InputError."""
     part = read_model(path)
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: not a density ({FORMAT!r}); `proposals density` makes one")
-    return density_from_state(part["density"])
+    return intensity.density_from_state(part["density"])
 
 
 def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, str]:
-    """Return the annotated training videos by parts, how long their instances are, and a digest.
+    """Return the annotated training videos by parts, the usual lengths of instances, and a digest.
 
     Of a video of several parts those of a few steps are left out: a glimpse is no video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
         table = read_probabilities(file, probabilities)
-        chosen = [
-            index
-            for index, name in enumerate(table.video_id)
-            if table.subset[index] == "training" and name in truth
-        ]
         videos, spans = [], [np.zeros(0)]
-        for index in chosen:
+        for index, name in enumerate(table.video_id):
+            if table.subset[index] != "training" or name not in truth:
+                continue
             values, parts = table.video(index), table.video_parts(index)
             if parts is None:
-                raise InputError(
-                    f"{probabilities}: training video {table.video_id[index]}: no parts; only the "
-                    "model that was trained on it can say what it says of new videos"
-                )
+                line = "only the model that was trained on it can say what it says of new videos"
+                raise InputError(f"{probabilities}: training video {name}: no parts; {line}")
             seconds = float(table.duration_seconds[index]) / len(values)
-            rows = [(one.start, one.end) for one in truth[table.video_id[index]].instances]
+            rows = [(one.start, one.end) for one in truth[name].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
             spans.append(seconds * np.diff(np.clip(instances, 0, len(values)))[:, 0])
             for part in np.unique(parts).tolist():
                 kept = parts == part
                 if not kept.all() and kept.sum() < _FEWEST:
                     continue
-                videos.append(
-                    Footage(
-                        probabilities=values[kept],
-                        seconds=seconds,
-                        instances=cut_instances(instances, kept),
-                        part=part,
-                    )
-                )
+                own, left = values[kept], cut_instances(instances, kept)
+                video = Footage(probabilities=own, seconds=seconds, instances=left, part=part)
+                videos.append(video)
         if not any(len(video.instances) for video in videos):
             raise InputError(f"{annotations}: no training video with features has an instance")
-        return videos, usual_lengths(np.concatenate(spans)), table.digest
+        return videos, intensity.usual_lengths(np.concatenate(spans)), table.digest
 
 
 def fit_density(
@@ -163,37 +127,28 @@ def fit_density(
     reading: EventSettings | None = None,
 ) -> DensityModel:
     """Fit the members, each without a part of the videos, and calibrate `reading` by all."""
-    members = 1 + max(video.part for video in videos)
-    drawn = [
-        _draw(video, lengths, settings, grid, ahead, np.random.default_rng([settings.seed, place]))
-        for place, video in enumerate(videos)
-    ]
-    cells = Cells(
-        **{name: np.concatenate([getattr(one, name) for one in drawn]) for name in vars(drawn[0])}
-    )
-    model = DensityModel(
-        members=[_fit_member(cells, part, members, settings) for part in range(members)],
-        lengths=lengths,
-        lattice=grid,
-        calibration=Calibration(),
-        ahead=ahead,
-    )
+    none = selection.Calibration()
+    model = DensityModel(members=(), lengths=lengths, lattice=grid, calibration=none, ahead=ahead)
+    # the members
+    drawn = [_draw(video, model, settings, place) for place, video in enumerate(videos)]
+    fields = {name: [getattr(one, name) for one in drawn] for name in vars(drawn[0])}
+    cells = Cells(**{name: np.concatenate(arrays) for name, arrays in fields.items()})
+    count = 1 + max(video.part for video in videos)
+    members = [_fit_member(cells, part, count, settings) for part in range(count)]
+    model = replace(model, members=members)
     # events of each video by the member that left it out
     gains, right = [], []
     for video in videos:
         duration = video.seconds * len(video.probabilities)
-        segments, gained = distinct_events(
-            *model.density(video.probabilities, duration, video.part), reading or EventSettings()
-        )
+        density = model.density(video.probabilities, duration, video.part)
+        segments, gained = selection.distinct_events(*density, reading or EventSettings())
         gains.append(gained)
-        right.append(right_events(segments, video.instances * video.seconds))
+        right.append(selection.right_events(segments, video.instances * video.seconds))
     instances = sum(len(video.instances) for video in videos)
-    calibration = calibrate(np.concatenate(gains), np.concatenate(right), instances)
-    print(
-        f"{calibration.bar:.2f} is the least chance of an event that is shown by default",
-        file=sys.stderr,
-    )
-    return DensityModel(**{**vars(model), "calibration": calibration})
+    calibration = selection.calibrate(np.concatenate(gains), np.concatenate(right), instances)
+    line = f"{calibration.bar:.2f} is the least chance of an event that is shown by default"
+    print(line, file=sys.stderr)
+    return replace(model, calibration=calibration)
 
 
 def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
@@ -220,21 +175,20 @@ def instance_shares(overlaps: Float64) -> Float64:
     return total
 
 
-def _draw(
-    video: Footage,
-    lengths: Lengths,
-    settings: DensitySettings,
-    grid: LatticeSettings,
-    ahead: float | None,
-    generator: np.random.Generator,
-) -> Cells:
-    """Draw cells near the truth, far from it and between, the same number of each at most."""
-    cells, paired = lattice_and_pairs(video.probabilities, video.seconds, lengths, grid)
-    features = paired_features(video.probabilities, cells, paired, video.seconds, ahead)
+def _kinds(tiou: Float32 | Float64) -> list[NDArray[np.bool_]]:
+    """Return which cells are near the truth, between, and far from it, by their best tIoU (N,)."""
+    return [tiou > _NEAR, (tiou <= _NEAR) & (tiou > _FAR), tiou <= _FAR]
+
+
+def _draw(video: Footage, model: DensityModel, settings: DensitySettings, place: int) -> Cells:
+    """Draw cells of each kind, the same number of each at most."""
+    generator = np.random.default_rng([settings.seed, place])
+    cells, paired = model.cells(video.probabilities, video.seconds)
+    features = model.features(video.probabilities, cells, paired, video.seconds)
     overlaps = temporal_iou(cells, video.instances)
     best = overlaps.max(axis=1, initial=0)
     rows, weights = [], []
-    for kind in (best > _NEAR, (best <= _NEAR) & (best > _FAR), best <= _FAR):
+    for kind in _kinds(best):
         of_kind = np.flatnonzero(kind)
         taken = generator.permutation(of_kind)[: settings.training_cells]
         rows.append(taken)
@@ -280,8 +234,7 @@ def _batches(
     cells: Cells, kept: Int64, generator: np.random.Generator, settings: DensitySettings
 ) -> Iterator[tuple[Int64, Float32]]:
     """Yield batches of a balanced sample, with the weights that undo the balance; mean 1."""
-    tiou = cells.tiou[kept]
-    kinds = [tiou > _NEAR, (tiou <= _NEAR) & (tiou > _FAR), tiou <= _FAR]
+    kinds = _kinds(cells.tiou[kept])
     count = max(int(kinds[0].sum()), 200)
     drawn = [generator.choice(kept[kind], count) for kind in kinds if kind.any()]
     sizes = np.repeat([kind.sum() for kind in kinds if kind.any()], count)
@@ -295,16 +248,16 @@ def _batches(
 
 
 def _loss(member: Intensity, cells: Cells, rows: Int64, weights: Float32) -> Tensor:
-    """Return the loss of tIoU and reach, evenly, and of the density's likelihood, as weighted."""
+    """Return the sum of the losses of tIoU, of reach and, weighted, of the density."""
     outputs = member(torch.from_numpy(cells.features[rows]))
     tiou = torch.from_numpy(cells.tiou[rows])
-    reach = torch.from_numpy(recall_reached(cells.tiou[rows]))
-    logarithm = outputs[:, 2].clamp(*LOG_RANGE)
+    reach = torch.from_numpy(selection.recall_reached(cells.tiou[rows]))
+    logarithm = outputs[:, 2].clamp(*intensity.LOG_RANGE)
     expected = torch.from_numpy(cells.instances[rows]) / member.base
     likelihood = torch.from_numpy(weights) * (logarithm.exp() - expected * logarithm)
     loss: Tensor = (
-        smooth_l1_loss(outputs[:, 0].sigmoid(), tiou, beta=_BETA)
+        smooth_l1_loss(outputs[:, 0].sigmoid(), tiou, beta=0.1)
         + binary_cross_entropy_with_logits(outputs[:, 1], reach)
-        + _DENSITY_WEIGHT * likelihood.mean()
+        + 0.2 * likelihood.mean()
     )
     return loss

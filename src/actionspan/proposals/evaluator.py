@@ -1,6 +1,5 @@
 """The evaluator of candidates (PEM of BSN), and the proposals that it ranks."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,22 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part, read_model, write_torch
-from actionspan.proposals.pgm import FEATURES, Candidates, video_candidates
+from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms
 from actionspan.running.determinism import deterministic
+from actionspan.temporal.probabilities import Prediction
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
-MOST_HIDDEN = 65_536
 
 
 def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
-    """Return p_start, p_end and the length of each candidate, (M, 3) in 0…1.
+    """Return p_start, p_end and the length of candidates, (M, 3) in 0…1.
 
-    BSN's features are samples of actionness at places that scale with the candidate: they say
-    neither how sure its boundaries are nor how long it is. `scores` are (M, 2), `segments` (M, 2)
-    in 0…1 of the video.
+    `scores` are (M, 2), `segments` (M, 2) in 0…1 of the video. BSN's features, samples of
+    actionness, say neither how sure a candidate's boundaries are nor how long it is.
     """
-    both = np.asarray(scores, np.float32).reshape(-1, 2)
-    ends = np.asarray(segments, np.float32).reshape(-1, 2)
+    both, ends = (np.asarray(each, np.float32).reshape(-1, 2) for each in (scores, segments))
     return np.column_stack([both, ends[:, 1] - ends[:, 0]])
 
 
@@ -54,8 +51,7 @@ class ProposalEvaluator(nn.Module):
     def evaluate(self, features: ArrayLike) -> Float32:
         """Return the expected tIoU, (M,), of one video's candidates, (M, 32).
 
-        It runs on one thread and must be called for one video at a time: then a video's numbers
-        depend neither on the other videos nor on the number of threads.
+        One video at a time, on one thread: so its numbers depend on nothing else.
         """
         inputs = torch.from_numpy(np.array(features, np.float32))
         with deterministic(threads=1), torch.inference_mode():
@@ -72,7 +68,7 @@ class ProposalEvaluator(nn.Module):
 
 
 def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
-    """Return what `evaluator_from_state` needs, in types `torch.load(weights_only=True)` allows."""
+    """Return what `evaluator_from_state` needs, as `torch.load(weights_only=True)` allows."""
     return {
         "hidden": evaluator.hidden.out_features,
         "features": evaluator.hidden.in_features,
@@ -80,39 +76,24 @@ def evaluator_state(evaluator: ProposalEvaluator) -> dict[str, Any]:
     }
 
 
-def evaluator_from_state(state: Mapping[str, Any] | Part) -> ProposalEvaluator:
-    """Build the evaluator `evaluator_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
-    part = state if isinstance(state, Part) else Part(state, "evaluator")
-    hidden = part["hidden"].whole(1, MOST_HIDDEN)
+def evaluator_from_state(part: Part) -> ProposalEvaluator:
+    """Build the evaluator that `evaluator_state` described, or raise InputError."""
+    hidden = part["hidden"].whole(1, 65_536)
     features = part["features"].whole(FEATURES, FEATURES + BOUNDARY_INPUTS)
     if features not in (FEATURES, FEATURES + BOUNDARY_INPUTS):
         part["features"].refuse(f"{FEATURES} or {FEATURES + BOUNDARY_INPUTS}")
-    return part["weights"].network(
-        lambda: ProposalEvaluator(hidden=hidden, features=features), "the evaluator"
-    )
+    return part["weights"].network(lambda: ProposalEvaluator(hidden, features), "the evaluator")
 
 
 def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: str) -> None:
     """Write the evaluator, atomically; equal weights give equal bytes."""
-    content = {
-        "kind": "actionspan proposal evaluator",
-        "actionspan_version": __version__,
-        "digest": settings_digest,
-        "evaluator": evaluator_state(evaluator),
-    }
-    write_torch(path, content)
+    kind = {"kind": "actionspan proposal evaluator", "actionspan_version": __version__}
+    state = evaluator_state(evaluator)
+    write_torch(path, {**kind, "digest": settings_digest, "evaluator": state})
 
 
 def load_evaluator(path: Path) -> ProposalEvaluator:
-    """Read what `save_evaluator` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no evaluator.
-    """
+    """Read what `save_evaluator` wrote, or raise InputError."""
     unreadable = "not a proposal evaluator; `actionspan proposals train` makes one"
     part = read_model(path, unreadable)
     if "evaluator" not in part:
@@ -141,12 +122,10 @@ def propose_video(
     Returns:
         (K, 2) segments in seconds, best first, and their (K,) scores.
     """
-    # The workflow writes probabilities as float32.
-    probabilities = np.asarray(probabilities, np.float32)
-    candidates = video_candidates(probabilities, candidate_settings or CandidateSettings())
-    return rank_candidates(
-        candidates, duration_seconds, evaluator, suppression_settings, ranking_settings
-    )
+    written = np.asarray(probabilities, np.float32)  # as the workflow writes them
+    candidates = candidates_of(Prediction(written), candidate_settings or CandidateSettings())
+    settings = suppression_settings, ranking_settings
+    return rank_candidates(candidates, duration_seconds, evaluator, *settings)
 
 
 def rank_candidates(
@@ -174,8 +153,7 @@ def rank_candidates(
 def to_seconds(segments: ArrayLike, duration_seconds: float) -> Float64:
     """Return segments given in 0…1 of a video in seconds.
 
-    float32 segments are first rounded to a millionth of the video, which gives back the bin
-    centres float32 cannot hold.
+    Rounding to a millionth of the video gives back the bin centres that float32 cannot hold.
     """
     shares: Float64 = np.asarray(segments, np.float64).round(6)
     return shares * duration_seconds

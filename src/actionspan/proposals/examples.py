@@ -18,31 +18,26 @@ from actionspan.proposals.settings import EvaluatorSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Candidates to train on.
+    """Candidates to train on."""
 
-    `features` (R, 32) is an array or a memory map of all candidates; `rows` (M,) says which of its
-    rows belong here; `targets` (M,) is each example's best tIoU with the truth. `more` (M, E) are
-    further inputs of each, besides the features.
-    """
-
-    features: Float32
-    rows: Int64
-    targets: Float64
-    more: Float32 | None = None
+    features: Float32  # (R, 32), an array or a memory map, of all candidates
+    rows: Int64  # (M,) of them that belong here
+    targets: Float64  # (M,) each example's best tIoU with the truth
+    more: Float32 | None = None  # (M, E) further inputs of each
 
     def fingerprint(self) -> str:
         """Return a hash of all but `features`, which have the digest of their file."""
-        arrays = [self.rows, self.targets, *([] if self.more is None else [self.more])]
         content = hashlib.sha256()
-        for array in arrays:
-            content.update(np.ascontiguousarray(array).data)
+        for array in (self.rows, self.targets, self.more):
+            if array is not None:
+                content.update(np.ascontiguousarray(array).data)
         return content.hexdigest()
 
     @property
     def inputs(self) -> int:
         """How many numbers of a candidate the evaluator sees."""
-        more: int = 0 if self.more is None else self.more.shape[1]
-        return int(self.features.shape[1]) + more
+        more = 0 if self.more is None else self.more.shape[1]
+        return int(self.features.shape[1] + more)
 
 
 def best_overlap(segments: ArrayLike, truth: ArrayLike) -> Float64:
@@ -84,10 +79,7 @@ def examples_of(
         if boundary_scores:
             more[place] = boundary_inputs(scores, segments)
     return Examples(
-        features=table.features,
-        rows=rows,
-        targets=targets,
-        more=more if boundary_scores else None,
+        features=table.features, rows=rows, targets=targets, more=more if boundary_scores else None
     )
 
 
@@ -103,16 +95,15 @@ def sampling_rates(
     """Return the rate at which each candidate is sampled, so that the classes are balanced.
 
     High candidates (tIoU above `high_threshold`) are all taken; of the middle and of the low ones
-    (below `low_threshold`) as many as `middle_ratio` and `low_ratio` for each high one, or all
-    there are. Where no candidate is high the middle ones replace them, and where none is middle
-    either, all low ones are taken. Targets are the (M,) best tIoUs with the truth; rates (M,) are
-    in 0…1, and not all 0 unless M is 0. `counts` are the `class_counts` of the set that the
-    candidates are a part of; by default they are all of it.
+    (below `low_threshold`) `middle_ratio` and `low_ratio` for each high one, or all there are.
+    Where no candidate is high the middle ones replace them, and where none is middle either, all
+    low ones are taken. Targets are the (M,) best tIoUs with the truth; rates (M,) are in 0…1, and
+    not all 0 unless M is 0. `counts` are the `class_counts` of the set that the candidates are a
+    part of; by default they are all of it.
     """
     rates = np.zeros(len(targets))
     known = class_counts(targets, settings) if counts is None else counts
-    classes = range(len(known))
-    for number, rate in zip(classes, _rates(known, settings), strict=True):
+    for number, rate in enumerate(_rates(known, settings)):
         rates[_is_class(number, targets, settings)] = rate
     return rates
 
@@ -146,9 +137,9 @@ def balanced_sample(
     for number, (count, share) in enumerate(zip(counts, taken, strict=True)):
         members, filled = scratch((count,), small), 0
         for rows in chunks(len(targets)):
-            found = rows.start + _is_class(number, targets[rows], settings).nonzero()[0]
-            members[filled : filled + len(found)] = found
-            filled += len(found)
+            some = rows.start + _is_class(number, targets[rows], settings).nonzero()[0]
+            members[filled : filled + len(some)] = some
+            filled += len(some)
         generator.shuffle(members)
         sample[end : end + share] = members[:share]
         end += share
@@ -166,11 +157,8 @@ def _rates(counts: Sequence[int], settings: EvaluatorSettings) -> list[float]:
 
 def _is_class(number: int, targets: Float64, settings: EvaluatorSettings) -> NDArray[np.bool_]:
     """Return which candidates are high (0), middle (1) or low (2)."""
-    if number == 0:
-        return targets > settings.high_threshold
-    if number == 2:
-        return targets < settings.low_threshold
-    return ~((targets > settings.high_threshold) | (targets < settings.low_threshold))
+    high, low = targets > settings.high_threshold, targets < settings.low_threshold
+    return (high, ~(high | low), low)[number]
 
 
 class Sampler:

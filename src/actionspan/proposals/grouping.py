@@ -58,17 +58,10 @@ def group_proposals(
 ) -> tuple[Float64, Float64]:
     """Return one video's proposals from a signal such as motion or actionness.
 
-    A segment's score is the mean of the signal inside. Motion is first stretched to 0…1 over the
-    video, since its scale depends on the camera; a constant signal, in which nothing stands out,
-    then gives no proposals. Actionness is taken as it is (`stretch=False`, values in 0…1): it means
-    the same in every video.
-
-    Args:
-        signal: (N,) values of equal bins that cover the video.
-        duration_seconds: The video's length.
-        settings: The grid of levels and tolerances.
-        suppression_settings: How to suppress overlapping proposals.
-        stretch: Whether the signal is stretched.
+    The signal has N values of equal bins that cover the video; a segment's score is their mean
+    inside. Motion is first stretched to 0…1 over the video, since its scale depends on the camera;
+    a constant signal, in which nothing stands out, then gives no proposals. Actionness, which means
+    the same in every video, is taken as it is (`stretch=False`, values in 0…1).
 
     Returns:
         (K, 2) segments in seconds, best first, and their (K,) scores.

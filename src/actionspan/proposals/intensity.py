@@ -1,15 +1,15 @@
 """The density of instances: how many are expected at each cell of a lattice of segments.
 
-Instances are taken for a Poisson process over the lattice. Its density at a cell follows from the
-boundary curves in and round it, by a small network that learns two more things of a cell along the
-way: its best tIoU with an instance and the recall that it reaches.
+Instances are taken for a Poisson process over the lattice. A small network gives its density at a
+cell from the boundary curves in and around it; it also learns the cell's best tIoU with an instance
+and the recall that it reaches.
 
 Lengths of the lattice rise by a constant factor, and segments of one length are a constant share of
 it apart. So the nearest cell overlaps any segment about equally well, be it two seconds or an hour
-long, and their number grows with the length of the video, not with its square. Beside them are
-pairs of a peak of the start curve with one of the end curve, finer than the lattice.
+long, and their number grows with the length of the video, not with its square. Pairs of a peak of
+the start curve and one of the end curve are finer than the lattice and come on top.
 
-What the density sees of a segment:
+The density sees of a segment:
 
 | values | what |
 |---|---|
@@ -19,13 +19,13 @@ What the density sees of a segment:
 | 12 | their means inside, in the half length before and behind, and in the middle half |
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
-There is nothing in it that depends on where in the video the segment lies. Where proposals are made
-while the video goes on, a segment is looked at soon after its end: nothing is seen farther than
-some steps behind it, where the curves go on as they were, and the share of the video is 0.
+None of it depends on where in the video the segment lies. In a stream the density sees a segment
+soon after its end: some steps behind it the curves stay as they are, and the logarithm of the share
+of the video is 0.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,9 +42,6 @@ from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
-
-_MARGIN = (0.5, 2.0)  # of the usual lengths: new videos have others
-_USUAL = (0.01, 0.99)  # quantiles
 
 
 class Lengths(NamedTuple):
@@ -63,8 +60,8 @@ def usual_lengths(lengths: Iterable[float]) -> Lengths:
     given = np.array([length for length in lengths if length > 0])
     if not len(given):
         raise ValueError("no instance has a length")
-    low, high = np.quantile(given, _USUAL)
-    return Lengths(float(low * _MARGIN[0]), float(high * _MARGIN[1]))
+    low, high = np.quantile(given, (0.01, 0.99))
+    return Lengths(float(low * 0.5), float(high * 2.0))
 
 
 def lattice(steps: int, shortest: float, longest: float, settings: LatticeSettings) -> Float64:
@@ -90,8 +87,8 @@ _STARTS = 256  # starts paired at once
 def peaks(curve: Float64) -> tuple[Float64, Float64]:
     """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,).
 
-    A place is the mean of the maximum and its neighbours, weighted by the curve: a boundary lies
-    inside a step.
+    As a boundary lies inside a step, a place is the mean of the maximum and its neighbours,
+    weighted by the curve.
     """
     padded = np.pad(curve, 1)
     before, here, after = padded[:-2], padded[1:-1], padded[2:]
@@ -114,9 +111,8 @@ def peak_pairs(curves: ArrayLike, shortest: float, longest: float, most: int) ->
     for begin in range(0, len(starts), _STARTS):
         number = counts[begin : begin + _STARTS]
         rows = begin + np.repeat(np.arange(len(number)), number)
-        columns = (
-            lowest[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(number) - number, number)
-        )
+        earlier = np.repeat(np.cumsum(number) - number, number)
+        columns = lowest[rows] + np.arange(len(rows)) - earlier
         scores = np.concatenate([scores, first[rows] * second[columns]])
         pairs = np.concatenate([best, np.stack([starts[rows], ends[columns]], axis=1)])
         kept = np.argsort(-scores, kind="stable")[:most]
@@ -135,13 +131,10 @@ FEATURES = len(_ALONG) + 2 * KINDS * (len(_ACROSS) + len(_STEPWISE)) + 4 * KINDS
 def cell_features(
     probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
 ) -> Float32:
-    """Return the features (N, 111) of segments.
+    """Return the features (N, 111) of segments (N, 2), in steps of so many `seconds`.
 
-    Args:
-        probabilities: (T, 3) start, actionness and end of a video; beyond its ends they are 0.
-        cells: (N, 2) starts and ends in steps.
-        seconds: Length of a step.
-        ahead: Steps behind its end that are seen of the curves; None: as far as they go.
+    The curves (T, 3) are start, actionness and end of a video; beyond its ends they are 0. They are
+    seen up to `ahead` steps behind a segment's end; None: all.
     """
     curves = np.asarray(probabilities, np.float64).T  # (3, T)
     steps = curves.shape[1]
@@ -187,16 +180,14 @@ def _means(sums: Float64, first: Float64, last: Float64) -> Float64:
     return means
 
 
-OUTPUTS = 3  # tIoU, recall reached, density; each before its last function
 LOG_RANGE = (-12.0, 12.0)  # of the density to its mean
-MOST_MEMBERS, MOST_AHEAD = 100, 1000
 _BLOCK = 16384  # cells at once
 
 
 class Intensity(nn.Module):
     """Two hidden layers; features are standardised by `centre` and `scale` (F,) first.
 
-    Features are `paired_features`. `base` is the mean density of a cell.
+    Features are `DensityModel.features`. `base` is the mean density of a cell.
     """
 
     centre: Tensor
@@ -210,15 +201,9 @@ class Intensity(nn.Module):
         self.register_buffer("centre", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("base", torch.ones(()))
-        self.layers = nn.Sequential(
-            nn.Linear(features, hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(hidden, OUTPUTS),
-        )
+        first = nn.Linear(features, hidden), nn.ReLU(), nn.Dropout(dropout)
+        second = nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout)
+        self.layers = nn.Sequential(*first, *second, nn.Linear(hidden, 3))
 
     def forward(self, features: Tensor) -> Tensor:
         """Return (N, 3) of features (N, F): logits of tIoU and reach, log of density / base."""
@@ -227,74 +212,61 @@ class Intensity(nn.Module):
 
     def density(self, features: Float32) -> Float64:
         """Return the instances (N,) expected at cells of these features (N, F), on one thread."""
-        found = []
+        blocks = []
         with deterministic(threads=1), torch.inference_mode():
             for first in range(0, len(features), _BLOCK):
                 block = torch.from_numpy(features[first : first + _BLOCK])
                 logarithm = self(block)[:, -1].clamp(*LOG_RANGE)
-                found.append((logarithm.exp() * self.base).numpy())
-        return np.concatenate(found).astype(np.float64)
-
-
-def lattice_and_pairs(
-    probabilities: Float32, seconds: float, lengths: Lengths, settings: LatticeSettings
-) -> tuple[Float64, NDArray[np.bool_]]:
-    """Return the cells (N, 2) of a video in steps, and which are pairs of peaks."""
-    shortest, longest = (length / seconds for length in lengths)
-    regular = lattice(len(probabilities), shortest, longest, settings)
-    pairs = peak_pairs(probabilities, shortest, longest, settings.pairs)
-    cells = np.concatenate([regular, pairs])
-    return cells, np.arange(len(cells)) >= len(regular)
-
-
-def paired_features(
-    probabilities: Float32,
-    cells: Float64,
-    paired: NDArray[np.bool_],
-    seconds: float,
-    ahead: float | None,
-) -> Float32:
-    """Return the features (N, F) of cells (N, 2) in steps, and whether they are pairs of peaks."""
-    features = cell_features(probabilities, cells, seconds, ahead)
-    return np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
+                blocks.append((logarithm.exp() * self.base).numpy())
+        return np.concatenate(blocks).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DensityModel:
-    """Members that each left out a part of the training videos, and what goes with them.
-
-    `ahead` is how many steps behind its end a cell is seen, for a stream; None: all of them.
-    """
+    """Members that each left out a part of the training videos, and what goes with them."""
 
     members: Sequence[Intensity]
     lengths: Lengths
     lattice: LatticeSettings
     calibration: Calibration
-    ahead: float | None = None
+    ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
+
+    def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
+        """Return the cells (N, 2) of a video in steps, and which are pairs of peaks (N,)."""
+        shortest, longest = (length / seconds for length in self.lengths)
+        regular = lattice(len(probabilities), shortest, longest, self.lattice)
+        pairs = peak_pairs(probabilities, shortest, longest, self.lattice.pairs)
+        cells = np.concatenate([regular, pairs])
+        return cells, np.arange(len(cells)) >= len(regular)
+
+    def features(
+        self, probabilities: Float32, cells: Float64, paired: NDArray[np.bool_], seconds: float
+    ) -> Float32:
+        """Return the features (N, F) of cells (N, 2) in steps; the last is whether it is a pair."""
+        features = cell_features(probabilities, cells, seconds, self.ahead)
+        return np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
 
     def density(
         self, probabilities: Float32, duration: float, part: int | None = None
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
-        It is the mean of all members, or for a training video of a `part` that of the member
-        which left it out. Probabilities are (T, 3), the duration in seconds.
+        It is the mean of all members; of a training video of a `part`, the density by the member
+        that left it out. Probabilities are (T, 3), the duration in seconds.
         """
         seconds = duration / len(probabilities)
-        cells, paired = lattice_and_pairs(probabilities, seconds, self.lengths, self.lattice)
+        cells, paired = self.cells(probabilities, seconds)
         density = []
         for first in range(0, len(cells), _BLOCK):  # all features would take much memory
             block = slice(first, first + _BLOCK)
-            features = paired_features(
-                probabilities, cells[block], paired[block], seconds, self.ahead
-            )
+            features = self.features(probabilities, cells[block], paired[block], seconds)
             density.append(self.expected(features, part))
         return cells * seconds, np.concatenate(density)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells with features (N, F), see `density`."""
-        asked = self.members if part is None else [self.members[part]]
-        density: Float64 = np.mean([member.density(features) for member in asked], axis=0)
+        members = self.members if part is None else [self.members[part]]
+        density: Float64 = np.mean([member.density(features) for member in members], axis=0)
         return density
 
 
@@ -309,17 +281,11 @@ def density_state(model: DensityModel) -> dict[str, Any]:
     }
 
 
-def density_from_state(state: Mapping[str, Any] | Part) -> DensityModel:
-    """Build the model that `density_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
-    part = state if isinstance(state, Part) else Part(state, "density")
+def density_from_state(part: Part) -> DensityModel:
+    """Build the model that `density_state` described, or raise InputError."""
     members = []
-    for member in part["members"].items(1, MOST_MEMBERS):
-        first = member["layers.0.weight"]
-        hidden = len(first.tensor(None, FEATURES + 1))
+    for member in part["members"].items(1, 100):
+        hidden = len(member["layers.0.weight"].tensor(None, FEATURES + 1))
         if float(member["base"].tensor()) < 0 or float(member["scale"].tensor(None).min()) <= 0:
             raise InputError(f"{member.name}: base and scale: above 0")
         members.append(member.network(partial(Intensity, hidden), "the density"))
@@ -332,5 +298,5 @@ def density_from_state(state: Mapping[str, Any] | Part) -> DensityModel:
         lengths=Lengths(low, high),
         lattice=part["lattice"].settings(LatticeSettings),
         calibration=Calibration(offset.number(-1e6, 1e6), slope.number(0, 1e6), bar.number(0, 1)),
-        ahead=part["ahead"].number(0, MOST_AHEAD) if "ahead" in part else None,
+        ahead=part["ahead"].number(0, 1000) if "ahead" in part else None,
     )

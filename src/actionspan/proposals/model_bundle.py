@@ -2,10 +2,11 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,32 +22,14 @@ from actionspan.files.torch_files import Part, read_model, read_torch, write_tor
 from actionspan.networks.architecture import architecture
 from actionspan.networks.names import PACKAGED
 from actionspan.networks.weights import load_file, load_state
+from actionspan.proposals import evaluator as evaluators
+from actionspan.proposals import segment_classifier as classifiers
+from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle import SECTIONS, bundle_path
 from actionspan.proposals.density_training import load_density
-from actionspan.proposals.evaluator import (
-    ProposalEvaluator,
-    evaluator_from_state,
-    evaluator_state,
-    load_evaluator,
-    rank_candidates,
-)
 from actionspan.proposals.intensity import DensityModel, density_from_state, density_state
 from actionspan.proposals.pgm import candidates_of
-from actionspan.proposals.segment_classifier import (
-    SegmentClassifier,
-    classifier_from_state,
-    classifier_state,
-    load_classifier,
-)
 from actionspan.proposals.selection import Chosen, choose
-from actionspan.proposals.settings import (
-    CandidateSettings,
-    EventSettings,
-    OnlineSettings,
-    RankingSettings,
-    SelectionSettings,
-    SuppressionSettings,
-)
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.networks import TemporalNetwork, load_model
 from actionspan.temporal.probabilities import Prediction
@@ -56,9 +39,8 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 FORMAT = "actionspan model 1"
 _UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
 # Sections that older files lack, with what was done before there were any.
-_LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()} | {
-    "ranking": {"boundary_power": 1.0}
-}
+_LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
+_LATER["ranking"] = {"boundary_power": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,23 +50,20 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
+    # parameters by stream of encoders whose weights are not those of their package
     weights: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    """Parameters by stream of encoders whose weights are not those of their package."""
-    candidates: CandidateSettings
-    ranking: RankingSettings
-    suppression: SuppressionSettings
-    selection: SelectionSettings
-    events: EventSettings
-    online: OnlineSettings
+    candidates: knobs.CandidateSettings
+    ranking: knobs.RankingSettings
+    suppression: knobs.SuppressionSettings
+    selection: knobs.SelectionSettings
+    events: knobs.EventSettings
+    online: knobs.OnlineSettings
     transform: Transform
     temporal: TemporalNetwork
-    evaluator: ProposalEvaluator | None
-    """None: a density scores the segments of a lattice."""
+    evaluator: evaluators.ProposalEvaluator | None  # None: a density scores a lattice's segments
     density: DensityModel | None
-    classifier: SegmentClassifier | None
-    """None: proposals get no labels."""
-    classified: Transform
-    """That of the features which the classifier sees."""
+    classifier: classifiers.SegmentClassifier | None  # None: proposals get no labels
+    classified: Transform  # of the features that the classifier sees
 
     @property
     def widths(self) -> dict[str, int]:
@@ -98,16 +77,13 @@ class Bundle:
             return choose(prediction.probabilities, duration_seconds, *settings)
         assert self.evaluator is not None
         candidates = candidates_of(prediction, self.candidates)
-        kept = (self.evaluator, self.suppression, self.ranking)
-        segments, scores = rank_candidates(candidates, duration_seconds, *kept)
+        how = (self.evaluator, self.suppression, self.ranking)
+        segments, scores = evaluators.rank_candidates(candidates, duration_seconds, *how)
         return Chosen(segments=segments, scores=scores)
 
 
-_SECTIONS = {
-    name: kind
-    for name, kind in get_type_hints(Bundle).items()
-    if isinstance(kind, type) and issubclass(kind, Checked)
-}  # of the configuration
+_ENCODING = {"frames": FrameSettings, "flow": FlowSettings, "encoders": EncoderSettings}
+_SECTIONS: dict[str, type[Checked]] = {**_ENCODING, **SECTIONS}
 
 
 def write_bundle(
@@ -137,10 +113,8 @@ def write_bundle(
     """
     earlier = read_settings(features)
     if "encoders" not in earlier:
-        raise InputError(
-            f"{features}: no settings of encoders: a model of features made elsewhere cannot take "
-            "videos, so it has no bundle"
-        )
+        line = "a model of features made elsewhere cannot take videos, so it has no bundle"
+        raise InputError(f"{features}: no settings of encoders: {line}")
     learned = read_torch(temporal)
     load_model(learned)
     encoders = from_mapping(EncoderSettings, earlier["encoders"])
@@ -157,9 +131,10 @@ def write_bundle(
     if "format" in read_model(scorer):  # an evaluator's file has none
         content["density"] = density_state(load_density(scorer))
     else:
-        content["evaluator"] = evaluator_state(load_evaluator(scorer))
+        content["evaluator"] = evaluators.evaluator_state(evaluators.load_evaluator(scorer))
     if classifier is not None:
-        content["classifier"] = classifier_state(load_classifier(classifier))
+        loaded = classifiers.load_classifier(classifier)
+        content["classifier"] = classifiers.classifier_state(loaded)
         if classified not in (None, features):
             content["classified"] = _tensors(classified)
     _settings(Part(content, str(out)))
@@ -186,39 +161,38 @@ def load_bundle(path: Path) -> Bundle:
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: {_UNREADABLE}")
     settings = _settings(part)
-    weights = {
-        stream: each.tensors()
-        for stream, each in (part["weights"].entries() if "weights" in part else {}).items()
-    }
+    held = part["weights"].entries() if "weights" in part else {}
+    weights = {stream: each.tensors() for stream, each in held.items()}
     named = _named_weights(settings["encoders"], settings["flow"])
     for stream, (_, name) in named.items():
         if stream not in weights:
-            raise InputError(
-                f"{path}: names weights {brief(str(name))} for {stream} that it does not hold; "
-                "make it again with `actionspan proposals bundle` where they are"
-            )
+            line = f"names weights {brief(str(name))} for {stream} that it does not hold"
+            cure = "make it again with `actionspan proposals bundle` where they are"
+            raise InputError(f"{path}: {line}; {cure}")
     if settings["encoders"].runtime == "openvino":  # which this machine may not have
         settings["encoders"] = dataclasses.replace(settings["encoders"], runtime="auto")
     if "raft" in named:
-        # under a name of its own: the file it was trained with may be another here
+        # under its own name: the file that it was trained with may be another here
         name = Path(f"raft of {path.absolute()}")
         settings["flow"] = dataclasses.replace(settings["flow"], weights=name)
         with naming(path):
             hold_weights(settings["flow"], weights["raft"])
-    transform = transform_from(part["transform"])
-    classified = transform_from(part["classified"]) if "classified" in part else transform
-    scorers = [name in part for name in ("evaluator", "density")]
-    if sum(scorers) != 1:
+    if ("evaluator" in part) == ("density" in part):
         raise InputError(f"{path}: want either an evaluator or a density")
+
+    def built(name: str, build: Callable[[Part], Any]) -> Any:
+        return build(part[name]) if name in part else None
+
+    transform = transform_from(part["transform"])
     bundle = Bundle(
         **settings,
         weights=weights,
         transform=transform,
         temporal=load_model(part["temporal"]),
-        evaluator=evaluator_from_state(part["evaluator"]) if scorers[0] else None,
-        density=density_from_state(part["density"]) if scorers[1] else None,
-        classifier=classifier_from_state(part["classifier"]) if "classifier" in part else None,
-        classified=classified,
+        evaluator=built("evaluator", evaluators.evaluator_from_state),
+        density=built("density", density_from_state),
+        classifier=built("classifier", classifiers.classifier_from_state),
+        classified=built("classified", transform_from) or transform,
     )
     _check_fit(bundle, path)
     return bundle
@@ -230,11 +204,10 @@ def _check_fit(bundle: Bundle, path: Path) -> None:
     takes = {"temporal": (given.channels, network.channels)}
     if bundle.classifier is not None:
         takes["classifier"] = seen.channels, bundle.classifier.channels
-    for name, (found, wanted) in takes.items():
-        if found != wanted:
-            raise InputError(
-                f"{path}: {name} takes {wanted} features a step, its rows have {found}"
-            )
+    for name, (width, wanted) in takes.items():
+        if width != wanted:
+            line = f"{name} takes {wanted} features a step, its rows have {width}"
+            raise InputError(f"{path}: {line}")
     if _widths(given) != _widths(seen):
         raise InputError(f"{path}: classified: other streams than transform")
     if given.steps > network.most_steps:
@@ -247,7 +220,7 @@ def _widths(transform: Transform) -> dict[str, int]:
 
 
 def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
-    """Return the network of each stream whose weights are not its package's, and their name."""
+    """Return the network of each stream whose weights are not its package's, and their path."""
     named = {
         "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
         "flow": (encoders.flow_encoder, flow_weights(encoders)),
@@ -264,16 +237,15 @@ def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, t
 
 def _read_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, dict[str, Tensor]]:
     """Return the parameters of each network whose weights are not its package's."""
-    found: dict[tuple[str, Path], dict[str, Tensor]] = {}
+
+    @cache  # streams may share a network: the file then holds its weights once
+    def read(network: str, path: Path) -> dict[str, Tensor]:
+        if network == "raft":
+            return load_file(path, wrappers=())
+        return load_state(network, path, architecture(network).last)
+
     named = _named_weights(encoders, flow)
-    for network, path in named.values():
-        if (network, path) not in found:
-            found[network, path] = (
-                load_file(path, wrappers=())
-                if network == "raft"
-                else load_state(network, path, architecture(network).last)
-            )
-    return {stream: found[each] for stream, each in named.items()}
+    return {stream: read(*network) for stream, network in named.items()}
 
 
 def _tensors(features: Path) -> dict[str, torch.Tensor]:

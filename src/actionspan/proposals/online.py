@@ -3,38 +3,37 @@
 A cell is complete when the curves are known as far behind its end as its density sees. Every cell
 is given once: those of the lattice, and pairs of a peak of the start curve with one of the end
 curve, which the next step confirms. Cells of one length are the same share of it apart, but never
-more than a step: a better one that ends soon after is then seen in time. The density of those that
-are nearer than in the whole video's lattice is as much lower.
+more than a step: a better one that ends soon after is then seen in time. Where this makes them
+denser than in the whole video's lattice, their density falls by the same factor.
 
-A cell is a candidate until it is due. Then it is emitted, or never: its score is the recall that it
-is expected to add to what was emitted and to the better candidates that may still wait. An emitted
-proposal never changes.
+A cell is a candidate until it is due; then it is emitted or dropped. Its score is the recall that
+it is expected to add to the emitted proposals and to the better candidates that still wait. An
+emitted proposal never changes.
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64
-from actionspan.proposals.intensity import DensityModel, paired_features
-from actionspan.proposals.selection import recall_reached
+from actionspan.proposals.intensity import DensityModel
+from actionspan.proposals.selection import recall_reached, single_tiou
 from actionspan.temporal.labels import END, KINDS, START
+from actionspan.temporal.prediction import Resumable
 
 APART = 1.0  # steps between two cells of a length, at most
-STARTS = 16  # highest start peaks that an end peak is paired with
+_STARTS = 16  # highest start peaks that an end peak is paired with
 _BEFORE = 0.5  # of its length, what a cell sees of the curves before it
 _MARGIN = 4  # steps kept beyond what a cell may see
 
 
-class OnlineCells:
+class OnlineCells(Resumable):
     """Takes the curves step by step; gives the cells that became complete and their density.
 
-    Args:
-        model: The density; cells wait for its `ahead` steps behind their end.
-        part: The part of a training video, to use the member that left it out.
+    Cells wait for the density's `ahead` steps behind their end. Of a training video's `part` it is
+    the density by the member that left the part out.
     """
+
+    changing = ("steps", "_given", "_curves", "_starts", "_ends")
 
     def __init__(self, model: DensityModel, part: int | None = None) -> None:
         self.model = model
@@ -46,7 +45,7 @@ class OnlineCells:
         self._ends = np.zeros((0, 2))  # of end peaks that have not been paired
 
     def longest(self, seconds: float) -> float:
-        """Return the length of the longest cell in steps of so many seconds."""
+        """Return the length of the longest cell in steps of `seconds`."""
         return max(self.model.lengths.longest / seconds, 1.0)
 
     def add(self, probabilities: Float32, seconds: float) -> tuple[Float64, Float64]:
@@ -96,21 +95,20 @@ class OnlineCells:
             return cells, np.zeros(0)
         paired = np.arange(len(cells)) >= len(regular)
         first = self.steps - len(self._curves)
-        ahead = self.model.ahead
-        features = paired_features(self._curves, cells - first, paired, seconds, ahead)
+        features = self.model.features(self._curves, cells - first, paired, seconds)
         density = self.model.expected(features, self._part)
         density[: len(regular)] *= shares
         return cells, density
 
     def _lattice(self, until: float, seconds: float, whole: bool) -> tuple[Float64, Float64]:
-        """Return the regular cells that end behind what was given, and by `until`.
+        """Return the regular cells (N, 2) that end after those given, by `until`.
 
         With them come their distances (N,), as shares of those of the whole video's lattice.
         """
         settings = self.model.lattice
         length = max(self.model.lengths.shortest / seconds, 1.0)
         longest = max(self.longest(seconds), length)
-        found, shares = [np.zeros((0, 2))], [np.zeros(0)]
+        cells, shares = [np.zeros((0, 2))], [np.zeros(0)]
         while length <= self.steps:
             usual = settings.stride * length
             stride = min(usual, APART)
@@ -119,54 +117,38 @@ class OnlineCells:
             starts = stride * np.arange(first, last + 1)
             if whole and (not len(starts) or starts[-1] + length < until - 1e-6):
                 starts = np.append(starts, until - length)
-            found.append(np.stack([starts, starts + length], axis=1))
+            cells.append(np.stack([starts, starts + length], axis=1))
             shares.append(np.full(len(starts), stride / usual))
             if length >= longest:
                 break
             length = min(length * settings.ratio, longest)
-        return np.concatenate(found), np.concatenate(shares)
+        return np.concatenate(cells), np.concatenate(shares)
 
     def _pairs(self, until: float, seconds: float) -> Float64:
-        """Return the pairs of peaks whose end lies before `until`, each end with few starts."""
+        """Return the pairs (N, 2) of peaks that end by `until`, each end with the best starts."""
         shortest, longest = (length / seconds for length in self.model.lengths)
         pairs = [np.zeros((0, 2))]
         ready: NDArray[np.bool_] = self._ends[:, 0] <= until
         for end in self._ends[ready, 0]:
             lengths = end - self._starts[:, 0]
             starts = self._starts[(lengths >= shortest) & (lengths <= longest)]
-            best = np.argsort(-starts[:, 1], kind="stable")[:STARTS]
+            best = np.argsort(-starts[:, 1], kind="stable")[:_STARTS]
             pairs.append(np.stack([starts[best, 0], np.full(len(best), end)], axis=1))
         self._ends = self._ends[~ready]
         self._starts = self._starts[self._starts[:, 0] >= until - longest - _MARGIN]
         return np.concatenate(pairs)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another `OnlineCells` of the same density can resume."""
-        return {
-            "steps": self.steps,
-            "given": self._given,
-            **{name: getattr(self, f"_{name}").copy() for name in ("curves", "starts", "ends")},
-        }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        self.steps, self._given = state["steps"], state["given"]
-        for name in ("curves", "starts", "ends"):
-            setattr(self, f"_{name}", state[name].copy())
-
-
-LEAST = 1e-4  # instances times recall that a proposal adds at least
-
-
-class OnlineSelection:
+class OnlineSelection(Resumable):
     """Takes cells as they are complete; gives the proposals that are due.
 
-    Args:
-        counted: Cells of highest density, of those so near, where instances are expected.
-        least: What a proposal adds at least to be emitted.
+    Instances are expected at the `counted` cells of highest density nearby. A proposal is emitted
+    if it adds at least `least` instances times recall.
     """
 
-    def __init__(self, counted: int = 1500, least: float = LEAST) -> None:
+    changing = ("_cells", "_density", "_pending", "_covered", "_emitted")
+
+    def __init__(self, counted: int = 1500, least: float = 1e-4) -> None:
         self.counted, self.least = counted, least
         self._cells = np.zeros((0, 2))
         self._density = np.zeros(0)
@@ -214,12 +196,12 @@ class OnlineSelection:
             # a gain can only fall: what was worth too little stays so
             left &= gain >= self.least
             gain[left] = _added(reached[left], covered) @ expected
-        found = self._cells[chosen].reshape(-1, 2)
-        if len(found):
-            self._emitted = np.concatenate([self._emitted, found])
-            here = _reached(found, self._cells).max(axis=0)
+        emitted = self._cells[chosen].reshape(-1, 2)
+        if len(emitted):
+            self._emitted = np.concatenate([self._emitted, emitted])
+            here = _reached(emitted, self._cells).max(axis=0)
             np.maximum(self._covered, here, out=self._covered)
-        return found, np.array(gains)
+        return emitted, np.array(gains)
 
     def forget(self, before: float) -> None:
         """Drop what ends before a place that no later cell begins before."""
@@ -227,16 +209,6 @@ class OnlineSelection:
         for name in ("_cells", "_density", "_pending", "_covered"):
             setattr(self, name, getattr(self, name)[kept])
         self._emitted = self._emitted[self._emitted[:, 1] > before]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another selector can resume."""
-        names = ("cells", "density", "pending", "covered", "emitted")
-        return {name: getattr(self, f"_{name}").copy() for name in names}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        for name, values in state.items():
-            setattr(self, f"_{name}", values.copy())
 
 
 def _added(reached: Float32, covered: Float32) -> Float32:
@@ -252,13 +224,5 @@ def _reached(cells: Float64, others: Float64) -> Float32:
     """
     if not len(cells) or not len(others):
         return np.zeros((len(cells), len(others)), np.float32)
-    origin = cells[0, 0]
-    start, end = (cells - origin).astype(np.float32).T[..., None]  # (N, 1)
-    other_start, other_end = (others - origin).astype(np.float32).T  # (M,)
-    shared = np.minimum(end, other_end)
-    shared -= np.maximum(start, other_start)
-    hull = np.maximum(end, other_end)
-    hull -= np.minimum(start, other_start)
-    np.maximum(shared, 0, out=shared)
-    shared /= hull
-    return recall_reached(shared)
+    first, second = ((each - cells[0, 0]).astype(np.float32) for each in (cells, others))
+    return recall_reached(single_tiou(first, second))

@@ -24,21 +24,16 @@ from actionspan.proposals.settings import CandidateSettings
 from actionspan.temporal.labels import ACTIONNESS, END, START
 from actionspan.temporal.probabilities import Prediction
 
-_CENTRE = 16  # samples
-_BOUNDARY = 8
-_REACH = 0.2  # of the segment's length, to each side of a boundary
+_REGIONS = ((0.0, 1.0, 16), (-0.2, 0.2, 8), (1 - 0.2, 1 + 0.2, 8))  # begin, end, samples
 _FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
-FEATURES = _CENTRE + 2 * _BOUNDARY
-
-
-_BEFORE, _AFTER = (-_REACH, _REACH, _BOUNDARY), (1 - _REACH, 1 + _REACH, _BOUNDARY)
 PLACES = np.concatenate(  # (4, 32): the finer samples, as a multiple of the length after the start
     [
         low + (high - low) / (samples - 1) * (np.arange(samples) + _FINER[:, None])
-        for low, high, samples in ((0.0, 1.0, _CENTRE), _BEFORE, _AFTER)
+        for low, high, samples in _REGIONS
     ],
     axis=1,
 )
+FEATURES = PLACES.shape[1]
 
 
 def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
@@ -69,8 +64,7 @@ def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:
     """Mark the bins of each video that may be a boundary: (..., T) to (..., T).
 
     A bin is marked when it is a strict local maximum (of two neighbours), or when its probability
-    exceeds `peak_ratio` times the video's maximum. The first start and the last end, which are
-    always candidates, are added by `candidate_bins`.
+    exceeds `peak_ratio` times the video's maximum.
     """
     values = np.asarray(probability, np.float64)
     marked: Mask = values > peak_ratio * values.max(axis=-1, keepdims=True, initial=0)
@@ -80,7 +74,10 @@ def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:
 
 
 def candidate_bins(probabilities: ArrayLike, peak_ratio: float) -> tuple[Mask, Mask]:
-    """Mark the start and end bins of each video: (..., T, 3) probabilities to two (..., T)."""
+    """Mark the start and end bins of each video: (..., T, 3) probabilities to two (..., T).
+
+    The first start and the last end are always among them.
+    """
     values = np.asarray(probabilities)
     starts = boundary_bins(values[..., START], peak_ratio)
     ends = boundary_bins(values[..., END], peak_ratio)
@@ -120,7 +117,6 @@ def generate_candidates(
     Raises:
         ValueError: The probabilities are not (T, 3) values in 0…1.
     """
-    # check the probabilities
     settings = settings or CandidateSettings()
     values = np.asarray(probabilities, np.float64)
     if values.ndim != 2 or values.shape[1] != 3 or not len(values):
@@ -145,37 +141,18 @@ def generate_candidates(
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """The candidates of one video as `candidates.h5` holds them, best first.
+    """The candidates of one video as `candidates.h5` holds them, best first."""
 
-    `segments` is (M, 2) in 0…1 of the video, `scores` (M, 2) with p_start and p_end, `features`
-    (M, 32).
-    """
-
-    segments: Float32
-    scores: Float32
-    features: Float32
-
-
-def video_candidates(probabilities: ArrayLike, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features; see `generate_candidates`."""
-    segments, scores = generate_candidates(probabilities, settings)
-    return Candidates(
-        segments=segments.astype(np.float32),
-        scores=scores.astype(np.float32),
-        features=bsp_features(np.asarray(probabilities)[:, ACTIONNESS], segments),
-    )
+    segments: Float32  # (M, 2) in 0…1 of the video
+    scores: Float32  # (M, 2): p_start and p_end
+    features: Float32  # (M, 32)
 
 
 _ROUNDING = 1e-3  # of a step, for what float32 cannot hold
 
 
-def chosen_segments(
-    segments: Float32, scores: Float32, steps: int, settings: CandidateSettings
-) -> Int64:
-    """Return the rows of a network's best segments, best first; `peak_ratio` does not apply.
-
-    Segments of equal score keep their order.
-    """
+def _chosen(segments: Float32, scores: Float32, steps: int, settings: CandidateSettings) -> Int64:
+    """Return the rows of a network's best segments, best first; equal ones keep their order."""
     length = (segments[:, 1].astype(np.float64) - segments[:, 0]) * steps
     allowed = length >= settings.shortest - _ROUNDING
     if settings.longest:
@@ -190,20 +167,24 @@ def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
     probabilities, segments, scores, _ = prediction
     if segments is None or scores is None:
         return count_candidates(probabilities, settings)
-    return len(chosen_segments(segments, scores, len(probabilities), settings))
+    return len(_chosen(segments, scores, len(probabilities), settings))
 
 
 def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features.
+    """Return one video's candidates with their BSP features; see `generate_candidates`.
 
-    A network's own segments come with its score in place of both p_start and p_end.
+    A network's own segments come with its score in place of both p_start and p_end; `peak_ratio`
+    does not apply to them.
     """
     probabilities, segments, scores, _ = prediction
+    kept: Float32 | Float64
     if segments is None or scores is None:
-        return video_candidates(probabilities, settings)
-    best = chosen_segments(segments, scores, len(probabilities), settings)
+        kept, both = generate_candidates(probabilities, settings)
+    else:
+        best = _chosen(segments, scores, len(probabilities), settings)
+        kept, both = segments[best], np.repeat(scores[best, None], 2, axis=1)
     return Candidates(
-        segments=segments[best],
-        scores=np.repeat(scores[best, None], 2, axis=1),
-        features=bsp_features(probabilities[:, ACTIONNESS], segments[best]),
+        segments=kept.astype(np.float32),
+        scores=both.astype(np.float32),
+        features=bsp_features(probabilities[:, ACTIONNESS], kept),
     )

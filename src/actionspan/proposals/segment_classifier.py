@@ -1,6 +1,6 @@
 """The classifier that labels segments of a video by its features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     """Describe segments of a video by its features there.
 
     A step that lies partly in a region counts by that part. Before and after are as long as half
-    the segment, but end with the video; where nothing is left of a region its mean is 0, that of
+    the segment, but end with the video; where nothing is left of a region its mean is 0, as of
     centred features. A segment shorter than a step is taken as long as one.
 
     Args:
@@ -41,8 +41,7 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     centre = within.mean(axis=1)
     half = np.maximum(within[:, 1] - within[:, 0], 1.0) / 2
     # the edges of the regions, and the integral of the features up to each
-    edges = centre[:, None] + half[:, None] * np.arange(-2, 3)  # (M, 5)
-    edges = np.clip(edges, 0, steps)
+    edges = np.clip(centre[:, None] + half[:, None] * np.arange(-2, 3), 0, steps)  # (M, 5)
     integral = np.zeros((steps + 1, sequence.shape[1]))
     np.cumsum(sequence, axis=0, dtype=np.float64, out=integral[1:])
     before = np.minimum(edges.astype(np.intp), steps - 1)
@@ -52,10 +51,9 @@ def segment_features(sequence: Float32, segments: ArrayLike, duration_seconds: f
     # a difference of the integral over next to nothing would be rounding alone
     inside = widths > _NOTHING
     means = np.diff(reached, axis=1) * inside / np.where(inside, widths, 1)  # (M, 4, C)
+    means = means.reshape(len(within), BLOCKS * sequence.shape[1])
     seconds = 2 * half / steps * duration_seconds
-    return np.concatenate(
-        [means.reshape(len(within), BLOCKS * sequence.shape[1]), np.log(seconds)[:, None]], axis=1
-    )
+    return np.concatenate([means, np.log(seconds)[:, None]], axis=1)
 
 
 def neighbours(segments: ArrayLike, duration_seconds: float, shift: float) -> Float64:
@@ -71,7 +69,6 @@ def neighbours(segments: ArrayLike, duration_seconds: float, shift: float) -> Fl
     return np.clip(moved, 0, duration_seconds)
 
 
-MOST_LABELS = 100_000
 _KIND = "actionspan segment classifier"
 
 
@@ -114,50 +111,33 @@ def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
     }
 
 
-def classifier_from_state(state: Mapping[str, Any] | Part) -> SegmentClassifier:
-    """Build the classifier `classifier_state` described.
-
-    Raises:
-        InputError: It is none.
-    """
-    part = state if isinstance(state, Part) else Part(state, "classifier")
-    labels = tuple(label.text() for label in part["labels"].items(0, MOST_LABELS))
-    given = part["coefficients"]
-    coefficients = given.tensor(len(labels), None, kind=torch.float64)
+def classifier_from_state(part: Part) -> SegmentClassifier:
+    """Build the classifier that `classifier_state` described, or raise InputError."""
+    labels = tuple(label.text() for label in part["labels"].items(0, 100_000))
+    coefficients = part["coefficients"].tensor(len(labels), None, kind=torch.float64)
     if (coefficients.shape[1] - 2) % BLOCKS:
-        given.refuse(f"{BLOCKS} columns for each feature, and 2")
+        part["coefficients"].refuse(f"{BLOCKS} columns for each feature, and 2")
     return SegmentClassifier(labels=labels, coefficients=coefficients.numpy())
 
 
 def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: str) -> None:
     """Write the classifier, atomically; equal coefficients give equal bytes."""
-    content = {
-        "kind": _KIND,
-        "actionspan_version": __version__,
-        "digest": settings_digest,
-        "classifier": classifier_state(classifier),
-    }
-    write_torch(path, content)
+    kind = {"kind": _KIND, "actionspan_version": __version__, "digest": settings_digest}
+    write_torch(path, {**kind, "classifier": classifier_state(classifier)})
 
 
 def load_classifier(path: Path) -> SegmentClassifier:
-    """Read what `save_classifier` wrote.
-
-    Raises:
-        InputError: The file is missing or holds no classifier of segments.
-    """
+    """Read what `save_classifier` wrote, or raise InputError."""
     part = read_model(path)
     if "kind" not in part or part["kind"].value != _KIND:
-        made = "`actionspan proposals classifier` makes one"
-        raise InputError(f"{path}: not a classifier of segments; {made}")
+        line = "not a classifier of segments; `actionspan proposals classifier` makes one"
+        raise InputError(f"{path}: {line}")
     return classifier_from_state(part["classifier"])
 
 
 def softmax_scores(features: Float64, coefficients: Float64) -> Float64:
-    """Return the probabilities (N, K) of the classes of (N, D) features; each row adds up to 1.
-
-    The order of the sums does not depend on the number of threads, as that of BLAS would.
-    """
+    """Return the probabilities (N, K) of the classes of (N, D) features; each row adds up to 1."""
+    # the order of einsum's sums does not depend on the number of threads, as that of BLAS does
     weights = np.ascontiguousarray(coefficients[:, :-1])
     logits = np.einsum("nd,kd->nk", features, weights, optimize=False) + coefficients[:, -1]
     powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
@@ -177,10 +157,9 @@ class Labeller:
         self._classifier = load_classifier(classifier)
         self._rows = {self._features.video_id[rows.start]: rows for rows in self._features.videos()}
         if (channels := self._features.array.shape[2]) != self._classifier.channels:
-            raise InputError(
-                f"{features}: {channels} channels, but {classifier} was trained on "
-                f"{self._classifier.channels}; train it on these features"
-            )
+            learned = f"{classifier} was trained on {self._classifier.channels}"
+            line = f"{channels} channels, but {learned}; train it on these features"
+            raise InputError(f"{features}: {line}")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -192,11 +171,7 @@ class Labeller:
         return label_rows(proposals, self.labels, self.scores(video_id, proposals))
 
     def scores(self, video_id: str, proposals: Sequence[Row]) -> Float64:
-        """Return the scores (N, K) of the classes of a video's N proposals.
-
-        Raises:
-            InputError: features.h5 has no such video.
-        """
+        """Return the scores (N, K) of the classes of a video's N proposals, or raise InputError."""
         if video_id not in self._rows:
             raise InputError(f"{self._path}: no video {video_id!r}, which has proposals")
         rows = self._rows[video_id]
@@ -206,11 +181,7 @@ class Labeller:
 
 
 def optional_labeller(features: Path | None, classifier: Path | None) -> Labeller | None:
-    """Return a labeller, or none without a classifier or classes.
-
-    Raises:
-        InputError: See `Labeller`; or the features are missing.
-    """
+    """Return a labeller, or none without a classifier or classes; else raise InputError."""
     if classifier is None:
         return None
     if features is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NotRequired, TextIO, TypedDict, TypeGuard
+from typing import Any, NotRequired, TextIO, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +43,6 @@ def overlap(
 
 VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
-_LABEL_COLUMNS = ("label", "label_score")
 
 
 class Row(TypedDict):
@@ -71,14 +70,7 @@ def write_proposals(
     *,
     labelled: bool = False,
 ) -> None:
-    """Write the proposals of many videos, one video at a time and atomically.
-
-    Args:
-        results: Video ids with their proposals, best first.
-        json_path: ActivityNet result form, one video a line.
-        csv_path: A table with each proposal's rank, 1 the best; None: no table.
-        labelled: Whether the table has the rows' labels and their scores.
-    """
+    """Write video ids and their proposals, best first; see `proposal_files`."""
     with proposal_files(json_path, csv_path, labelled=labelled) as write:
         for video_id, rows in results:
             write(video_id, rows)
@@ -88,7 +80,13 @@ def write_proposals(
 def proposal_files(
     json_path: Path, csv_path: Path | None = None, *, labelled: bool = False
 ) -> Iterator[Callable[[str, Iterable[Row]], None]]:
-    """Yield a function that writes the next video; the arguments are those of `write_proposals`."""
+    """Yield a function that writes the next video's proposals, best first; files are atomic.
+
+    Args:
+        json_path: ActivityNet result form, one video a line.
+        csv_path: A table with each proposal's rank, 1 the best; None: no table.
+        labelled: Whether the table has the rows' labels and their scores.
+    """
     with ExitStack() as stack:
 
         def open_output(path: Path) -> TextIO:
@@ -99,7 +97,7 @@ def proposal_files(
         table = None
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
-            table.writerow((*_CSV_COLUMNS, *(_LABEL_COLUMNS if labelled else ())))
+            table.writerow((*_CSV_COLUMNS, *(("label", "label_score") if labelled else ())))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
 
@@ -119,19 +117,12 @@ def proposal_files(
         file.write('\n}, "external_data": {}}\n')
 
 
-_FORM = 'not of the form {"segment": [start, end], "score": number}'
-
-
 def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:
     """Read `{"results": {video_id: [{"score": …, "segment": [start, end]}, …]}}`.
 
-    Other keys of the file are ignored, other keys of a row are kept.
-
-    Args:
-        path: The file.
-        below_zero: Whether a score may be below 0. To rank proposals only their order counts, so
-            that scoring takes such scores (logits); Soft-NMS multiplies scores by factors below 1,
-            which would lift them.
+    Other keys of the file are ignored, other keys of a row are kept. A score may be `below_zero`
+    where only the order of proposals counts, as in scoring (logits); Soft-NMS, which multiplies
+    scores by factors below 1, would lift it.
 
     Raises:
         InputError: The file is missing or not in that form; the line names the file, the video
@@ -144,8 +135,8 @@ def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple
     """Yield what `read_proposals` returns, video by video; only one is in memory."""
     for video_id, rows in read_results(path):
         if not isinstance(rows, list):
-            kind = type(rows).__name__
-            raise InputError(f"{path}: video {video_id!r}, proposals: a list is needed, not {kind}")
+            line = f"proposals: a list is needed, not {type(rows).__name__}"
+            raise InputError(f"{path}: video {video_id!r}, {line}")
         for number, row in enumerate(rows, start=1):
             if wrong := _what_is_wrong(row, below_zero):
                 raise InputError(f"{path}: video {video_id!r}, proposal {number}: {wrong}")
@@ -155,13 +146,12 @@ def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple
 def _what_is_wrong(row: Any, below_zero: bool) -> str:
     """Say why a row is no proposal; empty if it is one."""
     segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
-    if not (isinstance(segment, list) and len(segment) == 2):
-        return _FORM
-    start, end = segment
-    if not (_is_number(start) and _is_number(end) and _is_number(score)):
-        return _FORM
+    numbers = [*segment, score] if isinstance(segment, list) else []
+    if len(numbers) != 3 or not all(map(_is_number, numbers)):
+        return 'not of the form {"segment": [start, end], "score": number}'
+    start, end, score = numbers
     wrong = ""
-    if not all(map(math.isfinite, (start, end, score))):
+    if not all(map(math.isfinite, numbers)):
         wrong = "not finite"
     elif start > end:
         wrong = "start is after end"
@@ -170,15 +160,13 @@ def _what_is_wrong(row: Any, below_zero: bool) -> str:
     return wrong and f"[{start:g}, {end:g}] with score {score:g}: {wrong}"
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def _is_number(value: Any) -> bool:
     """Return whether this is a number that a float can hold, NaN and infinities included."""
     return isinstance(value, float) or type(value) is int and abs(value) <= sys.float_info.max
 
 
 def read_results(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield each video id of `{"results": {video_id: …}}` with what the file has of it.
-
-    Other keys of the file are passed over.
 
     Raises:
         InputError: The file is missing, is not JSON in UTF-8 or has no such object.
@@ -190,10 +178,8 @@ def read_results(path: Path) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}: {error}; keep one") from None
     except KeyError:
         read_json(path)
-        raise InputError(
-            f'{path}: not a result file: no proposals in it; write {{"results": {{video: '
-            '[{"score": 0.9, "segment": [1.0, 2.5]}]}}'
-        ) from None
+        form = '{"results": {video: [{"score": 0.9, "segment": [1.0, 2.5]}]}}'
+        raise InputError(f"{path}: not a result file: no proposals in it; write {form}") from None
     except (OSError, ValueError, RecursionError):
         read_json(path)  # names the line
         raise
@@ -223,13 +209,9 @@ def detection_rows(
     of `label_rows`.
     """
     best = np.argsort(-scores, axis=1, kind="stable")[:, :classes]
-    detections: list[Row] = [
-        {
-            "label": labels[place],
-            "score": row["score"] * float(values[place]),
-            "segment": list(row["segment"]),
-        }
-        for row, places, values in zip(rows, best.tolist(), scores, strict=True)
-        for place in places
-    ]
+    detections: list[Row] = []
+    for row, places, values in zip(rows, best.tolist(), scores, strict=True):
+        for place in places:
+            score, segment = row["score"] * float(values[place]), list(row["segment"])
+            detections.append({"label": labels[place], "score": score, "segment": segment})
     return sorted(detections, key=lambda row: -row["score"])

@@ -1,11 +1,11 @@
 """Selection of the proposals that find the most, and of distinct events for a reader.
 
-What a list of proposals is worth is the recall that it is expected to reach: the sum over all cells
-of the instances expected there, times what the list reaches on an instance that lies there. Each
-proposal is the one that adds the most to those before. The worth of a list is submodular, so every
-beginning of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and
-Fisher, 1978), and what a proposal adds never rises along the list. It takes the place of
-suppression: what overlaps a chosen proposal adds little, for the reason that it finds little more.
+A list of proposals is worth the recall that it is expected to reach: the sum over all cells of the
+instances expected there, times what the list reaches on an instance that lies there. Each proposal
+is the one that adds the most to those before. The worth of a list is submodular, so every beginning
+of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and Fisher, 1978),
+and what a proposal adds never rises along the list. No suppression is needed: what overlaps a
+chosen proposal adds little, as it finds little more.
 
 An event is right where it overlaps an instance by a tIoU of 0.5 that no event before it does. Its
 chance follows from what it adds to the instances expected to be found, by a logistic curve (Platt,
@@ -28,9 +28,6 @@ from actionspan.proposals.settings import EventSettings, SelectionSettings
 if TYPE_CHECKING:
     from actionspan.proposals.intensity import DensityModel
 
-Reach = Callable[[Float32], Float32]
-"""What a proposal reaches, 0…1, on instances that it overlaps by these tIoU."""
-
 
 def recall_reached(tiou: Float32) -> Float32:
     """Return the share of the thresholds 0.5 … 0.95 that are reached, on a straight line."""
@@ -49,22 +46,21 @@ def select(
     cells: Float64,
     density: Float64,
     settings: SelectionSettings | None = None,
-    reach: Reach = recall_reached,
+    reach: Callable[[Float32], Float32] = recall_reached,
 ) -> tuple[Int64, Float64]:
     """Choose proposals one by one, each the cell that adds the most to the expected recall.
 
-    Only the cells of highest density count and only those worth the most alone are chosen from, as
-    many as the settings say.
+    Only the cells of highest density count, and only those worth the most alone are chosen from.
 
     Args:
         cells: (N, 2) segments.
         density: (N,) instances expected at each.
         settings: How many to choose and to look at.
-        reach: What a proposal reaches on an instance; not falling with tIoU.
+        reach: What a proposal reaches, 0…1, on instances with these tIoU; not falling.
 
     Returns:
-        chosen: (K,) rows of `cells` in the order of the choice.
-        gains: (K,) the instances that each adds, times what is reached on them; never rising.
+        Rows of `cells` (K,) in the order of the choice, and gains (K,), never rising: the instances
+        that each adds, times what is reached on them.
 
     Raises:
         ValueError: The density is negative or not finite.
@@ -74,7 +70,8 @@ def select(
         raise ValueError("density: numbers of 0 or more")
     likely = np.argsort(-density, kind="stable")[: settings.counted]
     expected = density[likely].astype(np.float32)
-    reached = reach(_tiou(cells[likely].astype(np.float32)))
+    counted = cells[likely].astype(np.float32)
+    reached = reach(single_tiou(counted, counted))
     worth = reached @ expected
     best = np.argsort(-worth, kind="stable")[: settings.considered]
     reached = reached[best]
@@ -96,21 +93,20 @@ def select(
     return np.array(chosen, np.int64), np.array(gains)
 
 
-def _tiou(cells: Float32) -> Float32:
-    """Return the tIoU (N, N) of cells with one another; `proposals.overlap` takes twice as long."""
-    start, end = np.ascontiguousarray(cells.T)
-    shared = np.minimum.outer(end, end)
-    shared -= np.maximum.outer(start, start)
-    hull = np.maximum.outer(end, end)
-    hull -= np.minimum.outer(start, start)
+def single_tiou(first: Float32, second: Float32) -> Float32:
+    """Return the tIoU (N, M) of segments (N, 2) and (M, 2); `overlap` takes twice as long."""
+    start, end = np.ascontiguousarray(first.T)[..., None]  # (N, 1)
+    other_start, other_end = np.ascontiguousarray(second.T)  # (M,)
+    shared = np.minimum(end, other_end)
+    shared -= np.maximum(start, other_start)
+    hull = np.maximum(end, other_end)
+    hull -= np.minimum(start, other_start)
     np.maximum(shared, 0, out=shared)
     tiou: Float32 = shared / hull
     return tiou
 
 
-RIGHT = 0.5  # tIoU
 _LEAST = 1e-6  # a smaller gain counts as this
-_LOOKED_AT = 5  # cells looked at for each event that is wanted
 
 
 class Calibration(NamedTuple):
@@ -135,7 +131,7 @@ def distinct_events(
     Each adds the most to the instances expected to be found at tIoU 0.5, of the cells that share
     no more than `overlap` of the shorter of both with any event before.
     """
-    looked_at = SelectionSettings(proposals=_LOOKED_AT * settings.events)
+    looked_at = SelectionSettings(proposals=5 * settings.events)
     chosen, gains = select(cells, density, looked_at, found)
     kept: list[int] = []
     for place, cell in enumerate(chosen):
@@ -151,12 +147,12 @@ def distinct_events(
 
 
 def right_events(events: Float64, instances: Float64) -> Float64:
-    """Return 1 for each event (K,) that is the first to find an instance (G, 2), else 0."""
+    """Return 1 for each event (K,) that first finds an instance (G, 2) at tIoU 0.5, else 0."""
     right = np.zeros(len(events))
     free = np.full(len(instances), True)
     for place, row in enumerate(temporal_iou(events, instances)):
         row = np.where(free, row, 0.0)
-        if row.max(initial=0) >= RIGHT:
+        if row.max(initial=0) >= 0.5:
             right[place] = 1
             free[row.argmax()] = False
     return right
@@ -165,10 +161,9 @@ def right_events(events: Float64, instances: Float64) -> Float64:
 def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:
     """Fit the curve, and the bar that makes the best F1 score on the same events.
 
-    The curve is drawn towards the middle by one right and one wrong event more, as Platt's is.
-
-    Of events of many videos with so many instances, gains are (N,), and `right` (N,) is 1 where
-    an event is right.
+    The events are of many videos with so many instances; `gains` are (N,), and `right` (N,) is 1
+    where an event is right. As Platt's, the curve is drawn towards the middle by one right and one
+    wrong event more.
     """
     if not len(gains):
         return Calibration()
@@ -204,8 +199,7 @@ def shown_events(
     segments, gains = distinct_events(cells, density, settings)
     chances = calibration.chance(gains)
     bar = calibration.bar if settings.bar is None else settings.bar
-    shown = chances >= bar
-    return segments[shown], chances[shown]
+    return segments[chances >= bar], chances[chances >= bar]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +224,7 @@ def choose(
 ) -> Chosen:
     """Return one video's proposals and events in seconds, best first.
 
-    A score is the expected recall that a proposal adds. Probabilities are (T, 3), in 0…1.
+    Probabilities are (T, 3), in 0…1. A score is the expected recall that a proposal adds.
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
     cells, density = model.density(values, duration_seconds)

@@ -34,9 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
         videos = read_annotations(arguments.annotations)
         durations = {video.video_id: video.duration_seconds for video in videos}
         if missing := sorted(set(proposals) - set(durations)):
-            raise InputError(
-                f"{arguments.annotations}: no video {missing[0]!r}, which {arguments.proposals} has"
-            )
+            line = f"no video {missing[0]!r}, which {arguments.proposals} has"
+            raise InputError(f"{arguments.annotations}: {line}")
     results = (
         (video_id, suppress_rows(rows, durations.get(video_id), settings))
         for video_id, rows in proposals.items()

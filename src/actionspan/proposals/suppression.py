@@ -72,10 +72,7 @@ def soft_nms(
 def suppress_rows(
     rows: Sequence[Row], duration: float | None, settings: SuppressionSettings
 ) -> list[Row]:
-    """Apply Soft-NMS to one video's proposals, checked by `read_proposals`.
-
-    Without a `duration` in seconds the video ends with its last proposal.
-    """
+    """Apply Soft-NMS to one video's proposals; without a duration it ends with the last of them."""
     if not rows:
         return []
     segments, given = [row["segment"] for row in rows], [row["score"] for row in rows]
@@ -88,17 +85,12 @@ def suppress_rows(
 
 
 def _check(times: Float64, scores: Float64) -> None:
-    """Raise ValueError for wrong shapes, or for the first row that is no proposal."""
     if times.ndim != 2 or times.shape[1] != 2:
         raise ValueError(f"segments: shape {times.shape} is not (N, 2)")
     if scores.shape != (len(times),):
         raise ValueError(f"scores: shape {scores.shape} does not fit {len(times)} segments")
-    good = np.isfinite(times).all(axis=1) & (times[:, 0] <= times[:, 1])
-    if not good.all():
-        row = int(good.argmin())
-        segment = times[row].tolist()
-        raise ValueError(f"row {row}: segment {segment} is not two finite numbers, start <= end")
-    good = np.isfinite(scores) & (scores >= 0)
-    if not good.all():
-        row = int(good.argmin())
+    for row in np.flatnonzero(~(np.isfinite(times).all(axis=1) & (times[:, 0] <= times[:, 1]))):
+        wrong = f"segment {times[row].tolist()} is not two finite numbers, start <= end"
+        raise ValueError(f"row {row}: {wrong}")
+    for row in np.flatnonzero(~(np.isfinite(scores) & (scores >= 0))):
         raise ValueError(f"row {row}: score {float(scores[row])} is not a number of 0 or more")

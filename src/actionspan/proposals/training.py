@@ -12,25 +12,17 @@ from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_segments
 from actionspan.files.storage import digest, write_tsv
 from actionspan.parallel.member import Replica
+from actionspan.proposals import examples as sampling
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
-from actionspan.proposals.examples import (
-    Examples,
-    Sample,
-    Sampler,
-    chunks,
-    class_counts,
-    examples_of,
-    sampling_rates,
-)
+from actionspan.proposals.examples import Examples, Sample
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.running.determinism import deterministic
 from actionspan.training.fit import Row, Run, fit
 from actionspan.training.settings import rate_every
 
-_FALL = 0.1  # what the learning rate is multiplied by after each `decay_epochs`
-_LOSSES = ("training_loss", "validation_loss")
-LOG_COLUMNS = ("epoch", "learning_rate", "sampled", *_LOSSES, "seconds")
+_SUBSETS = ("training", "validation")
+_COLUMNS = ("epoch", "learning_rate", "sampled", "training_loss", "validation_loss", "seconds")
 
 
 def train_pem(
@@ -40,16 +32,10 @@ def train_pem(
     out: Path,
     log: Path | None = None,
 ) -> None:
-    """Train an evaluator on the training videos' candidates and write it.
+    """Train an evaluator on the candidates of candidates.h5 and write it, and the log if asked.
 
-    A run that was killed continues from its checkpoint and ends with the same bits.
-
-    Args:
-        candidates_path: candidates.h5.
-        annotations_path: The canonical annotations.json.
-        settings: Network, optimiser and sampling.
-        out: pem.pt to write; the checkpoint is a hidden file next to it.
-        log: The table of losses to write; None: none.
+    A run that was killed continues from its checkpoint, a hidden file next to `out`, and ends with
+    the same bits.
 
     Raises:
         InputError: A file cannot be used, there is no room, or the loss is no longer a number.
@@ -57,16 +43,14 @@ def train_pem(
     # read the examples
     table = open_candidates(candidates_path)
     truth = read_segments(annotations_path)
-    limit, scores = settings.training_candidates, settings.boundary_scores
+    chosen = settings.training_candidates, settings.boundary_scores
     training, validation = (
-        examples_of(table, truth, subset, limit, scores) for subset in ("training", "validation")
+        sampling.examples_of(table, truth, subset, *chosen) for subset in _SUBSETS
     )
     if not len(training.rows):
-        print(
-            f"{candidates_path}: no candidates of training videos; the evaluator will answer "
-            "0.5 everywhere and proposals are ranked by p_start * p_end",
-            file=sys.stderr,
-        )
+        answer = "the evaluator will answer 0.5 everywhere"
+        line = f"{answer} and proposals are ranked by p_start * p_end"
+        print(f"{candidates_path}: no candidates of training videos; {line}", file=sys.stderr)
     # train and write
     checkpoint = out.with_name(f".{out.stem}.checkpoint.pt")
     evaluator, rows = train_evaluator(
@@ -74,7 +58,7 @@ def train_pem(
     )
     save_evaluator(out, evaluator, digest(settings, table.digest))
     if log is not None:
-        write_tsv(log, LOG_COLUMNS, [[row[name] for name in LOG_COLUMNS] for row in rows])
+        write_tsv(log, _COLUMNS, [[row[name] for name in _COLUMNS] for row in rows])
     checkpoint.unlink(missing_ok=True)
 
 
@@ -91,18 +75,11 @@ def train_evaluator(
     The weights of the last epoch are returned, with `keep: average` the mean of the last epochs'
     weights, with `best` those of the epoch of lowest validation loss, if there are validation
     candidates. With no training candidates at all every answer is 0.5, so that proposals are
-    ranked by p_start · p_end.
-
-    Args:
-        training: Candidates to learn from.
-        validation: Candidates to choose the epoch by, with `keep: best`.
-        settings: Network, optimiser and sampling.
-        checkpoint: Where to continue from and what to write after each epoch; the caller deletes
-            it when the evaluator is written. None: no checkpoint.
-        source: Digest of the features, which the checkpoint belongs to.
+    ranked by p_start · p_end. A `checkpoint` is continued from, written after each epoch, and
+    deleted by the caller when the evaluator is written; it belongs to features of digest `source`.
 
     Returns:
-        The evaluator and its log, a row an epoch with `LOG_COLUMNS`.
+        The evaluator and its log, a row an epoch.
 
     Raises:
         InputError: The training loss is no longer a number, or there is no room.
@@ -118,7 +95,7 @@ def train_evaluator(
         optimiser = torch.optim.Adam(
             evaluator.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        sampler = Sampler(training.targets, settings)
+        sampler = sampling.Sampler(training.targets, settings)
         choosing = validation if validation is not None and len(validation.rows) else None
         fingerprints = [each.fingerprint() for each in (training, choosing) if each is not None]
         run = Run(
@@ -134,25 +111,24 @@ def train_evaluator(
             run.restore(state)
         # train
         size, rate, every = settings.batch_size, settings.learning_rate, settings.decay_epochs
+
+        def report(row: Row) -> None:
+            losses = [f"{name} loss {row[f'{name}_loss']:.5f}" for name in _SUBSETS]
+            line = f"epoch {row['epoch']}/{settings.epochs}: {row['sampled']} candidates"
+            print(", ".join([line, *losses]), file=sys.stderr)
+
         fit(
             run,
             settings.epochs,
             lambda _: _train_epoch(evaluator, optimiser, training, sampler.draw(), size),
             lambda: {"validation_loss": _validation_loss(evaluator, choosing, settings)},
-            learning_rate=lambda epoch: rate_every(rate, _FALL, every, epoch),
+            learning_rate=lambda epoch: rate_every(rate, 0.1, every, epoch),
             score=lambda row: -row["validation_loss"],
             checkpoint=checkpoint,
-            report=lambda row: print(_line(row, settings.epochs), file=sys.stderr),
+            report=report,
         )
         evaluator.load_state_dict(run.weights())
     return evaluator.eval(), run.rows
-
-
-def _line(row: Row, epochs: int) -> str:
-    losses = (
-        f"training loss {row['training_loss']:.5f}, validation loss {row['validation_loss']:.5f}"
-    )
-    return f"epoch {row['epoch']}/{epochs}: {row['sampled']} candidates, {losses}"
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -191,13 +167,12 @@ def _validation_loss(
     """Return the loss over all candidates, weighted by their sampling rates."""
     if examples is None:
         return float("nan")
-    counts = class_counts(examples.targets, settings)
+    counts = sampling.class_counts(examples.targets, settings)
     total = weights = 0.0
     with torch.inference_mode():
-        for rows in chunks(len(examples.rows)):
-            chosen = np.arange(rows.start, rows.stop)
-            features, target = _batch(examples, chosen)
-            rates = sampling_rates(examples.targets[chosen], settings, counts)
+        for rows in sampling.chunks(len(examples.rows)):
+            features, target = _batch(examples, np.arange(rows.start, rows.stop))
+            rates = sampling.sampling_rates(examples.targets[rows], settings, counts)
             weight = torch.from_numpy(rates.astype(np.float32))
             share = float(weight.sum())
             total += float(weighted_loss(evaluator(features), target, weight)) * share
@@ -206,7 +181,6 @@ def _validation_loss(
 
 
 def _batch(examples: Examples, chosen: Int64 | Sample) -> tuple[Tensor, Tensor]:
-    """Return the inputs and targets of the chosen examples."""
     inputs = np.asarray(examples.features[examples.rows[chosen]])
     if examples.more is not None:
         inputs = np.concatenate([inputs, examples.more[chosen]], axis=1)

@@ -28,16 +28,10 @@ from actionspan.files.storage import read_json
 from actionspan.scaling.fit_timing import measured_parts
 from actionspan.scaling.plot_speedup import Ratios
 from actionspan.scaling.times import SINGLE, Run
-from actionspan.scaling.timing_model import Error, Estimate, model_columns
+from actionspan.scaling.timing_model import PARAMETERS, Error, Estimate, model_columns
 
 # The first six have a colour of their own, the others share that of their nearest kin.
-_COLOUR_ORDER = (
-    *("ring", "ps", "mpi", "ps_sharded", "gloo", "ps_async"),
-    *("auto", "ps_worker", "nccl", "aavg", "periodic"),
-)
-
-
-_KIN_DASHES = (3.2, 1.5)
+_COLOUR_ORDER = "ring ps mpi ps_sharded gloo ps_async auto ps_worker nccl aavg periodic".split()
 
 
 def exchange_colour(exchange: str) -> str:
@@ -48,9 +42,7 @@ def exchange_colour(exchange: str) -> str:
 def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
     """Draw the median speed ratio over ranks, with whiskers from the least to the greatest.
 
-    Args:
-        path: An .svg or .png file.
-        panels: Ratios by the title of their panel.
+    `path` is an .svg or .png file; `panels` has the ratios by the title of their panel.
     """
     runs = (at.values() for ratios in panels.values() for at in ratios.values())
     highest = max(max(values) for lists in runs for values in lists)
@@ -68,66 +60,46 @@ def draw_speedup(path: Path, panels: Mapping[str, Ratios]) -> None:
 def _speed_panel(axes: Axes, ratios: Ratios, highest: float) -> None:
     """Draw the exchanges of one panel; `highest` is the greatest ratio of all panels."""
     numbers = sorted({ranks for at in ratios.values() for ranks in at})
-    last = numbers[-1]
-    axes.set(
-        xlim=(1 - 0.03 * last, 1.05 * last),
-        ylim=(0, 1.07 * max(highest, min(last, 1.2 * highest))),
-    )
+    last, top = numbers[-1], 1.07 * max(highest, min(numbers[-1], 1.2 * highest))
+    axes.set(xlim=(1 - 0.03 * last, 1.05 * last), ylim=(0, top))
     axes.set_xticks(numbers_apart(numbers, last / 16))
-    _draw_ideal(axes, last)
-    ends: dict[str, tuple[float, float]] = {}
-    names = [exchange for exchange in ratios if exchange != SINGLE]
-    # each a little to the side, so that one exchange's whiskers do not hide another's
-    spread = min(0.24, 0.03 * last) / len(names)
-    for place, exchange in enumerate(names):
-        aside = spread * (place - (len(names) - 1) / 2)
-        ends[exchange] = _draw_exchange(axes, exchange, ratios[exchange], aside)
-    _draw_points(axes, [1], list(ratios[SINGLE].values()), color=INK)
-    _name_lines(axes, ends)
-
-
-def _draw_ideal(axes: Axes, last: int) -> None:
-    """Draw the line on which n ranks are n times as fast."""
-    top = axes.get_ylim()[1]
+    # the line on which n ranks are n times as fast
     axes.plot([1, last], [1, last], color=QUIET, linewidth=1.1, dashes=(5, 3), zorder=1)
     reach = min(last, 0.96 * top)
     place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
     axes.annotate("ideal", xy=(reach, reach), xytext=(-9, 0), color=QUIET, **place)
-
-
-def _draw_exchange(
-    axes: Axes, exchange: str, at: Mapping[int, Sequence[float]], aside: float
-) -> tuple[float, float]:
-    """Draw one exchange's line, points and whiskers; return where it ends."""
-    colour = exchange_colour(exchange)
-    places = [ranks + aside for ranks in at]
-    middle = [median(values) for values in at.values()]
-    begin = [1.0] if 1 not in at else []
-    (line,) = axes.plot([*begin, *places], [*begin, *middle], color=colour, linewidth=1.7, zorder=3)
-    if _COLOUR_ORDER.index(exchange) >= len(COLOURS):
-        line.set_dashes(_KIN_DASHES)
-    _draw_points(axes, places, list(at.values()), color=colour)
-    return places[-1], middle[-1]
+    # the exchanges, a little to the side, so that no whiskers hide those of another
+    ends: dict[str, tuple[float, float]] = {}
+    names = [exchange for exchange in ratios if exchange != SINGLE]
+    spread = min(0.24, 0.03 * last) / len(names)
+    for index, exchange in enumerate(names):
+        at, colour = ratios[exchange], exchange_colour(exchange)
+        aside = spread * (index - (len(names) - 1) / 2)
+        begin = [1.0] if 1 not in at else []
+        places = [ranks + aside for ranks in at]
+        middle = [median(values) for values in at.values()]
+        xs, ys = [*begin, *places], [*begin, *middle]
+        (line,) = axes.plot(xs, ys, color=colour, linewidth=1.7, zorder=3)
+        if _COLOUR_ORDER.index(exchange) >= len(COLOURS):
+            line.set_dashes((3.2, 1.5))
+        _draw_points(axes, places, at, colour)
+        ends[exchange] = places[-1], middle[-1]
+    _draw_points(axes, [1], ratios[SINGLE], INK)
+    # their names, to the right of the lines' ends
+    heights = spread_labels({name: height for name, (_, height) in ends.items()}, 0.06 * top)
+    for name, height in heights.items():
+        name_line(axes, name, ends[name], (1.02, height / top), exchange_colour(name), gap=5)
 
 
 def _draw_points(
-    axes: Axes, places: Sequence[float], values: Sequence[Sequence[float]], **look: Any
+    axes: Axes, places: Sequence[float], at: Mapping[int, Sequence[float]], colour: str
 ) -> None:
-    """Draw the median of each list of values, with whiskers from the least to the greatest."""
-    middle = [median(ratios) for ratios in values]
-    below = [centre - min(ratios) for centre, ratios in zip(middle, values, strict=True)]
-    above = [max(ratios) - centre for centre, ratios in zip(middle, values, strict=True)]
-    look |= {"fmt": "o", "markersize": 3.8, "elinewidth": 1.1, "capsize": 2.2, "zorder": 4}
-    axes.errorbar(places, middle, yerr=[below, above], **look)
-
-
-def _name_lines(axes: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
-    """Write the name of each line to the right of its end."""
-    top = axes.get_ylim()[1]
-    heights = spread_labels({name: height for name, (_, height) in ends.items()}, 0.06 * top)
-    for exchange, height in heights.items():
-        place = (1.02, height / top)
-        name_line(axes, exchange, ends[exchange], place, exchange_colour(exchange), gap=5)
+    """Draw the median on each number of ranks, with whiskers from the least to the greatest."""
+    middle = [median(ratios) for ratios in at.values()]
+    below = [centre - min(ratios) for centre, ratios in zip(middle, at.values(), strict=True)]
+    above = [max(ratios) - centre for centre, ratios in zip(middle, at.values(), strict=True)]
+    look: dict[str, Any] = {"fmt": "o", "markersize": 3.8, "elinewidth": 1.1, "capsize": 2.2}
+    axes.errorbar(places, middle, yerr=[below, above], color=colour, zorder=4, **look)
 
 
 def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:
@@ -140,28 +112,13 @@ def numbers_apart(numbers: Sequence[int], gap: float) -> list[int]:
 
 
 Model = Mapping[str, Mapping[str, Any]]
-
-
 _PARTS = {
     "t1": ("#dfe3e8", "t1 compute"),
     "t2": ("#b4bcc7", "t2 communication"),
     "t3": ("#eee6d6", "t3 start and finish"),
 }
-
-
-_NEEDED = (
-    *("T", "C", "P", "rank", "fitted", "paper_fit"),
-    *("curve", "identifiable", "intervals", "ranks"),
-)
-
-
-_CURVE_POINTS = 200
-
-
-_COLUMNS = 3
-
-
-_LINE_POINTS = 12.5
+_NEEDED = "T C P rank fitted paper_fit curve identifiable intervals ranks".split()
+_COLUMNS = 3  # of panels
 
 
 def read_model(path: Path, runs: Sequence[Run]) -> Model:
@@ -173,20 +130,16 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
     model = read_json(path)
     present = {run.exchange for run in runs} - {SINGLE}
     if not isinstance(model, dict) or set(model) != present:
-        raise InputError(
-            f"{path}: not fitted to these times, which have {', '.join(sorted(present)) or 'none'}"
-            "; fit it again"
-        )
+        names = ", ".join(sorted(present)) or "none"
+        raise InputError(f"{path}: not fitted to these times, which have {names}; fit it again")
     for exchange, entry in model.items():
         ranks = sorted({run.ranks for run in runs if run.exchange == exchange})
         missing = [key for key in _NEEDED if not isinstance(entry, dict) or key not in entry]
         if missing:
             raise InputError(f"{path}: {exchange} has no {missing[0]!r}; fit it again")
         if entry["ranks"] != ranks:
-            raise InputError(
-                f"{path}: {exchange} was fitted to runs on {entry['ranks']} ranks, not {ranks}; "
-                "fit it again"
-            )
+            line = f"was fitted to runs on {entry['ranks']} ranks, not {ranks}; fit it again"
+            raise InputError(f"{path}: {exchange} {line}")
         try:  # all that the panels take from it
             _draw_model(Figure().subplots(), exchange, entry, ranks[-1])
             _title(exchange, entry)
@@ -197,22 +150,14 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
 
 
 def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
-    """Draw one panel for each exchange.
-
-    Args:
-        path: An .svg or .png file.
-        runs: Of all exchanges.
-        model: What `read_model` returned.
-    """
+    """Draw one panel for each exchange into an .svg or .png file."""
     rows = math.ceil(len(model) / _COLUMNS)
     columns = min(_COLUMNS, len(model))
     lines = max(len(_values(entry).splitlines()) for entry in model.values())
+    size = max(4.9, 0.6 + 3.3 * columns), 0.6 + (2.75 + 0.17 * lines) * rows
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)
-        figure = Figure(
-            figsize=(max(4.9, 0.6 + 3.3 * columns), 0.6 + (2.75 + 0.17 * lines) * rows),
-            layout=layout,
-        )
+        figure = Figure(figsize=size, layout=layout)
         grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for axes in grid.flat[len(model) :]:
             axes.set_visible(False)
@@ -223,7 +168,19 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
                 axes.set_ylabel("seconds of a run")
             if place + columns >= len(model):
                 axes.set_xlabel("ranks")
-        _legend(figure, [part for part, means in measured_parts(runs).items() if means])
+        # explain, above all panels, what they show
+        run = Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9)
+        paper = Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4))
+        single = Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0)
+        parts = [_PARTS[part] for part, means in measured_parts(runs).items() if means]
+        figure.legend(
+            [run, paper, single, *(Patch(color=colour) for colour, _ in parts)],
+            ["runs, model with confidence band", "papers' fit", "single rank (none)"]
+            + [name for _, name in parts],
+            loc="outside upper left",
+            ncols=2 if figure.get_figwidth() < 6 else 3,
+            frameon=False,
+        )
         save_figure(figure, path)
 
 
@@ -234,59 +191,53 @@ def _fit_panel(
     own = [run for run in runs if run.exchange == exchange]
     single = [run for run in runs if run.exchange == SINGLE]
     last = max(run.ranks for run in runs)
-    colour = exchange_colour(exchange)
-    _draw_parts(axes, [*own, *single], width=0.05 * last + 0.25)
+    # the mean t1, t2 and t3 of each number of ranks, stacked
+    heights: dict[str, float] = {}
+    for name, means in measured_parts([*own, *single]).items():
+        for ranks, seconds in (means or {}).items():
+            look: dict[str, Any] = {"bottom": heights.get(ranks, 0.0), "color": _PARTS[name][0]}
+            axes.bar(int(ranks), seconds, 0.05 * last + 0.25, zorder=1, **look)
+            heights[ranks] = look["bottom"] + seconds
+    # the model and the runs
     _draw_model(axes, exchange, entry, last)
-    for chosen, face in ((single, "white"), (own, colour)):
-        numbers, seconds = [run.ranks for run in chosen], [run.seconds for run in chosen]
-        axes.plot(numbers, seconds, "o", ms=4.2, mfc=face, mec=INK, mew=0.7, zorder=5)
+    for chosen, face in ((single, "white"), (own, exchange_colour(exchange))):
+        numbers, times = [run.ranks for run in chosen], [run.seconds for run in chosen]
+        axes.plot(numbers, times, "o", ms=4.2, mfc=face, mec=INK, mew=0.7, zorder=5)
+    # the axes and the texts
     axes.set_xticks(numbers_apart(sorted({1} | {run.ranks for run in runs}), last / 10))
     axes.set_xlim(1 - 0.05 * last - 0.25, last + 0.05 * last + 0.25)
     axes.set_ylim(0, 1.12 * max(run.seconds for run in runs))
     axes.tick_params(labelleft=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.set_title(_title(exchange, entry), pad=11 + _LINE_POINTS * lines)
+    axes.set_title(_title(exchange, entry), pad=11 + 12.5 * lines)
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate(_values(entry), xy=(0, 1), xytext=(0, 6), va="bottom", linespacing=1.4, **place)
 
 
 def _draw_model(axes: Axes, exchange: str, entry: Mapping[str, Any], last: int) -> None:
     """Draw the fitted curve with its band, and the papers' fit, up to the last number of ranks."""
-    ranks = np.geomspace(1, last, _CURVE_POINTS)
+    ranks = np.geomspace(1, last, 200)
     if entry["curve"] is not None:
         middle, low, high = curve_with_band(entry["curve"], ranks)
         colour = exchange_colour(exchange)
         axes.fill_between(ranks, low, high, color=colour, alpha=0.22, linewidth=0, zorder=2)
         axes.plot(ranks, middle, color=colour, linewidth=1.9, zorder=3)
-    paper = np.array([entry["paper_fit"][name] for name in ("T", "C", "P")])
+    paper = np.array([entry["paper_fit"][name] for name in PARAMETERS])
     dashed = model_columns(exchange, ranks) @ paper
     axes.plot(ranks, dashed, color=INK, linewidth=1.1, dashes=(4, 2.4), zorder=4)
 
 
-def _draw_parts(axes: Axes, runs: Sequence[Run], width: float) -> None:
-    """Stack the mean t1, t2 and t3 of each number of ranks."""
-    heights: dict[str, float] = {}
-    for name, means in measured_parts(runs).items():
-        for ranks, seconds in (means or {}).items():
-            below = heights.get(ranks, 0.0)
-            axes.bar(int(ranks), seconds, width, bottom=below, color=_PARTS[name][0], zorder=1)
-            heights[ranks] = below + seconds
-
-
 def curve_with_band(record: Mapping[str, Any], ranks: Float64) -> tuple[Float64, Float64, Float64]:
-    """Return a fitted curve and its confidence band at (m,) numbers of ranks.
+    """Return a fitted curve and its confidence band at numbers of ranks (m,).
 
-    Args:
-        record: `curve` of an exchange in timing_model.json.
-        ranks: (m,), at least 1; fractions are allowed.
+    `record` is `curve` of an exchange in timing_model.json; ranks are at least 1 and may be
+    fractions. The limits are NaN where they are not known.
 
     Returns:
-        (m,) seconds, and their lower and upper limits, which are NaN where they are not known.
+        (m,) seconds, and their lower and upper limits.
     """
-    errors = tuple(
-        Error(np.array(error["covariance"]), error["degrees"]) for error in record["errors"]
-    )
-    curve = Estimate(np.array(record["coefficients"]), errors)
+    errors = [Error(np.array(one["covariance"]), one["degrees"]) for one in record["errors"]]
+    curve = Estimate(np.array(record["coefficients"]), tuple(errors))
     terms = np.column_stack([1 / ranks, ranks, np.ones_like(ranks)])
     unknown = (math.nan, math.nan)
     limits = np.array([curve.interval(row) or unknown for row in terms.tolist()])
@@ -300,7 +251,7 @@ def _title(exchange: str, entry: Mapping[str, Any]) -> str:
 
 def _values(entry: Mapping[str, Any]) -> str:
     """Return the fitted values, a line each, with half their interval where it is known."""
-    names = [name for name in ("T", "C", "P") if entry[name] is not None]
+    names = [name for name in PARAMETERS if entry[name] is not None]
     if "C" not in names:
         names += [name for name in entry["identifiable"] if name not in names]
     lines = []
@@ -316,18 +267,3 @@ def _short(value: float) -> str:
     """Return a number with about three digits, without an exponent where it can be."""
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{min(digits, 6)}f}".replace("-", "−")
-
-
-def _legend(figure: Figure, parts: Sequence[str]) -> None:
-    """Explain, above all panels, what is drawn."""
-    run = Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9)
-    paper = Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4))
-    single = Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0)
-    figure.legend(
-        [run, paper, single, *(Patch(color=_PARTS[part][0]) for part in parts)],
-        ["runs, model with confidence band", "papers' fit", "single rank (none)"]
-        + [_PARTS[part][1] for part in parts],
-        loc="outside upper left",
-        ncols=2 if figure.get_figwidth() < 6 else 3,
-        frameon=False,
-    )

@@ -11,24 +11,9 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
+from actionspan.scaling import timing_model as models
 from actionspan.scaling.times import EXCHANGES, PARTS, SINGLE, Run, read_times
-from actionspan.scaling.timing_model import (
-    CONFIDENCE,
-    CURVE_TERMS,
-    PARAMETERS,
-    Estimate,
-    Fit,
-    Interval,
-    crossovers,
-    explained,
-    fit_runs,
-    is_server,
-    least_squares,
-    model_columns,
-    ranks_and_seconds,
-)
-
-_WIDTH = 88
+from actionspan.scaling.timing_model import PARAMETERS, Estimate, Fit, is_server, least_squares
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,15 +44,12 @@ def fit_file(path: Path) -> dict[str, dict[str, Any]]:
     """
     runs = read_times(path)
     if all(run.exchange == SINGLE for run in runs):
-        raise InputError(
-            f"{path}: only single-rank runs (exchange none); runs of at least one of "
-            f"{', '.join(EXCHANGES)} are needed"
-        )
+        needed = f"runs of at least one of {', '.join(EXCHANGES)} are needed"
+        raise InputError(f"{path}: only single-rank runs (exchange none); {needed}")
     return fit_times(runs)
 
 
 def _lines(exchange: str, entry: dict[str, Any]) -> str:
-    """Return the fitted model of one exchange as a few lines to read."""
     fitted, condition, r2 = entry["fitted"], entry["condition"], entry["r2"]
     borrowed = entry["single_rank_rows"]
     also = f" and {borrowed} on one" if borrowed else ""
@@ -78,31 +60,26 @@ def _lines(exchange: str, entry: dict[str, Any]) -> str:
         f"condition number {'infinite' if condition is None else f'{condition:.3g}'}, "
         f"r2 {'-' if r2 is None else f'{r2:.6f}'}",
     ]
-    values = {**{name: entry[name] for name in ("T", "C", "P")}, **entry["identifiable"]}
-    for name, value in values.items():
+    for name in dict.fromkeys([*PARAMETERS, *entry["identifiable"]]):
+        value = entry["identifiable"].get(name)
         shown = "not determined" if value is None else f"{value:14,.4f} s"
         if entry["intervals"][name] is not None:
             low, high = entry["intervals"][name]
             shown += f"   {entry['confidence']:.0%} interval {low:,.4f} to {high:,.4f}"
         lines.append(f"  {name:<8}{shown}")
     paper = entry["paper_fit"]
-    fit = ", ".join(f"{name} = {paper[name]:,.4f}" for name in ("T", "C", "P"))
-    lines += _wrapped(f"papers' three-parameter fit: {fit} (rank {paper['rank']}). ", paper)
+    fit = ", ".join(f"{name} = {paper[name]:,.4f}" for name in PARAMETERS)
+    fit = f"papers' three-parameter fit: {fit} (rank {paper['rank']})"
+    lines += _wrapped(f"{fit}. {paper['note']}")
     for other, until in entry["crossover"].items():
         if until is not None:
             beyond = "" if until <= max(entry["ranks"]) else ", beyond what was run"
             lines.append(f"  By these fits faster than {other} up to {until:,} ranks{beyond}.")
-    return "\n".join([*lines, *_wrapped("", entry)])
+    return "\n".join([*lines, *_wrapped(entry["note"])])
 
 
-def _wrapped(beginning: str, entry: dict[str, Any]) -> list[str]:
-    text = beginning + entry["note"]
-    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-_BADLY_CONDITIONED = 1e4
-
-Determined = dict[str, tuple[float, Interval | None]]
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
 
 
 def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
@@ -118,9 +95,9 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         ValueError: There is no run of an exchange.
     """
     single = [run for run in runs if run.exchange == SINGLE]
-    fits = fit_runs(runs)
+    fits = models.fit_runs(runs)
     curves = {name: fit.curve.values.tolist() for name, fit in fits.items() if fit.curve}
-    compared = crossovers(curves)
+    compared = models.crossovers(curves)
     alone: dict[str, Any] = {"crossover": {}, "faster_than": {}}
     return {
         exchange: {
@@ -134,12 +111,22 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
 
 def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
     """Return one exchange's part, without comparisons and notes."""
-    determined = _determined(exchange, fit)
-    if fit.measured is not None:
-        determined.setdefault("T", _value(fit.measured, [1.0]))
-    values = {name: value for name, (value, _) in determined.items()}
-    ranks, seconds = ranks_and_seconds(fit.runs)
-    columns = model_columns(exchange, ranks)
+    values: dict[str, float] = {}
+    intervals: dict[str, list[float] | None] = dict.fromkeys(PARAMETERS)
+    for name, (estimate, weights) in _determined(exchange, fit).items():
+        values[name] = float(np.array(weights) @ estimate.values)
+        interval = estimate.interval(weights)
+        intervals[name] = interval and list(interval)
+    ranks, seconds = models.ranks_and_seconds(fit.runs)
+    columns = models.model_columns(exchange, ranks)
+    curve = fit.curve and {  # enough to draw it and its confidence band
+        "terms": list(models.CURVE_TERMS),
+        "coefficients": fit.curve.values.tolist(),
+        "errors": [
+            {"covariance": error.covariance.tolist(), "degrees": error.degrees}
+            for error in fit.curve.errors
+        ],
+    }
     return {
         **{name: values.get(name) for name in PARAMETERS},
         "rank": fit.squares.rank,
@@ -150,21 +137,10 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
         "fitted": list(fit.fitted),
         "condition": fit.squares.condition,
         "singular_values": fit.squares.singular_values.tolist(),
-        "confidence": CONFIDENCE,
-        "intervals": {
-            **dict.fromkeys(PARAMETERS),
-            **{name: interval and list(interval) for name, (_, interval) in determined.items()},
-        },
+        "confidence": models.CONFIDENCE,
+        "intervals": intervals,
         "identifiable": values,
-        "curve": fit.curve  # enough to draw it and its confidence band
-        and {
-            "terms": list(CURVE_TERMS),
-            "coefficients": fit.curve.values.tolist(),
-            "errors": [
-                {"covariance": error.covariance.tolist(), "degrees": error.degrees}
-                for error in fit.curve.errors
-            ],
-        },
+        "curve": curve,
         "single_rank": _single_rank(single),
         "rows": len(fit.runs),
         "single_rank_rows": fit.borrowed,
@@ -172,33 +148,30 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _determined(exchange: str, fit: Fit) -> Determined:
-    """Return what the runs determine: the parameters, combinations of them, or only times."""
+def _determined(exchange: str, fit: Fit) -> dict[str, tuple[Estimate, list[float]]]:
+    """Return what the runs determine, as weighted sums of estimates.
+
+    These are the parameters, combinations of them or, where the runs are on too few numbers of
+    ranks for a model, the mean time on each number. T is among them if it was measured.
+    """
+    determined: dict[str, tuple[Estimate, list[float]]] = {}
     if fit.curve is None:
-        return _time_at_each_number(fit.runs)
-    determined: Determined = {}
-    if fit.parameters is not None:
-        for name, weights in zip(PARAMETERS, np.eye(3).tolist(), strict=True):
-            determined[name] = _value(fit.parameters, weights)
-    if not is_server(exchange):
-        determined["T - C"] = _value(fit.curve, [1.0, 0.0, 0.0])
-        determined["C + P"] = _value(fit.curve, [0.0, 0.0, 1.0])
+        ranks, seconds = models.ranks_and_seconds(fit.runs)
+        numbers = sorted(set(ranks.tolist()))
+        means = least_squares((ranks[:, None] == numbers).astype(np.float64), seconds).estimate
+        assert means is not None
+        for number, weights in zip(numbers, np.eye(len(numbers)).tolist(), strict=True):
+            determined[f"t({number:.0f})"] = means, weights
+    else:
+        if fit.parameters is not None:
+            for name, weights in zip(PARAMETERS, np.eye(3).tolist(), strict=True):
+                determined[name] = fit.parameters, weights
+        if not is_server(exchange):
+            determined["T - C"] = fit.curve, [1.0, 0.0, 0.0]
+            determined["C + P"] = fit.curve, [0.0, 0.0, 1.0]
+    if fit.measured is not None:
+        determined.setdefault("T", (fit.measured, [1.0]))
     return determined
-
-
-def _time_at_each_number(runs: Sequence[Run]) -> Determined:
-    """Return the mean time on each number of ranks, where these are too few for a model."""
-    ranks, seconds = ranks_and_seconds(runs)
-    numbers = sorted(set(ranks.tolist()))
-    means = least_squares((ranks[:, None] == numbers).astype(np.float64), seconds).estimate
-    return {
-        f"t({number:.0f})": _value(means, weights)
-        for number, weights in zip(numbers, np.eye(len(numbers)).tolist(), strict=True)
-    }
-
-
-def _value(estimate: Estimate, weights: Sequence[float]) -> tuple[float, Interval | None]:
-    return estimate.value(weights), estimate.interval(weights)
 
 
 def measured_parts(runs: Sequence[Run]) -> dict[str, dict[str, float] | None]:
@@ -214,7 +187,6 @@ def measured_parts(runs: Sequence[Run]) -> dict[str, dict[str, float] | None]:
 
 
 def _single_rank(single: Sequence[Run]) -> dict[str, Any] | None:
-    """Return the means of the single-rank runs."""
     if not single:
         return None
     seconds = float(np.mean([run.seconds for run in single]))
@@ -223,14 +195,12 @@ def _single_rank(single: Sequence[Run]) -> dict[str, Any] | None:
 
 
 def _notes(exchange: str, fit: Fit) -> list[str]:
-    """Return notes on the numbers, a sentence or two each."""
     notes = []
     numbers = sorted({run.ranks for run in fit.runs})
     if fit.measured is not None:
-        plural = "" if fit.times_measured == 1 else "s"
+        counted = f"{fit.times_measured} single-rank run{'s' * (fit.times_measured != 1)}"
         notes.append(
-            f"T is the measured compute time t1 of {fit.times_measured} single-rank run{plural}; "
-            "C and P are fitted to the rest."
+            f"T is the measured compute time t1 of {counted}; C and P are fitted to the rest."
         )
     if fit.curve is None:
         needed = 3 if is_server(exchange) and fit.measured is None else 2
@@ -258,7 +228,7 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
     if fit.curve is not None and not fit.squares.degrees:
         notes.append("There are no more runs than fitted values, hence no intervals of those.")
     condition = fit.squares.condition
-    if condition is not None and condition > _BADLY_CONDITIONED:
+    if condition is not None and condition > 1e4:
         notes.append(
             f"The condition number is {condition:.1e}: the numbers of ranks lie so close together "
             "that small errors of the run times become large ones of the fitted values."
@@ -272,20 +242,15 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
 
 
 def paper_fit(columns: Float64, seconds: Float64, *, is_ring: bool) -> dict[str, Any]:
-    """Fit all three parameters to run times, as paper 000 does in its section IV.
+    """Fit all three parameters to the seconds (m,) of runs, as paper 000 does in its section IV.
 
-    Where many sets fit equally well, as always for the ring, it returns the set of least norm, so
-    that the result depends only on the runs; a search would end elsewhere from each start.
-
-    Args:
-        columns: (m, 3), what T, C and P are multiplied with.
-        seconds: (m,) of complete runs.
-        is_ring: Whether the model is the ring's.
+    Columns (m, 3) are what T, C and P are multiplied with. Where many sets fit equally well, as
+    always for the ring, it returns the set of least norm, so that the result depends only on the
+    runs; a search would end elsewhere from each start.
     """
     fit = least_squares(columns, seconds)
-    compute, communication, constant = fit.coefficients.tolist()
     alternative, note = None, "The only best fit."
-    if not fit.determined:
+    if fit.estimate is None:
         note = (
             "One of infinitely many equally good fits, the one of least norm: the runs are on too "
             "few different numbers of ranks."
@@ -300,12 +265,10 @@ def paper_fit(columns: Float64, seconds: Float64, *, is_ring: bool) -> dict[str,
                 f"T = {slope:.6g} + C and P = {level:.6g} - C gives the same times."
             )
     return {
-        "T": compute,
-        "C": communication,
-        "P": constant,
+        **dict(zip(PARAMETERS, fit.coefficients.tolist(), strict=True)),
         "rank": fit.rank,
         "condition": fit.condition,
-        "r2": explained(seconds, columns @ fit.coefficients),
+        "r2": models.explained(seconds, columns @ fit.coefficients),
         "alternative": alternative,
         "note": note,
     }

@@ -30,21 +30,17 @@ Ratios = Mapping[str, Mapping[int, Sequence[float]]]
 def speed_ratios(
     path: Path, runs: Sequence[Run], part: Callable[[Run], float] = attrgetter("seconds")
 ) -> Ratios:
-    """Return t0/t of each run; t0 is the median time of the single-rank runs.
+    """Return t0/t of all runs of the table `path`; t0 is the median of the single-rank runs.
 
-    Args:
-        path: The table, for messages.
-        runs: All its runs.
-        part: Seconds of a run that are compared.
+    `part` gives the seconds of a run that are compared.
 
     Raises:
         InputError: There is no single-rank run, or no other.
     """
     alone = [part(run) for run in runs if run.exchange == SINGLE]
     if not alone:
-        raise InputError(
-            f"{path}: no row of exchange {SINGLE!r} on 1 rank; the others are compared with it"
-        )
+        line = f"no row of exchange {SINGLE!r} on 1 rank; the others are compared with it"
+        raise InputError(f"{path}: {line}")
     reference = median(alone)
     ratios: dict[str, dict[int, list[float]]] = {}
     for exchange in (SINGLE, *EXCHANGES):
@@ -63,9 +59,11 @@ def speed_panels(path: Path, runs: Sequence[Run]) -> dict[str, Ratios]:
     The steps are what grows with the length of training: computing and communication. Arguments
     and errors are those of `speed_ratios`.
     """
+
+    def steps(run: Run) -> float:
+        return (run.t1 or 0.0) + (run.t2 or 0.0)
+
     panels = {"whole run": speed_ratios(path, runs)}
     if all(run.t1 and run.t2 is not None for run in runs):
-        panels["steps alone (t1 + t2)"] = speed_ratios(
-            path, runs, lambda run: (run.t1 or 0.0) + (run.t2 or 0.0)
-        )
+        panels["steps alone (t1 + t2)"] = speed_ratios(path, runs, steps)
     return panels

@@ -22,11 +22,9 @@ EXCHANGES = (*SERVER_EXCHANGES, *RING_EXCHANGES)
 
 PARTS = ("t1", "t2", "t3")
 TIMES_COLUMNS = ("exchange", "ranks", "repeat", "seconds", *PARTS)
-NEEDED_COLUMNS = ("exchange", "ranks", "seconds")
-MOST_RANKS = 1_000_000
-MOST_SECONDS = 1e12
-
-TimesRow = tuple[str, int, int, float, float, float, float]
+_NEEDED = ("exchange", "ranks", "seconds")
+_MOST_RANKS = 1_000_000
+_MOST_SECONDS = 1e12
 _SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))
 
 
@@ -44,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_tsv(arguments.out, TIMES_COLUMNS, times_rows(arguments.timings))
 
 
-def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
+def times_rows(paths: Sequence[Path]) -> list[tuple[Any, ...]]:
     """Read the timing.json of training runs: the rows of times.tsv, in the order given.
 
     The repeats of each exchange on each number of ranks are numbered from 1.
@@ -53,44 +51,33 @@ def times_rows(paths: Sequence[Path]) -> list[TimesRow]:
         InputError: A file is not a timing, is of a part of a run, or of a run of another length
             than the others.
     """
-    rows: list[TimesRow] = []
+    rows: list[tuple[Any, ...]] = []
     repeats: Counter[tuple[str, int]] = Counter()
     epochs = None
     for path in paths:
         timing = _timing(path)
         epochs = epochs or timing["epochs"]
         if timing["epochs"] != epochs:
-            raise InputError(
-                f"{path}: a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}; "
-                "only runs of the same length can share a table"
-            )
-        exchange, ranks = timing["exchange"], timing["ranks"]
-        repeats[exchange, ranks] += 1
-        seconds, t1, t2, t3 = (float(timing[key]) for key in _SECONDS_KEYS)
-        rows.append((exchange, ranks, repeats[exchange, ranks], seconds, t1, t2, t3))
+            line = f"a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}"
+            raise InputError(f"{path}: {line}; only runs of the same length can share a table")
+        place = timing["exchange"], timing["ranks"]
+        repeats[place] += 1
+        rows.append((*place, repeats[place], *(float(timing[key]) for key in _SECONDS_KEYS)))
     return rows
 
 
 def _timing(path: Path) -> dict[str, Any]:
-    """Read one timing.json and check it."""
     timing: dict[str, Any] = read_json(path)
     needed = ("exchange", "ranks", "epochs", "epochs_here", *_SECONDS_KEYS)
     missing = [key for key in needed if not isinstance(timing, dict) or key not in timing]
     if missing:
         raise InputError(f"{path}: not the timing of a training run: no {missing[0]!r}")
-    if timing["exchange"] not in (SINGLE, *EXCHANGES):
-        raise InputError(
-            f"{path}: exchange is {timing['exchange']!r}; it must be one of "
-            f"{', '.join((SINGLE, *EXCHANGES))}"
-        )
     for key in ("ranks", "epochs", "epochs_here"):
         least = 0 if key == "epochs_here" else 1
         if type(timing[key]) is not int or timing[key] < least:
-            raise InputError(
-                f"{path}: {key} is {timing[key]!r}; it must be a whole number of at least {least}"
-            )
-    if timing["exchange"] == SINGLE and timing["ranks"] != 1:
-        raise InputError(f"{path}: exchange {SINGLE!r} runs on 1 rank, not on {timing['ranks']}")
+            wanted = f"it must be a whole number of at least {least}"
+            raise InputError(f"{path}: {key} is {timing[key]!r}; {wanted}")
+    _check_exchange(str(path), timing["exchange"], timing["ranks"], str(timing["exchange"]))
     for key in _SECONDS_KEYS:
         value = timing[key]
         if type(value) not in (int, float) or not 0 <= value < math.inf:
@@ -98,29 +85,32 @@ def _timing(path: Path) -> dict[str, Any]:
     if not timing["seconds"]:
         raise InputError(f"{path}: seconds is 0; it must be above 0")
     if timing["epochs_here"] != timing["epochs"]:
-        raise InputError(
-            f"{path}: only {timing['epochs_here']} of {timing['epochs']} epochs were timed, as the "
-            "run was interrupted; delete its folder and run it again from the start"
-        )
+        line = f"only {timing['epochs_here']} of {timing['epochs']} epochs were timed"
+        cure = "delete its folder and run it again from the start"
+        raise InputError(f"{path}: {line}, as the run was interrupted; {cure}")
     return timing
+
+
+def _check_exchange(place: str, exchange: Any, ranks: int, written: str) -> None:
+    """Check an exchange, `written` so in a file, and that one rank is alone."""
+    known = (SINGLE, *EXCHANGES)
+    if exchange not in known:
+        line = f"exchange {printable(written)!r} is not one of {', '.join(known)}"
+        raise InputError(f"{place}: {line}")
+    if exchange == SINGLE and ranks != 1:
+        raise InputError(f"{place}: exchange {SINGLE!r} runs on 1 rank, not on {ranks}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The time of one training run."""
+    """The time of one training run, in seconds; `t1`, `t2` and `t3` if they were measured."""
 
-    exchange: str
-    """One of `EXCHANGES`, or `none` for a run on one rank."""
-    ranks: int
-    """Ranks that computed, at least 1."""
-    seconds: float
-    """Of the complete run, above 0."""
-    t1: float | None = None
-    """Seconds of forward and backward passes, if measured."""
-    t2: float | None = None
-    """Seconds of communication, if measured."""
-    t3: float | None = None
-    """Seconds of start and finish, if measured."""
+    exchange: str  # one of `EXCHANGES`, or `none` for a run on one rank
+    ranks: int  # that computed, at least 1
+    seconds: float  # of the complete run, above 0
+    t1: float | None = None  # forward and backward passes
+    t2: float | None = None  # communication
+    t3: float | None = None  # start and finish
 
 
 def read_times(path: Path) -> list[Run]:
@@ -133,15 +123,14 @@ def read_times(path: Path) -> list[Run]:
         InputError: A column or a row is missing or wrong.
     """
     lines = _lines(path)
+    needed = ", ".join(_NEEDED)
     if not lines:
-        raise InputError(f"{path}: empty; columns {', '.join(NEEDED_COLUMNS)} are needed")
-    header = [cell.strip().lower() for cell in lines[0][1]]
-    for column in NEEDED_COLUMNS:
+        raise InputError(f"{path}: empty; columns {needed} are needed")
+    header = [cell.lower() for cell in lines[0][1]]
+    for column in _NEEDED:
         if column not in header:
-            raise InputError(
-                f"{path}: row 1: no column {column!r}; a tab-separated header with "
-                f"{', '.join(NEEDED_COLUMNS)} is needed"
-            )
+            line = f"no column {column!r}; a tab-separated header with {needed} is needed"
+            raise InputError(f"{path}: row 1: {line}")
     repeated = [column for column in header if column and header.count(column) > 1]
     if repeated:
         raise InputError(f"{path}: row 1: two columns are named {printable(repeated[0])!r}")
@@ -150,58 +139,45 @@ def read_times(path: Path) -> list[Run]:
         place = f"{path}: row {number}"
         if len(cells) != len(header):
             raise InputError(f"{place}: {len(cells)} cells, the header has {len(header)}")
-        runs.append(_run(place, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
+        runs.append(_run(place, dict(zip(header, cells, strict=True))))
     if not runs:
         raise InputError(f"{path}: no rows; at least one run on 2 or more ranks is needed")
     return runs
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the number (from 1) and the cells of each line that is not blank."""
+    """Return the number (from 1) and the stripped cells of each line that is not blank."""
     text = read_utf8(path)
     header = text.lstrip().split("\n", 1)[0]
     separator = "," if "," in header and "\t" not in header else "\t"
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
-        return [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
+        stripped = ([cell.strip() for cell in cells] for cells in reader)
+        return [(reader.line_num, cells) for cells in stripped if any(cells)]
     except csv.Error as error:
         raise InputError(f"{path}: row {reader.line_num}: not a table: {error}") from None
 
 
 def _run(place: str, cells: Mapping[str, str]) -> Run:
-    """Return the run of one row."""
+    shown = {name: repr(printable(cell)) for name, cell in cells.items()}
     exchange = cells["exchange"].lower()
-    if exchange not in (SINGLE, *EXCHANGES):
-        raise InputError(
-            f"{place}: exchange {printable(cells['exchange'])!r} is not one of "
-            f"{', '.join((SINGLE, *EXCHANGES))}"
-        )
     try:
         ranks = int(cells["ranks"])
     except ValueError:
         ranks = 0
-    if not 1 <= ranks <= MOST_RANKS:
-        raise InputError(
-            f"{place}: ranks {printable(cells['ranks'])!r} is not a whole number from 1 to "
-            f"{MOST_RANKS:,}"
-        )
-    if exchange == SINGLE and ranks != 1:
-        raise InputError(f"{place}: exchange {SINGLE!r} runs on 1 rank, not on {ranks}")
+    if not 1 <= ranks <= _MOST_RANKS:
+        wanted = f"a whole number from 1 to {_MOST_RANKS:,}"
+        raise InputError(f"{place}: ranks {shown['ranks']} is not {wanted}")
+    _check_exchange(place, exchange, ranks, cells["exchange"])
     seconds = _number(cells["seconds"])
-    if not 0 < seconds <= MOST_SECONDS:
-        raise InputError(
-            f"{place}: seconds {printable(cells['seconds'])!r} is not a number above 0 "
-            f"(at most {MOST_SECONDS:.0e})"
-        )
-    parts: dict[str, float] = {}
-    for name in PARTS:
-        if cells.get(name, ""):
-            value = parts[name] = _number(cells[name])
-            if not 0 <= value <= MOST_SECONDS:
-                raise InputError(
-                    f"{place}: {name} {printable(cells[name])!r} is not a number of seconds, "
-                    "0 or more (leave the cell empty where it was not measured)"
-                )
+    if not 0 < seconds <= _MOST_SECONDS:
+        wanted = f"a number above 0 (at most {_MOST_SECONDS:.0e})"
+        raise InputError(f"{place}: seconds {shown['seconds']} is not {wanted}")
+    parts = {name: _number(cells[name]) for name in PARTS if cells.get(name)}
+    for name, value in parts.items():
+        if not 0 <= value <= _MOST_SECONDS:
+            line = f"{name} {shown[name]} is not a number of seconds, 0 or more"
+            raise InputError(f"{place}: {line} (leave the cell empty where it was not measured)")
     return Run(exchange=exchange, ranks=ranks, seconds=seconds, **parts)
 
 

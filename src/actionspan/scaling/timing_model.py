@@ -5,11 +5,10 @@ Two models (paper 000, equations 1 and 2), n the number of ranks:
     parameter server   t = T/n + C·n + P
     ring               t = T/n + C·(n-1)/n + P  =  (T - C)/n + (C + P)
 
-T is the compute time of one rank, C belongs to the communication, P to start and finish. The
-second form of the ring shows that run times alone cannot separate T and C: its three columns have
-rank 2. Where the table has the compute time t1 of single-rank runs, T is their mean and only C and
-P are fitted; else T, C and P are fitted where the runs determine them, and T - C and C + P for the
-ring.
+T is the compute time of one rank, C belongs to the communication, P to start and finish. By the
+second form of the ring, run times alone cannot separate T and C: its three columns have rank 2.
+Where the table has the compute time t1 of single-rank runs, T is their mean and only C and P are
+fitted; else T, C and P where the runs determine them, and T - C and C + P for the ring.
 """
 
 import math
@@ -23,36 +22,27 @@ from scipy.special import stdtrit
 from actionspan.arrays import Float64
 from actionspan.scaling.times import EXCHANGES, SERVER_EXCHANGES, SINGLE, Run
 
-Interval = tuple[float, float]
-
 CONFIDENCE = 0.95
 # A singular value this much smaller than the largest comes from rounding, not from the data.
-RANK_TOLERANCE = 1e-10
+_RANK_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
 class Error:
     """One independent source of error of an estimate."""
 
-    covariance: Float64
-    """(k, k); where `degrees` is 0, known only up to a factor."""
-    degrees: int
-    """Degrees of freedom the covariance was estimated with."""
+    covariance: Float64  # (k, k); where `degrees` is 0, known only up to a factor
+    degrees: int  # of freedom that the covariance was estimated with
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Values with the errors they carry."""
+    """Values (k,) with the errors that they carry."""
 
     values: Float64
-    """(k,)"""
     errors: tuple[Error, ...]
 
-    def value(self, weights: Sequence[float]) -> float:
-        """Return the weighted sum of the values."""
-        return float(np.asarray(weights) @ self.values)
-
-    def interval(self, weights: Sequence[float]) -> Interval | None:
+    def interval(self, weights: Sequence[float]) -> tuple[float, float] | None:
         """Return the confidence interval of a weighted sum; None where its error is not known.
 
         The degrees of freedom of several errors together are those of Welch and Satterthwaite.
@@ -68,54 +58,29 @@ class Estimate:
                 return None
             total += variance
             spread += variance**2 / error.degrees
-        value = self.value(weights)
+        value = float(direction @ self.values)
         if total == 0.0:
-            return (value, value)
+            return value, value
         half = float(stdtrit(total**2 / spread, (1 + CONFIDENCE) / 2)) * math.sqrt(total)
-        return (value - half, value + half)
+        return value - half, value + half
 
     def mapped(self, matrix: Float64) -> "Estimate":
         """Return the estimate of `matrix @ values`; matrix is (j, k)."""
-        errors = tuple(
-            Error(matrix @ error.covariance @ matrix.T, error.degrees) for error in self.errors
-        )
-        return Estimate(matrix @ self.values, errors)
+        spread = (Error(matrix @ one.covariance @ matrix.T, one.degrees) for one in self.errors)
+        return Estimate(matrix @ self.values, tuple(spread))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares:
     """A fit of `design @ coefficients` to values, and how well the design determines it."""
 
-    coefficients: Float64
-    """(k,), those of least norm where several fit equally well."""
-    rank: int
-    """Number of independent columns of the design."""
-    singular_values: Float64
-    """(k,) of the design with its columns scaled to norm 1, in falling order."""
-    residual_sum: float
-    """Sum of squared residuals."""
-    degrees: int
-    """Rows less rank."""
-    inverse: Float64
-    """(k, k), (XᵀX)⁻¹: the covariance of the coefficients for residuals of variance 1."""
-
-    @property
-    def determined(self) -> bool:
-        """Whether exactly one set of coefficients fits best."""
-        return self.rank == len(self.coefficients)
-
-    @property
-    def condition(self) -> float | None:
-        """Condition number of the scaled design; None where it is infinite."""
-        if not self.determined:
-            return None
-        return float(self.singular_values[0] / self.singular_values[-1])
-
-    @property
-    def estimate(self) -> Estimate:
-        """The coefficients of a determined fit, with the error that its residuals show."""
-        variance = self.residual_sum / self.degrees if self.degrees else 1.0
-        return Estimate(self.coefficients, (Error(variance * self.inverse, self.degrees),))
+    coefficients: Float64  # (k,), of least norm where several fit equally well
+    rank: int  # independent columns of the design
+    degrees: int  # rows less rank
+    singular_values: Float64  # (k,) of the design with columns scaled to norm 1, falling
+    condition: float | None  # of the scaled design; None: infinite
+    inverse: Float64  # (k, k), (XᵀX)⁻¹: the coefficients' covariance for residuals of variance 1
+    estimate: Estimate | None  # of the only best fit, with the error that its residuals show
 
 
 def least_squares(design: Float64, values: Float64) -> LeastSquares:
@@ -124,23 +89,29 @@ def least_squares(design: Float64, values: Float64) -> LeastSquares:
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
     left, singular, right = np.linalg.svd(design / norms, full_matrices=False)
-    rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
+    rank = int(np.count_nonzero(singular > _RANK_TOLERANCE * singular[0]))
     singular[rank:] = 0.0
+    degrees = rows - rank
+    condition = estimate = None
     if rank == columns:
         inverse_root = (right / singular[:, None]).T / norms[:, None]  # (k, k)
         coefficients = inverse_root @ (left.T @ values)
         inverse = inverse_root @ inverse_root.T
+        residuals = values - design @ coefficients
+        variance = float(residuals @ residuals) / degrees if degrees else 1.0
+        estimate = Estimate(coefficients, (Error(variance * inverse, degrees),))
+        condition = float(singular[0] / singular[-1])
     else:
-        coefficients = np.linalg.lstsq(design, values, rcond=RANK_TOLERANCE)[0]
+        coefficients = np.linalg.lstsq(design, values, rcond=_RANK_TOLERANCE)[0]
         inverse = np.full((columns, columns), np.nan)
-    residuals = values - design @ coefficients
     return LeastSquares(
         coefficients=coefficients,
         rank=rank,
+        degrees=degrees,
         singular_values=np.pad(singular, (0, columns - len(singular))),
-        residual_sum=float(residuals @ residuals),
-        degrees=rows - rank,
+        condition=condition,
         inverse=inverse,
+        estimate=estimate,
     )
 
 
@@ -166,21 +137,14 @@ class Fit:
     """What the runs of one exchange say about its model."""
 
     runs: tuple[Run, ...]
-    fitted: tuple[str, ...]
-    """The parameters that were fitted, by `squares`."""
+    fitted: tuple[str, ...]  # the parameters that were fitted, by `squares`
     squares: LeastSquares
-    parameters: Estimate | None
-    """T, C and P, if determined."""
-    curve: Estimate | None
-    """The coefficients of `CURVE_TERMS`, if determined."""
-    r2: float | None
-    """Share of the variance of the run times that the fit explains."""
-    measured: Estimate | None = None
-    """T alone, where it was measured."""
-    times_measured: int = 0
-    """Single-rank runs that T is the mean of."""
-    borrowed: int = 0
-    """Single-rank runs that C and P were fitted to as well."""
+    parameters: Estimate | None  # T, C and P, if determined
+    curve: Estimate | None  # the coefficients of `CURVE_TERMS`, if determined
+    r2: float | None  # share of the variance of the run times that the fit explains
+    measured: Estimate | None = None  # T alone, where it was measured
+    times_measured: int = 0  # single-rank runs that T is the mean of
+    borrowed: int = 0  # single-rank runs that C and P were fitted to as well
 
 
 def is_server(exchange: str) -> bool:
@@ -208,32 +172,26 @@ def fit_runs(runs: Sequence[Run]) -> dict[str, Fit]:
     Raises:
         ValueError: There is no run of an exchange.
     """
-    computing = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
+    single = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
     fits = {}
     for exchange in EXCHANGES:
         if own := tuple(run for run in runs if run.exchange == exchange):
-            fits[exchange] = (
-                _with_measured(exchange, own, computing) if computing else _from_times(own)
-            )
+            fits[exchange] = _with_measured(own, single) if single else _from_times(own)
     if not fits:
         raise ValueError(f"no run of an exchange that joins ranks ({', '.join(EXCHANGES)})")
     return fits
 
 
 def _from_times(runs: tuple[Run, ...]) -> Fit:
-    """Fit run times alone."""
     exchange = runs[0].exchange
     ranks, seconds = ranks_and_seconds(runs)
     columns = model_columns(exchange, ranks)
     full = least_squares(columns, seconds)
     parameters = curve = None
     if is_server(exchange):
-        if full.determined:
-            parameters = curve = full.estimate
-    else:
-        two = least_squares(columns[:, [0, 2]], seconds)
-        if two.determined:
-            curve = two.estimate.mapped(_TWO_TERMS)
+        parameters = curve = full.estimate
+    elif two := least_squares(columns[:, [0, 2]], seconds).estimate:
+        curve = two.mapped(_TWO_TERMS)
     return Fit(
         runs=runs,
         fitted=PARAMETERS,
@@ -244,12 +202,13 @@ def _from_times(runs: tuple[Run, ...]) -> Fit:
     )
 
 
-def _with_measured(exchange: str, runs: tuple[Run, ...], single: Sequence[Run]) -> Fit:
+def _with_measured(runs: tuple[Run, ...], single: Sequence[Run]) -> Fit:
     """Take T from single-rank runs and fit C and P to the rest of the run times.
 
     Where all runs are on the same number of ranks, the single-rank runs join them: without their
     t1 they are P, as one rank has no communication.
     """
+    exchange = runs[0].exchange
     compute = np.array([run.t1 for run in single], dtype=np.float64)
     total = float(compute.mean())
     degrees = len(compute) - 1
@@ -267,7 +226,7 @@ def _with_measured(exchange: str, runs: tuple[Run, ...], single: Sequence[Run]) 
         design = np.concatenate([design, np.tile([0.0, 1.0], (borrowed, 1))])
     squares = least_squares(design, rest)
     parameters = curve = None
-    if squares.determined:
+    if squares.estimate:
         (residual,) = squares.estimate.errors
         # what an additional second of T does to T, C and P
         effect = np.concatenate([[1.0], -squares.inverse @ (design.T @ share)])
@@ -292,12 +251,9 @@ def _with_measured(exchange: str, runs: tuple[Run, ...], single: Sequence[Run]) 
     )
 
 
-Curve = Sequence[float]
-"""(a, b, c) of a/n + b·n + c seconds on n ranks."""
-
-FEWEST_RANKS = 2
-# Times closer than this share of their size count as equal.
-_EQUAL = 1e-9
+Curve = Sequence[float]  # (a, b, c) of a/n + b·n + c seconds on n ranks
+_FEWEST_RANKS = 2
+_EQUAL = 1e-9  # share of their size within which times count as equal
 # No cluster has as many ranks; beyond it float64 could not tell n from n + 1 at some point.
 _MOST_RANKS = 1e12
 
@@ -314,7 +270,7 @@ def crossovers(curves: Mapping[str, Curve]) -> dict[str, dict[str, Any]]:
     for name, curve in curves.items():
         ranges = {other: faster_ranges(curve, curves[other]) for other in curves if other != name}
         until = {
-            other: faster[0][1] if faster and faster[0][0] == FEWEST_RANKS else None
+            other: faster[0][1] if faster and faster[0][0] == _FEWEST_RANKS else None
             for other, faster in ranges.items()
         }
         compared[name] = {"crossover": until, "faster_than": ranges}
@@ -333,13 +289,13 @@ def faster_ranges(curve: Curve, against: Curve) -> list[list[int | None]]:
         size = abs(curve[0]) / ranks + abs(curve[1]) * ranks + abs(curve[2])
         return inverse / ranks + slope * ranks + level < -_EQUAL * size
 
-    starts = {FEWEST_RANKS}
+    starts = {_FEWEST_RANKS}
     for root in np.roots([slope, level, inverse]):
-        if abs(root.imag) <= _EQUAL * abs(root) and FEWEST_RANKS - 2 < root.real < _MOST_RANKS:
+        if abs(root.imag) <= _EQUAL * abs(root) and 0 < root.real < _MOST_RANKS:
             starts |= {int(root.real) + step for step in (-1, 0, 1, 2)}
     ranges: list[list[int | None]] = []
     beginning = None
-    for start in sorted(number for number in starts if number >= FEWEST_RANKS):
+    for start in sorted(number for number in starts if number >= _FEWEST_RANKS):
         if is_faster(start):
             beginning = start if beginning is None else beginning
         elif beginning is not None:

@@ -10,14 +10,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from actionspan.temporal import loss as losses
 from actionspan.temporal.labels import COLUMNS, KINDS
-from actionspan.temporal.loss import (
-    BoundaryLoss,
-    boundary_loss,
-    instances_of,
-    tiou,
-    weighted_binary_loss,
-)
 from actionspan.temporal.networks import Segments, TemporalNetwork
 
 SAMPLES = 16  # of each segment and its surroundings
@@ -40,7 +34,7 @@ def cell_overlaps(instances: Tensor, steps: int) -> Tensor:
     real = ends < steps
     start, end = starts[real] + 0.5, ends[real] + 0.5  # (M,)
     best = instances.new_zeros(len(instances), *starts.shape)
-    overlaps = tiou(start, end, instances[..., :1], instances[..., 1:])  # (B, K, M)
+    overlaps = losses.tiou(start, end, instances[..., :1], instances[..., 1:])  # (B, K, M)
     best[:, real] = overlaps.amax(dim=1)
     return best
 
@@ -82,9 +76,8 @@ def match(maps: Tensor, kernel: Tensor) -> Tensor:
     """
     batch, _, steps = maps.shape
     sequences = torch.einsum("owk,bwt->ktbo", kernel, maps).reshape(SAMPLES * steps, -1)
-    sampled: Tensor = torch.sparse.mm(
-        sampling_matrix(steps, maps.dtype), sequences
-    )  # ((T - 1)·T, B·O)
+    sampler = sampling_matrix(steps, maps.dtype)
+    sampled: Tensor = torch.sparse.mm(sampler, sequences)  # ((T - 1)·T, B·O)
     return sampled.view(-1, steps, batch, len(kernel)).permute(2, 3, 0, 1)
 
 
@@ -135,11 +128,15 @@ class BoundaryMatching(TemporalNetwork):
         They are the probability of a tIoU above 0.9, and the tIoU itself.
         """
         maps = self._base(features)
-        return self._of_steps(maps), self._of_pairs(maps)
+        kernel, bias = self.samples.weight.flatten(2), self.samples.bias
+        assert bias is not None
+        cells = match(self.pairs(maps).relu(), kernel)  # (B, V, T - 1, T)
+        cells = (cells + bias[:, None, None]).relu().contiguous()
+        scores: Tensor = self.map3(self.map2(self.map1(cells).relu()).relu())  # (B, 2, T - 1, T)
+        return self._of_steps(maps), scores.sigmoid()
 
     def _base(self, features: Tensor) -> Tensor:
-        maps: Tensor = features.transpose(1, 2)  # (B, C, T)
-        maps = self.dropout(self.base1(maps).relu())  # (B, W, T)
+        maps: Tensor = self.dropout(self.base1(features.transpose(1, 2)).relu())  # (B, W, T)
         base: Tensor = self.dropout(self.base2(maps).relu())  # (B, W, T)
         return base
 
@@ -147,18 +144,9 @@ class BoundaryMatching(TemporalNetwork):
         scores: Tensor = self.output_scale * self.steps2(self.steps1(maps).relu())  # (B, 3, T)
         return scores.sigmoid().transpose(1, 2)  # (B, T, 3)
 
-    def _of_pairs(self, maps: Tensor) -> Tensor:
-        kernel, bias = self.samples.weight.flatten(2), self.samples.bias
-        assert bias is not None
-        cells = match(self.pairs(maps).relu(), kernel)  # (B, V, T - 1, T)
-        cells = (cells + bias[:, None, None]).relu().contiguous()
-        cells = self.map2(self.map1(cells).relu()).relu()
-        scores: Tensor = self.map3(cells)  # (B, 2, T - 1, T)
-        return scores.sigmoid()
-
     def loss(
         self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
-    ) -> BoundaryLoss:
+    ) -> losses.BoundaryLoss:
         """Return the loss of steps plus those of pairs; cells that stand for nothing do not count.
 
         The probability of a tIoU above 0.9 has a balanced cross entropy. The tIoU has a mean
@@ -166,19 +154,20 @@ class BoundaryMatching(TemporalNetwork):
         each at random, and here each has the expected weight of a draw.
         """
         probabilities, confidences = self.confidences(features)
-        of_steps = boundary_loss(probabilities, labels, whole, soft)
+        of_steps = losses.boundary_loss(probabilities, labels, whole, soft)
         starts, ends = cell_steps(features.shape[1])
         real = ends < features.shape[1]
         every = labels if whole is None else whole
         truth, all_truth = (
-            cell_overlaps(instances_of(rows), features.shape[1])[:, real]
+            cell_overlaps(losses.instances_of(rows), features.shape[1])[:, real]
             for rows in (labels, every)
         )  # (S, M), (B, M)
         likely, expected = confidences[:, :, real].unbind(dim=1)  # (S, M) each
-        found = weighted_binary_loss(likely, (truth > _CLASS).float(), (all_truth > _CLASS).float())
+        classes = (truth > _CLASS).float(), (all_truth > _CLASS).float()
+        entropy = losses.weighted_binary_loss(likely, *classes)
         weights = _balance(truth, all_truth)
         error = (weights * (expected - truth).square()).sum() / _balance(all_truth, all_truth).sum()
-        return of_steps._replace(total=of_steps.total + found + _REGRESSION * error)
+        return of_steps._replace(total=of_steps.total + entropy + _REGRESSION * error)
 
     def segments(self, features: Tensor) -> list[Segments]:
         """Return the best pairs of each row, by the root of p_start · p_end · both confidences."""

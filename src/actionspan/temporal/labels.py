@@ -30,25 +30,24 @@ _ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a l
 def boundary_regions(
     segments: Float64, steps: int, rule: LabelRule, boundary_ratio: float
 ) -> Float64:
-    """Return where the start, action and end region of each instance begins and ends.
+    """Return where the start, action and end region of each instance begins and ends, (K, 3, 2).
 
     Rule `bsn`: the action region is the instance; the boundary regions are centred on its start
     and end and max(one bin, `boundary_ratio` of the instance) wide.
-    Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide, whatever the
-    instance; the action region is what they leave of the instance. Inside an instance that is the
-    paper's g_a = 1 - g_s - g_e; outside, where the printed formula would call background an
-    action, g_a is 0.
+    Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide; the action region is
+    what they leave of the instance. Inside an instance that is the paper's g_a = 1 - g_s - g_e;
+    outside, where the printed formula would call background an action, g_a is 0.
 
-    Segments (K, 2) and regions (K, 3, 2) are in 0…1 of the video. A region whose end is not above
-    its begin is empty.
+    Segments (K, 2) and regions are in 0…1 of the video. A region that ends before it begins is
+    empty.
     """
     width = 1.0 / steps
+    start, end = segments[:, 0], segments[:, 1]
     if rule == "bsn":
-        half = np.maximum(width, boundary_ratio * (segments[:, 1] - segments[:, 0])) / 2  # (K,)
+        half = np.maximum(width, boundary_ratio * (end - start)) / 2  # (K,)
         inset = np.zeros_like(half)
     else:
         half = inset = np.full(len(segments), width / 2)
-    start, end = segments[:, 0], segments[:, 1]
     begins = np.stack([start - half, start + inset, end - half], axis=1)  # (K, 3)
     ends = np.stack([start + half, end - inset, end + half], axis=1)  # (K, 3)
     return np.stack([begins, ends], axis=2)  # (K, 3, 2)
@@ -64,10 +63,8 @@ def boundary_overlaps(
 ) -> Float64:
     """Return g (steps, 3) in 0…1: the largest part of each bin that an instance's region covers.
 
-    Bin i covers [i / steps, (i + 1) / steps] of the video. Segments are cut to the video. The
-    arguments and errors are those of `boundary_labels`.
+    Segments are cut to the video. The arguments and errors are those of `boundary_labels`.
     """
-    # check the arguments
     segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     if not 0 < duration_seconds < np.inf:
         raise ValueError(f"duration_seconds {duration_seconds}: a number above 0")
@@ -78,7 +75,6 @@ def boundary_overlaps(
         raise ValueError(f"segment {segments[wrong][0].tolist()}: start ≤ end, both finite")
     if not len(segments):
         return np.zeros((steps, KINDS))
-    # measure how much of each bin each region covers
     inside = np.clip(segments / duration_seconds, 0.0, 1.0)
     regions = boundary_regions(inside, steps, rule, boundary_ratio)  # (K, 3, 2)
     return covered(regions, steps)
@@ -89,10 +85,9 @@ def covered(regions: Float64, steps: int) -> Float64:
     edges = np.arange(steps + 1) / steps
     begins = np.maximum(edges[:-1, None, None], regions[..., 0])  # (steps, K, 3)
     ends = np.minimum(edges[1:, None, None], regions[..., 1])  # (steps, K, 3)
-    overlaps: Float64 = np.clip((ends - begins) * steps, 0.0, 1.0).max(
-        axis=1, initial=0.0
-    )  # (steps, 3)
-    return overlaps
+    shares = np.clip((ends - begins) * steps, 0.0, 1.0)
+    largest: Float64 = shares.max(axis=1, initial=0.0)
+    return largest
 
 
 def boundary_labels(
@@ -108,9 +103,9 @@ def boundary_labels(
 
     Exactly half does not count (g > 0.5, whatever the rounding of decimal times).
 
-    With `sigma`, starts and ends fade out by a Gaussian, and the rule decides about actionness
-    alone: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to the
-    nearest start (or end). A boundary outside the video gives the video only its tail.
+    With `sigma` the rule decides about actionness alone, and starts and ends fade out by a
+    Gaussian: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to
+    the nearest start (or end). A boundary outside the video gives the video only its tail.
 
     Args:
         segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
@@ -165,7 +160,7 @@ def video_targets(labels: ArrayLike, segments: Float64, part: ArrayLike) -> Floa
 def divide(video_ids: Iterable[str], parts: int) -> dict[str, int]:
     """Return the part, from 0, of each video: they take turns in the order of a hash of their ids.
 
-    No part has two videos more than another. An id's part depends on the other ids.
+    Parts differ by at most one video. An id's part depends on the other ids.
     """
     ranked = sorted(set(video_ids), key=lambda name: hashlib.sha256(name.encode()).digest())
     return {name: place % parts for place, name in enumerate(ranked)}
@@ -174,13 +169,10 @@ def divide(video_ids: Iterable[str], parts: int) -> dict[str, int]:
 def divide_steps(footage: Mapping[str, Int64], parts: int) -> dict[str, Int64]:
     """Return the part (T,) of each step of the training videos.
 
-    It is that of its video, as `divide` has it, or of the footage that it shares with others: that
-    goes as a whole to the part, of those of its videos, which has the fewest steps so far. Footage
-    as large as a part is no footage but what all videos look like, and stays with them.
-
-    Args:
-        footage: What the steps (T,) of each video show: `features.footage.shared_footage`.
-        parts: How many.
+    `footage` is what the steps (T,) of each video show: `features.footage.shared_footage`. A step
+    is in the part of its video (`divide`), unless it shows footage that videos share: each piece
+    goes as a whole to one of the parts of its videos, the one with the fewest steps so far. A piece
+    as large as a part is what all videos look like, and stays with them.
     """
     own = divide(footage, parts)
     divided = {name: np.full(len(shown), own[name], np.int64) for name, shown in footage.items()}

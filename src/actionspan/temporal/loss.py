@@ -18,9 +18,8 @@ _SAME = 0.01  # steps: far above the rounding of distances, far below what tells
 def instances_of(labels: Tensor) -> Tensor:
     """Return the instances (B, K, 2), in steps, of labels (B, T, `labels.COLUMNS`).
 
-    K is that of the row with most, at least 1; rows with fewer are filled up with zeros, which
-    overlap nothing. An instance in which no step's middle lies, or only within a shorter one, is
-    not among them.
+    Rows with fewer than K instances, K at least 1, are filled up with zeros, which overlap nothing.
+    An instance in which no step's middle lies, or only within a shorter one, is not among them.
     """
     before, after = labels[..., BEFORE], labels[..., AFTER]  # (B, T)
     middles = torch.arange(labels.shape[1], dtype=labels.dtype) + 0.5
@@ -32,22 +31,19 @@ def instances_of(labels: Tensor) -> Tensor:
     first[:, 1:] &= ~(same & inside[:, :-1])
     most = max(1, int(first.sum(dim=1).max()))
     order = first.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]  # (B, K)
-    found = segments.gather(1, order[..., None].expand(-1, -1, 2))
-    return found * first.gather(1, order)[..., None]
+    instances = segments.gather(1, order[..., None].expand(-1, -1, 2))
+    return instances * first.gather(1, order)[..., None]
 
 
 def tiou(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> Tensor:
-    """Return the tIoU of segments given by their starts and ends, which broadcast.
-
-    It is 0 where both have no length.
-    """
+    """Return the tIoU of segments, whose starts and ends broadcast; 0 where both have no length."""
     shared = torch.minimum(end, other_end) - torch.maximum(start, other_start)
     hull = torch.maximum(end, other_end) - torch.minimum(start, other_start)
     return shared.clamp(min=0) / hull.clamp(min=torch.finfo(hull.dtype).tiny)
 
 
-ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
-RATIO_RANGE = (1.05, 21.0)
+_ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
+_RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
@@ -80,13 +76,10 @@ def weighted_binary_loss(
         ValueError: The shapes differ or are empty.
     """
     if probability.shape != label.shape or not probability.numel():
-        raise ValueError(
-            f"probability {tuple(probability.shape)} and label {tuple(label.shape)}: "
-            "the same shape, not empty"
-        )
-    probability = probability.flatten()
-    label = label.flatten()
+        shapes = f"probability {tuple(probability.shape)} and label {tuple(label.shape)}"
+        raise ValueError(f"{shapes}: the same shape, not empty")
     # weigh positives and negatives
+    probability, label = probability.flatten(), label.flatten()
     positive = (label > 0.5).to(probability.dtype)
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
     positive_weight, negative_weight = _balance(every.numel(), every.sum())
@@ -97,8 +90,8 @@ def weighted_binary_loss(
 
 
 def _balance(entries: Tensor | int, positives: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what a positive and a negative weigh, so that both weigh alike together."""
-    ratio = (entries / positives.clamp(min=1.0)).clamp(*RATIO_RANGE)
+    """Return the weights of a positive and of a negative with which both kinds weigh alike."""
+    ratio = (entries / positives.clamp(min=1.0)).clamp(*_RATIO_RANGE)
     return ratio / 2, ratio / 2 / (ratio - 1)
 
 
@@ -126,20 +119,16 @@ def boundary_loss(
 
     `whole` and `soft` are those of `weighted_binary_loss`; further columns of labels do not count.
     """
+    every = labels if whole is None else whole
     start, action, end = (
-        weighted_binary_loss(
-            probabilities[..., kind],
-            labels[..., kind],
-            whole[..., kind] if whole is not None else None,
-            soft,
-        )
+        weighted_binary_loss(probabilities[..., kind], labels[..., kind], every[..., kind], soft)
         for kind in range(KINDS)
     )
-    return BoundaryLoss(ACTION_WEIGHT * action + start + end, start, action, end)
+    return BoundaryLoss(_ACTION_WEIGHT * action + start + end, start, action, end)
 
 
 def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
-    """Return the sum over the paths and members of a cross-fitted network of their losses.
+    """Return the sum of the losses of the paths and members of a cross-fitted network.
 
     It is a sum so that each is trained as it would be alone, its weight decay included; the parts
     are means. A member's loss is over the steps inside the videos that are not of its part.
@@ -149,12 +138,14 @@ def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) ->
     Args:
         logits: (P, M, S, T, 3) of P paths of M members.
         labels: (S, T, `labels.COLUMNS`).
-        whole: (B, T, `labels.COLUMNS`) the labels of the full batch where these rows are a share of
-            it: the result is then their part of its loss.
+        whole: (B, T, `labels.COLUMNS`), see `weighted_binary_loss`.
     """
     every = labels if whole is None else whole
     paths, members = logits.shape[:2]
-    counted, used = _counted(every, members), _counted(labels, members)  # (M, B, T), (M, S, T)
+    member = torch.arange(members)[:, None, None]
+    counted, used = (  # (M, B, T), (M, S, T): 1 where a member learns from a step
+        rows[..., INSIDE] * (rows[..., PART] != member) for rows in (every, labels)
+    )
     steps = counted.sum(dim=(1, 2)).clamp(min=1)  # (M,)
     parts = []
     for kind in range(KINDS):
@@ -164,11 +155,5 @@ def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) ->
         entropy = _cross_entropy(logarithms, labels[..., kind], *weights)  # (P, M, S, T)
         parts.append(((entropy * used).sum(dim=(2, 3)) / steps).mean())
     start, action, end = parts
-    total = paths * members * (ACTION_WEIGHT * action + start + end)
+    total = paths * members * (_ACTION_WEIGHT * action + start + end)
     return BoundaryLoss(total, start, action, end)
-
-
-def _counted(labels: Tensor, members: int) -> Tensor:
-    """Return (M, B, T): 1 where a member learns from a step of labels (B, T, 7)."""
-    parts = torch.arange(members)[:, None, None]
-    return labels[..., INSIDE] * (labels[..., PART] != parts)

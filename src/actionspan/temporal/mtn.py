@@ -1,10 +1,11 @@
 """The temporal networks that say of each step alone whether it is a start, an action or an end.
 
-BSN's base TEM ("origin"), the Multipath Temporal Network (MTN), TEM with two and with four
-convolutions (paper 001, figure 10), dilated convolutions, and self-attention.
+BSN's base TEM ("origin"), the Multipath Temporal Network (MTN), dilated convolutions, and
+self-attention.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,8 @@ class SqueezeExcitation(nn.Module):
 
     def __init__(self, maps: int, reduction: int) -> None:
         super().__init__()
-        self.squeeze = nn.Linear(maps, max(1, maps // reduction))
-        self.excite = nn.Linear(max(1, maps // reduction), maps)
+        reduced = max(1, maps // reduction)
+        self.squeeze, self.excite = nn.Linear(maps, reduced), nn.Linear(reduced, maps)
 
     def forward(self, maps: Tensor) -> Tensor:
         """Return (B, M, T) maps, each times its gate."""
@@ -32,6 +33,7 @@ class SqueezeExcitation(nn.Module):
 class BaseTEM(TemporalNetwork):
     """Conv(512, 3, ReLU) → Conv(512, 3, ReLU) → Conv(3, 1, sigmoid) over time.
 
+    Other numbers of `layers` leave out or add hidden convolutions (paper 001, figure 10).
     With `squeeze`, the SE-ConvNet of MTN: a squeeze-excitation block after each hidden ReLU
     (reduction 16), and one before the sigmoid on the last three maps (reduction 1), where a gate
     below 1 keeps no probability from reaching 1.
@@ -45,24 +47,28 @@ class BaseTEM(TemporalNetwork):
         output_scale: float = 0.01,
         dropout: float = 0.0,
         squeeze: bool = False,
+        layers: int = 3,
     ) -> None:
         super().__init__()
-        self.channels = channels
-        self.output_scale = output_scale
-        self.conv1 = nn.Conv1d(channels, hidden, kernel_size=3, padding=1)
-        self.conv2 = nn.Conv1d(hidden, hidden, kernel_size=3, padding=1)
-        self.conv3 = nn.Conv1d(hidden, KINDS, kernel_size=1)
-        self.se1 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
-        self.se2 = SqueezeExcitation(hidden, reduction=16) if squeeze else nn.Identity()
-        self.se3 = SqueezeExcitation(KINDS, reduction=1) if squeeze else nn.Identity()
+        self.channels, self.output_scale, self.layers = channels, output_scale, layers
+        for layer in range(1, layers):
+            self.add_module(f"conv{layer}", nn.Conv1d(channels, hidden, 3, padding=1))
+            channels = hidden
+        self.add_module(f"conv{layers}", nn.Conv1d(hidden, KINDS, kernel_size=1))
+        for layer in range(1, layers + 1):
+            maps, reduction = (hidden, 16) if layer < layers else (KINDS, 1)
+            gate = SqueezeExcitation(maps, reduction) if squeeze else nn.Identity()
+            self.add_module(f"se{layer}", gate)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the probabilities (B, T, 3) of features (B, T, C)."""
         maps: Tensor = features.transpose(1, 2)  # (B, C, T)
-        maps = self.dropout(self.se1(self.conv1(maps).relu()))  # (B, 512, T)
-        maps = self.dropout(self.se2(self.conv2(maps).relu()))  # (B, 512, T)
-        maps = self.se3(self.output_scale * self.conv3(maps))  # (B, 3, T)
+        for layer in range(1, self.layers):
+            hidden = self.get_submodule(f"conv{layer}")(maps).relu()
+            maps = self.dropout(self.get_submodule(f"se{layer}")(hidden))  # (B, 512, T)
+        maps = self.output_scale * self.get_submodule(f"conv{self.layers}")(maps)  # (B, 3, T)
+        maps = self.get_submodule(f"se{self.layers}")(maps)
         return maps.sigmoid().transpose(1, 2)  # (B, T, 3)
 
 
@@ -106,12 +112,10 @@ class MTN(TemporalNetwork):
         squeeze: bool = True,
     ) -> None:
         super().__init__()
-        self.channels = channels
-        self.fusion_weight = fusion_weight
-        self.conv_net = BaseTEM(
-            channels, hidden=hidden, output_scale=output_scale, dropout=dropout, squeeze=squeeze
-        )
-        self.dense_net = MultipathDenseNet(channels, hidden=hidden, dropout=dropout)
+        self.channels, self.fusion_weight = channels, fusion_weight
+        size: dict[str, Any] = {"hidden": hidden, "dropout": dropout}
+        self.conv_net = BaseTEM(channels, **size, output_scale=output_scale, squeeze=squeeze)
+        self.dense_net = MultipathDenseNet(channels, **size)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the probabilities (B, T, 3) of features (B, T, C)."""
@@ -120,55 +124,21 @@ class MTN(TemporalNetwork):
         return self.fusion_weight * conv + (1 - self.fusion_weight) * dense
 
 
-class DepthTEM(TemporalNetwork):
-    """`BaseTEM` with one hidden convolution removed or added; `layers` counts the last too."""
-
-    def __init__(
-        self,
-        channels: int,
-        *,
-        layers: int,
-        hidden: int = 512,
-        output_scale: float = 0.01,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.channels = channels
-        self.output_scale = output_scale
-        self.names = [f"conv{layer}" for layer in range(1, layers + 1)]  # as in BaseTEM's files
-        for name in self.names[:-1]:
-            self.add_module(name, nn.Conv1d(channels, hidden, kernel_size=3, padding=1))
-            channels = hidden
-        self.add_module(self.names[-1], nn.Conv1d(hidden, KINDS, kernel_size=1))
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the probabilities (B, T, 3) of features (B, T, C)."""
-        maps: Tensor = features.transpose(1, 2)  # (B, C, T)
-        for name in self.names[:-1]:
-            maps = self.dropout(self.get_submodule(name)(maps).relu())  # (B, 512, T)
-        maps = self.output_scale * self.get_submodule(self.names[-1])(maps)  # (B, 3, T)
-        return maps.sigmoid().transpose(1, 2)  # (B, T, 3)
-
-
 DILATIONS = (1, 2, 4, 8)
-REACH = 1 + sum(DILATIONS)  # steps to each side that an output sees
 
 
 class DilatedTEM(TemporalNetwork):
     """Conv(512, 3) → four times + Conv(512, 3, dilated) of the ReLU → Conv(3, 1, sigmoid).
 
     Dilations of 1, 2, 4 and 8 let an output see 16 steps to each side (BSN's TEM: 2). Each layer
-    only adds to the one before (residual), so that depth does not stop the gradient. Away from the
-    ends of a sequence of any length, the outputs move with the features.
+    adds to the one before (residual), so that depth does not stop the gradient.
     """
 
     def __init__(
         self, channels: int, *, hidden: int = 512, output_scale: float = 0.01, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.channels = channels
-        self.output_scale = output_scale
+        self.channels, self.output_scale = channels, output_scale
         self.first = nn.Conv1d(channels, hidden, kernel_size=3, padding=1)
         self.layers = nn.ModuleList(
             nn.Conv1d(hidden, hidden, kernel_size=3, padding=dilation, dilation=dilation)
@@ -187,17 +157,13 @@ class DilatedTEM(TemporalNetwork):
 
 
 HEADS = 4
-BLOCKS = 2
-LONGEST_WAVE = 10000.0  # of the positions, as a multiple of 2π steps (Vaswani et al., 2017)
+_BLOCKS = 2
+_LONGEST_WAVE = 10000.0  # of the positions, as a multiple of 2π steps (Vaswani et al., 2017)
 
 
 def positions(steps: int, width: int) -> Tensor:
-    """Return the sinusoidal code of each step (T, D): D / 2 sines, then as many cosines.
-
-    `width`, D, is even. A code depends on the number of its step alone, so that sequences may have
-    any length.
-    """
-    rates = torch.exp(-math.log(LONGEST_WAVE) / width * torch.arange(0, width, 2))  # (D/2,)
+    """Return the sinusoidal code of each step (T, D), D even: D / 2 sines, then D / 2 cosines."""
+    rates = torch.exp(-math.log(_LONGEST_WAVE) / width * torch.arange(0, width, 2))  # (D/2,)
     angles = torch.arange(steps)[:, None] * rates  # (T, D/2)
     return torch.cat([angles.sin(), angles.cos()], dim=1)  # (T, D)
 
@@ -234,19 +200,18 @@ class AttentionTEM(TemporalNetwork):
     """Conv(D, 3) + position → two attention blocks → Dense(3, sigmoid), D half of `hidden`.
 
     The convolution shows each step its neighbours, where a boundary is visible; attention compares
-    distant steps, since an action may be long. A sequence may have any length; memory for training
-    grows with its square where the attention kernel keeps all pairs.
+    distant steps, since an action may be long. Memory for training grows with the square of a
+    sequence's length where the attention kernel keeps all pairs.
     """
 
     def __init__(
         self, channels: int, *, hidden: int = 512, output_scale: float = 0.01, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.channels = channels
-        self.output_scale = output_scale
+        self.channels, self.output_scale = channels, output_scale
         self.width = HEADS * max(1, hidden // (2 * HEADS))
         self.conv = nn.Conv1d(channels, self.width, kernel_size=3, padding=1)
-        self.blocks = nn.ModuleList(AttentionBlock(self.width, dropout) for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(AttentionBlock(self.width, dropout) for _ in range(_BLOCKS))
         self.norm = nn.LayerNorm(self.width)
         self.dense = nn.Linear(self.width, KINDS)
         self.dropout = nn.Dropout(dropout)

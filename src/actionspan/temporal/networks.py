@@ -1,7 +1,7 @@
 """The base class of temporal networks, the register that finds them by name, and their files."""
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,30 +17,25 @@ from actionspan.temporal.labels import KINDS
 from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
-SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
+_SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
 
 
 class Segments(NamedTuple):
-    """Segments (M, 2) in 0…1 of a row, start ≤ end, best first, and their scores (M,) in 0…1."""
+    """What a network finds in a row, best first."""
 
-    segments: Tensor
-    scores: Tensor
+    segments: Tensor  # (M, 2) in 0…1 of the row, start ≤ end
+    scores: Tensor  # (M,) in 0…1
 
 
 class TemporalNetwork(nn.Module):
     """Takes features (B, T, C) and returns probabilities (B, T, 3) of start, action and end."""
 
     channels: int
-    most_steps = 8192
-    """Of a video or window that a model file may ask for."""
-    columns = KINDS
-    """Of the labels that `loss` takes: `KINDS`, or `targets.COLUMNS` with all that are known."""
-    cross_fitted = False
-    """Whether it has members each of which leaves out a part of the training videos."""
-    look_ahead: int | None = None
-    """Steps behind its own that a probability depends on; None: it may depend on all of them."""
-    look_back: int | None = None
-    """Steps before its own that a probability depends on; None: as there."""
+    most_steps = 8192  # of a video or window that a model file may ask for
+    columns = KINDS  # of the labels that `loss` takes; `labels.COLUMNS`: all that is known
+    cross_fitted = False  # whether its members each leave out a part of the training videos
+    look_ahead: int | None = None  # steps after its own that a probability depends on; None: all
+    look_back: int | None = None  # steps before its own that a probability depends on; None: all
 
     def loss(
         self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
@@ -69,11 +64,7 @@ class TemporalNetwork(nn.Module):
 
 
 def network_class(name: ModelName) -> type[TemporalNetwork]:
-    """Return the class of a network of `MODELS`.
-
-    Raises:
-        InputError: It is a plug-in's, and cannot be imported or is no `TemporalNetwork`.
-    """
+    """Return the class of a network of `MODELS`; raise InputError for a plug-in that is none."""
     if name in plugins("networks"):
         added = load("networks", name)
         if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
@@ -81,21 +72,20 @@ def network_class(name: ModelName) -> type[TemporalNetwork]:
         return added
     from actionspan.temporal import bmn, mtn, pyramid, span  # which import this module
 
-    listed = MODELS[name]
     modules = {"bmn": bmn, "mtn": mtn, "pyramid": pyramid, "span": span}
-    kind: type[TemporalNetwork] = getattr(modules[listed.module], listed.kind)
+    kind: type[TemporalNetwork] = getattr(modules[MODELS[name].module], MODELS[name].kind)
     return kind
 
 
 def build_model(name: ModelName, channels: int, settings: TemporalSettings) -> TemporalNetwork:
     """Build the network of a name for features (B, T, channels)."""
     listed = MODELS[name]
-    given = {key: getattr(settings, key) for key in (*SHAPE, *listed.takes)}
+    given = {key: getattr(settings, key) for key in (*_SHAPE, *listed.takes)}
     return network_class(name)(channels, **given, **listed.fixed)
 
 
 FORMAT = "actionspan temporal 1"
-MOST_CHANNELS = 1 << 20  # of the features of a step
+_MOST_CHANNELS = 1 << 20  # of the features of a step
 
 
 def model_content(
@@ -108,14 +98,14 @@ def model_content(
 ) -> dict[str, Any]:
     """Return what model.pt holds: everything needed to build the network again.
 
-    `parts` says which part each step (T,) of each training video was in, if they were divided.
+    `parts` has the part of each step (T,) of each training video, if they were divided.
     """
     return {
         "format": FORMAT,
         "actionspan_version": __version__,
         "model": name,
         "channels": channels,
-        "settings": dataclasses.asdict(settings),
+        "settings": asdict(settings),
         "state_dict": dict(weights),
         "digest": training_digest,
         "parts": {name: torch.from_numpy(each) for name, each in (parts or {}).items()},
@@ -128,32 +118,23 @@ def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork
     Raises:
         InputError: The file is missing, or not a model of this version of the format.
     """
-    part = source if isinstance(source, Part) else _part(source)
+    if isinstance(source, Mapping):
+        source = Part(source, "temporal model")
+    part = source if isinstance(source, Part) else read_model(Path(source))
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{part.name}: not a model of 'actionspan temporal train' ({FORMAT!r})")
     name = part["model"].text(tuple(MODELS))
-    channels = part["channels"].whole(1, MOST_CHANNELS)
+    channels = part["channels"].whole(1, _MOST_CHANNELS)
     # of the settings only the network's shape: those of training have changed between versions
-    known = (*SHAPE, "fusion_weight", "members", "look_ahead")
+    known = (*_SHAPE, "fusion_weight", "members", "look_ahead")
     settings = part["settings"].settings(TemporalSettings, known)
     if name == "stream" and channels % 2 == 0:
         part["channels"].refuse("an odd number for a network of streams")
     return part["state_dict"].network(lambda: build_model(name, channels, settings), name)
 
 
-def model_digest(path: Path) -> tuple[str, dict[str, Int64]]:
-    """Return the digest of a model.pt, and the parts (T,) of each training video it learned.
-
-    Raises:
-        InputError: The file is missing, or not a model of this version of the format.
-    """
-    part = _part(path)
-    parts = part["parts"].entries() if "parts" in part else {}
-    kind = torch.int64
-    return part["digest"].text(), {k: v.tensor(None, kind=kind).numpy() for k, v in parts.items()}
-
-
-def _part(source: Path | str | Mapping[str, Any]) -> Part:
-    if isinstance(source, Mapping):
-        return Part(source, "temporal model")
-    return read_model(Path(source))
+def model_digest(model: Part) -> tuple[str, dict[str, Int64]]:
+    """Return the digest of a model.pt, and the parts (T,) of each training video it learned."""
+    parts = model["parts"].entries() if "parts" in model else {}
+    learned = {key: each.tensor(None, kind=torch.int64).numpy() for key, each in parts.items()}
+    return model["digest"].text(), learned

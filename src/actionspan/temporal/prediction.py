@@ -1,6 +1,7 @@
 """What a temporal network says of a video: probabilities of steps, and segments if it finds any."""
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import Transform
 from actionspan.files.storage import digest
+from actionspan.files.torch_files import read_model
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.labels import KINDS
@@ -39,8 +41,8 @@ def predict_probabilities(
         raise ValueError("features hold NaN or infinity")
     with deterministic(threads=1), torch.inference_mode():
         batch = _one(features)
-        found = model(batch) if part is None else model.without(batch, part)
-        probabilities: Float32 = found[0].contiguous().numpy()  # (T, 3)
+        both = model(batch) if part is None else model.without(batch, part)
+        probabilities: Float32 = both[0].contiguous().numpy()  # (T, 3)
     return probabilities
 
 
@@ -48,65 +50,41 @@ def _one(features: Float32) -> Tensor:
     return torch.from_numpy(np.array(features, dtype=np.float32))[None]  # (1, T, C)
 
 
-def predict_segments(
-    model: TemporalNetwork, windows: Float32, starts: Int64, length: int
-) -> tuple[Float32, Float32] | None:
-    """Return the segments (M, 2), in 0…1 of a video of `length` steps, and the scores (M,).
-
-    They are those that the network finds in each of its windows, one window after another, cut to
-    the video; None if the network finds none itself. The arguments are those of `predict_windows`.
-    """
-    segments, scores = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)]
-    with deterministic(threads=1), torch.inference_mode():
-        for window, start in zip(windows, starts.tolist(), strict=True):
-            found = model.segments(_one(window))
-            if found is None:
-                return None
-            steps = found[0].segments.numpy().astype(np.float64) * len(window) + start
-            inside = np.minimum(steps / length, 1)
-            some = inside[:, 0] < inside[:, 1]
-            segments.append(inside[some].astype(np.float32))
-            scores.append(found[0].scores.numpy()[some])
-    return np.concatenate(segments), np.concatenate(scores)
-
-
 def predict_windows(
-    model: TemporalNetwork,
-    windows: Float32,
-    starts: Int64,
-    length: int,
-    part: int | None = None,
+    model: TemporalNetwork, windows: Float32, starts: Int64, length: int, part: int | None = None
 ) -> Prediction:
     """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
-    With them come the segments of a network that finds some. `windows` are (N, T, C), the first
-    step of each in `starts` (N,); a single window may be the full video. See
-    `predict_probabilities`.
+    `windows` are (N, T, C), the first step of each in `starts` (N,); a single window may be the
+    full video. See `predict_probabilities`. Of a network that finds segments itself, those of each
+    window follow, one window after another, cut to the video.
     """
-    found = np.stack([predict_probabilities(model, window, part) for window in windows])
-    merged = merge_windows(found, starts, length)
-    return Prediction(merged, *(predict_segments(model, windows, starts, length) or ()))
+    each = np.stack([predict_probabilities(model, window, part) for window in windows])
+    probabilities = merge_windows(each, starts, length)
+    segments, scores = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)]
+    with deterministic(threads=1), torch.inference_mode():
+        for window, start in zip(windows, starts.tolist(), strict=True):
+            own = model.segments(_one(window))
+            if own is None:
+                return Prediction(probabilities)
+            steps = own[0].segments.numpy().astype(np.float64) * len(window) + start
+            inside = np.minimum(steps / length, 1)
+            some = inside[:, 0] < inside[:, 1]
+            segments.append(inside[some].astype(np.float32))
+            scores.append(own[0].scores.numpy()[some])
+    return Prediction(probabilities, np.concatenate(segments), np.concatenate(scores))
 
 
-def needs_no_windows(model: TemporalNetwork) -> bool:
-    """Return whether a network sees whole videos of any length, as a stream does.
-
-    At the ends of windows something would be missing.
-    """
+def _needs_no_windows(model: TemporalNetwork) -> bool:
+    """Return whether a network sees whole videos: a stream's would miss something at their ends."""
     return model.cross_fitted and model.look_ahead is not None
 
 
 def predict_sequence(
     model: TemporalNetwork, sequence: Float32, transform: Transform | None = None
 ) -> Prediction:
-    """Return what a network says of a whole video (T, C).
-
-    Args:
-        model: The network.
-        sequence: The features.
-        transform: How long its windows are; not needed if it needs none.
-    """
-    if transform is None or needs_no_windows(model):
+    """Return what a network says of a whole video (T, C); without a transform, in one window."""
+    if transform is None or _needs_no_windows(model):
         return Prediction(predict_probabilities(model, sequence))
     starts = transform.starts(len(sequence))
     windows = cut_windows(sequence, starts, transform.steps)
@@ -118,29 +96,23 @@ def predict_parts(
 ) -> Prediction:
     """Return the probabilities (T, 3) of a training video (T, C) by members that did not learn it.
 
-    The steps of a part are joined and seen by the member that left them out of its loss, with no
-    others beside them. Their cues of change are still those of the full video.
-
-    Args:
-        model: A cross-fitted network.
-        sequence: (T, C) features.
-        parts: (T,) of its steps.
-        transform: How long its windows are.
+    The steps of each of the `parts` (T,) are joined and seen, without the others, by the member
+    that left them out of its loss. Their cues of change are still those of the full video.
 
     Raises:
-        ValueError: The model learned the video with another number of steps; or as there.
+        ValueError: The model learned the video with another number of steps; or see
+            `predict_probabilities`.
     """
     if len(sequence) != len(parts):
-        raise ValueError(
-            f"{len(sequence)} steps, but the model learned {len(parts)}; train it again"
-        )
+        learned = f"the model learned {len(parts)}; train it again"
+        raise ValueError(f"{len(sequence)} steps, but {learned}")
     probabilities = np.zeros((len(sequence), KINDS), np.float32)
     for part in np.unique(parts).tolist():
         rest = sequence[parts == part]
         starts = transform.starts(len(rest))
         windows = cut_windows(rest, starts, transform.steps)
-        found = predict_windows(model, windows, starts, len(rest), part)
-        probabilities[parts == part] = found.probabilities
+        prediction = predict_windows(model, windows, starts, len(rest), part)
+        probabilities[parts == part] = prediction.probabilities
     return Prediction(probabilities, parts=parts)
 
 
@@ -150,14 +122,13 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     Raises:
         InputError: A file is missing, or the model was trained on different features.
     """
-    model, (made_by, learned) = load_model(model_path), model_digest(model_path)
+    stored = read_model(model_path)
+    model, (made_by, learned) = load_model(stored), model_digest(stored)
     transform = read_transform(features_path) if learned else None
     features = open_features(features_path)
     if (channels := features.array.shape[2]) != model.channels:
-        raise InputError(
-            f"{features_path}: {channels} channels, but {model_path} was trained on "
-            f"{model.channels}; train it on these features"
-        )
+        learned_on = f"{model_path} was trained on {model.channels}; train it on these features"
+        raise InputError(f"{features_path}: {channels} channels, but {learned_on}")
     videos = features.videos()
     first = [video.start for video in videos]
 
@@ -168,7 +139,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
             try:
                 if transform is not None and name in learned:
                     yield predict_parts(model, features.sequence(video), learned[name], transform)
-                elif needs_no_windows(model):
+                elif _needs_no_windows(model):
                     yield predict_sequence(model, features.sequence(video))
                 else:
                     yield predict_windows(model, features.array[video], starts, length)
@@ -186,18 +157,32 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     )
 
 
-class NetworkStream:
+class Resumable:
+    """An object whose attributes `changing` are the state from which another can resume."""
+
+    changing: tuple[str, ...]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return copies of the changing attributes, by their names without underscore."""
+        return {name.lstrip("_"): copy(getattr(self, name)) for name in self.changing}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume from `state_dict`."""
+        for name in self.changing:
+            setattr(self, name, copy(state[name.lstrip("_")]))
+
+
+class NetworkStream(Resumable):
     """The probabilities of a network for each row, `look_ahead` rows later.
 
     It sees the last rows that a probability depends on, and no more: equal to the network on all
     rows together, up to rounding.
 
-    Args:
-        network: One that states how far it looks.
-
     Raises:
         ValueError: The network may look at all of a video.
     """
+
+    changing = ("_rows", "_waiting")
 
     def __init__(self, network: TemporalNetwork) -> None:
         if network.look_ahead is None or network.look_back is None:
@@ -222,15 +207,7 @@ class NetworkStream:
         """Return the probabilities of the first `count` waiting rows."""
         if count <= 0:
             return np.zeros((0, KINDS), np.float32)
-        found = predict_probabilities(self.network, self._rows)
-        first = len(found) - self._waiting
+        probabilities = predict_probabilities(self.network, self._rows)
+        first = len(probabilities) - self._waiting
         self._waiting -= count
-        return found[first : first + count]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state from which another stream of the same network can resume."""
-        return {"rows": self._rows.copy(), "waiting": self._waiting}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from `state_dict`."""
-        self._rows, self._waiting = state["rows"].copy(), state["waiting"]
+        return probabilities[first : first + count]

@@ -3,11 +3,11 @@
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) says where each video's steps begin.
 
-Of a cross-fitted network there is also `parts` (ΣT): the part of the training footage that a step
-is of. Its probabilities are by the member that did not learn it. Of other videos it is −1.
+A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
+probabilities are by the member that did not learn it; −1 in other videos.
 
-Of a network that finds segments itself there are also `segments` (ΣM, 2) in 0…1 of each video,
-`segment_scores` (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
+A network that finds segments itself adds `segments` (ΣM, 2) in 0…1 of each video, `segment_scores`
+(ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
 
 import sys
@@ -23,33 +23,28 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.scratch import scratch
 from actionspan.files.storage import create_h5, open_h5
-from actionspan.temporal.labels import KINDS
+from actionspan.temporal.labels import KINDS, NO_PART
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
 SEGMENTS = ("segments", "segment_scores", "segment_offsets")
 _BLOCK = 64  # videos read at once
 _CHUNK = 1 << 13  # segments
-_NO_PART = -1
 
 
 class Prediction(NamedTuple):
-    """Of one video: probabilities (T, 3), and the segments (M, 2) in 0…1 with scores (M,) in 0…1.
+    """What a network says of one video."""
 
-    The segments are None where the network finds none itself; `parts` (T,) are those of a training
-    video and a cross-fitted network.
-    """
-
-    probabilities: Float32
-    segments: Float32 | None = None
-    scores: Float32 | None = None
-    parts: Int64 | None = None
+    probabilities: Float32  # (T, 3)
+    segments: Float32 | None = None  # (M, 2) in 0…1; None: the network finds none itself
+    scores: Float32 | None = None  # (M,) in 0…1, of the segments
+    parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `segments` has those datasets of `SEGMENTS`, and is None in a file without; so is `parts` (ΣT).
+    `segments` has the datasets `SEGMENTS`, `parts` is (ΣT); both are None in a file without.
     """
 
     digest: str
@@ -80,13 +75,13 @@ class Probabilities:
 
     def predictions(self) -> Iterator[Prediction]:
         """Yield what the file has of one video after another."""
+        if self.segments is None:
+            yield from map(Prediction, self)
+            return
+        segments, scores, offsets = self.segments
         for index, values in enumerate(self):
-            if self.segments is None:
-                yield Prediction(values)
-            else:
-                ends, scores, offsets = self.segments
-                rows = slice(*offsets[index : index + 2].tolist())
-                yield Prediction(values, ends[rows], scores[rows])
+            rows = slice(*offsets[index : index + 2].tolist())
+            yield Prediction(values, segments[rows], scores[rows])
 
     def _read(self, first: int, after: int) -> Iterator[Float32]:
         if self.dataset.ndim == 3:
@@ -121,13 +116,13 @@ def write_probabilities(
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
             if video.parts is not None:
                 parts = scratch((int(offsets[-1]),), np.int64) if parts is None else parts
-                parts[offsets[index] : offsets[index + 1]] = video.parts - _NO_PART
+                parts[offsets[index] : offsets[index + 1]] = video.parts - NO_PART
             if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
                 _append(file, "segments", video.segments, segments[-1])
                 _append(file, "segment_scores", video.scores, segments[-1])
         if parts is not None:
-            parts += _NO_PART  # scratch space begins with 0
+            parts += NO_PART  # scratch space begins with 0
             file["parts"] = parts
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
@@ -143,9 +138,8 @@ def _append(file: h5py.File, name: str, values: Float32, after: int) -> None:
     """Write values at the end of a dataset, which then has `after` rows."""
     width = values.shape[1:]
     if name not in file:
-        file.create_dataset(
-            name, (0, *width), np.float32, chunks=(_CHUNK, *width), maxshape=(None, *width)
-        )
+        how = {"chunks": (_CHUNK, *width), "maxshape": (None, *width)}
+        file.create_dataset(name, (0, *width), np.float32, **how)
     file[name].resize(after, axis=0)
     file[name][after - len(values) :] = values
 
@@ -167,10 +161,8 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
     elif dataset.ndim == 2 and shape[1] == KINDS and "offsets" in file:
         steps = np.diff(file["offsets"][:]).astype(np.int64)
     else:
-        raise InputError(
-            f"{path}: probabilities: shape {shape} is not (videos, bins, 3), nor (bins, 3) with "
-            "offsets"
-        )
+        wanted = "(videos, bins, 3), nor (bins, 3) with offsets"
+        raise InputError(f"{path}: probabilities: shape {shape} is not {wanted}")
     if len(steps) != videos or steps.sum() * KINDS != dataset.size or (steps < 1).any():
         raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
     segments = None
@@ -178,9 +170,8 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         ends, scores, starts = (file[name] for name in SEGMENTS)
         segments = ends, scores, starts[:].astype(np.int64)
         if len(starts) != videos + 1 or not starts[-1] == len(ends) == len(scores):
-            raise InputError(
-                f"{path}: segment_offsets do not fit {videos} videos; make the file again"
-            )
+            line = f"segment_offsets do not fit {videos} videos; make the file again"
+            raise InputError(f"{path}: {line}")
     parts = file["parts"][:].astype(np.int64) if "parts" in file else None
     if parts is not None and parts.shape != (steps.sum(),):
         raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")
@@ -197,11 +188,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
 
 
 def video_probabilities(path: Path, video_id: str) -> Float32 | None:
-    """Return (T, 3) of one video, None where the file has no such video.
-
-    Raises:
-        InputError: The file is missing or holds no probabilities.
-    """
+    """Return (T, 3) of one video, None where the file has no such video; or raise InputError."""
     with open_h5(path) as file:
         table = read_probabilities(file, path)
         return table.video(table.video_id.index(video_id)) if video_id in table.video_id else None

@@ -11,10 +11,9 @@ from actionspan.temporal.loss import BoundaryLoss, boundary_loss, instances_of, 
 from actionspan.temporal.networks import Segments, TemporalNetwork
 
 STRIDES = (1, 2, 4, 8, 16)  # steps between the points of each level
-FARTHEST = (4.0, 8.0, 16.0, 32.0, math.inf)  # steps from a level's point to a boundary of its own
-RADIUS = 1.5  # strides round the middle of an instance in which points learn it
+_FARTHEST = (4.0, 8.0, 16.0, 32.0, math.inf)  # steps from a level's point to a boundary of its own
+_RADIUS = 1.5  # strides round the middle of an instance in which points learn it
 _SHARE = 4  # a quarter of `hidden` maps
-_KERNEL = 5  # of the mixing of steps
 _RARE = 0.01  # a point's first probability
 _ALPHA, _GAMMA = 0.25, 2  # of the focal loss
 
@@ -32,17 +31,17 @@ def points(steps: int) -> tuple[Tensor, Tensor]:
 def assign(instances: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Return the instance (B, P, 2) that each point learns, of (B, K, 2), and which do (B, P).
 
-    A point learns the shortest instance that it lies in, not farther than `RADIUS` strides from its
+    A point learns the shortest instance that it lies in, not farther than 1.5 strides from its
     middle, whose farther boundary is in the level's range.
     """
     places, levels = points(steps)
     start, end = instances[:, None, :, 0], instances[:, None, :, 1]  # (B, 1, K)
     before, after = places[:, None] - start, end - places[:, None]  # (B, P, K)
-    strides, farthest = torch.tensor(STRIDES)[levels], torch.tensor(FARTHEST)[levels]  # (P,)
-    nearest = torch.tensor((0.0, *FARTHEST[:-1]))[levels]
+    strides, farthest = torch.tensor(STRIDES)[levels], torch.tensor(_FARTHEST)[levels]  # (P,)
+    nearest = torch.tensor((0.0, *_FARTHEST[:-1]))[levels]
     far = torch.maximum(before, after)
     own = (before > 0) & (after > 0) & (far >= nearest[:, None]) & (far < farthest[:, None])
-    own &= (before - after).abs() / 2 <= RADIUS * strides[:, None]
+    own &= (before - after).abs() / 2 <= _RADIUS * strides[:, None]
     length = torch.where(own, before + after, math.inf)
     shortest, which = length.min(dim=2)  # (B, P)
     learned = instances.gather(1, which[..., None].expand(-1, -1, 2))
@@ -78,7 +77,7 @@ class _Block(nn.Module):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.norm1 = _Norm(width)
-        self.mix = nn.Conv1d(width, width, _KERNEL, padding=_KERNEL // 2, groups=width)
+        self.mix = nn.Conv1d(width, width, 5, padding=2, groups=width)
         self.norm2 = _Norm(width)
         self.dense1 = nn.Conv1d(width, 2 * width, kernel_size=1)
         self.dense2 = nn.Conv1d(2 * width, width, kernel_size=1)

@@ -3,7 +3,7 @@
 import hashlib
 import mmap
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import Annotation, iterate_annotations
+from actionspan.dataset.tables import iterate_annotations
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import Features, open_features
@@ -36,26 +36,18 @@ _CHUNK = 64  # rows read at once where all are read
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """What training reads.
+    """What training reads; a row is a video, or a window of a video."""
 
-    A row is a video, or a window of a video. `features` (N, T, C) stays on disk: a batch copies its
-    own rows into memory and nothing else. `labels` are (N, T, 3), or `targets.COLUMNS` wide where
-    the network takes all that is known; `training` and `validation` are the numbers of those
-    subsets' rows. `parts` has the parts (T,) of each training video's steps, if the network divides
-    them.
-    """
-
-    features: Float32
-    labels: Labels
-    training: Int64
+    features: Float32  # (N, T, C), on disk: a batch copies its own rows into memory
+    labels: Labels  # (N, T, 3), or `labels.COLUMNS` wide with all that is known
+    training: Int64  # the numbers of the subset's rows
     validation: Int64
     fingerprint: str
-    parts: dict[str, Int64]
+    parts: dict[str, Int64]  # (T,) of each training video's steps, if the network divides them
 
 
 def _make_labels(
     path: Path,
-    annotations: Iterable[Annotation],
     features: Features,
     settings: TemporalSettings,
     columns: int,
@@ -66,20 +58,16 @@ def _make_labels(
     A video's labels are made at its own steps; a window has its part of them, and background
     beyond the end of the video. A row is used if it holds more than `window_coverage` of some
     instance, or if that is 0. The labels of other subsets are 0.
-
-    Raises:
-        InputError: A video has no entry in the annotations of `path`, or a wrong segment.
     """
     rows = {features.video_id[video.start]: video for video in features.videos()}
-    unlabelled = {
-        name: None for name, video in rows.items() if features.subset[video.start] in _USED
-    }
+    used_names = (name for name, video in rows.items() if features.subset[video.start] in _USED)
+    unlabelled = dict.fromkeys(used_names)
     missing = []
     steps = features.array.shape[1]
     kind = np.float32 if settings.smooth_labels or columns > KINDS else np.bool_
     labels: Labels = scratch((len(features.video_id), steps, columns), kind)
     used = np.zeros(len(labels), dtype=bool)
-    for annotation in annotations:
+    for annotation in iterate_annotations(path):
         name = annotation.video_id
         if name not in rows and annotation.subset in _USED:
             missing.append(name)
@@ -90,45 +78,33 @@ def _make_labels(
         duration = float(features.duration_seconds[video.start])
         segments = np.array([(each.start, each.end) for each in annotation.instances])
         length, starts = int(features.length[video.start]), features.first_step[video]
-        how: dict[str, Any] = {
-            "steps": length,
-            "rule": settings.labels,
-            "boundary_ratio": settings.boundary_ratio,
-        }
+        how: dict[str, Any] = {"rule": settings.labels, "boundary_ratio": settings.boundary_ratio}
+        how["steps"] = length
         try:
-            full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
+            if columns > KINDS and not settings.smooth_labels:
+                full = boundary_overlaps(segments, duration, **how).astype(np.float32)
+            else:
+                full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
         except ValueError as error:
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length
         if columns > KINDS:
-            if not settings.smooth_labels:
-                full = boundary_overlaps(segments, duration, **how).astype(np.float32)
             full = video_targets(full, in_steps, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
         used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)
     for name in unlabelled:
-        raise InputError(
-            f"{path}: video {name} has features but no entry in the annotations; "
-            "add one, with an empty list if nothing happens in it"
-        )
+        line = f"video {name} has features but no entry in the annotations"
+        cure = "add one, with an empty list if nothing happens in it"
+        raise InputError(f"{path}: {line}; {cure}")
     return labels, used, missing
-
-
-def _footage(features: Features) -> dict[str, Int64]:
-    """Return what the steps (T,) of each training video show."""
-    return {
-        features.video_id[rows.start]: features.shown(rows)
-        for rows in features.videos()
-        if features.subset[rows.start] == "training"
-    }
 
 
 def window_coverage(segments: Float64, starts: Int64, steps: int) -> Float64:
     """Return (N,) the largest part of a segment that each window of `steps` steps holds.
 
-    `segments` (K, 2) are in steps, and may be none; a segment without length counts as 0. `starts`
-    (N,) are the windows' first steps.
+    Segments (K, 2) and the windows' `starts` (N,) are in steps; a segment without length counts
+    as 0.
     """
     begins, ends = segments.reshape(-1, 2).T  # (K,)
     shared = np.minimum(ends, starts[:, None] + steps) - np.maximum(begins, starts[:, None])
@@ -139,31 +115,23 @@ def window_coverage(segments: Float64, starts: Int64, steps: int) -> Float64:
 
 
 def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) -> str:
-    """Return a hash of the features and labels of `rows`.
+    """Return a hash of the features and labels of `rows`; all features must be finite.
 
-    What the writer of the file noted of the features stands for them: reading all takes minutes of
-    a large set. Of a file without such a note they are read in chunks.
-
-    Raises:
-        InputError: A feature of `path` is not finite.
+    What the writer of the file noted of the features stands for them, as reading those of a large
+    set takes minutes.
     """
     content = hashlib.sha256(repr((features.array.shape, features.checked)).encode())
     content.update(rows.data)
-    if features.checked:
-        for begin in range(0, len(rows), _CHUNK):
-            content.update(np.ascontiguousarray(labels[rows[begin : begin + _CHUNK]]).data)
-        return content.hexdigest()
     for begin in range(0, len(rows), _CHUNK):
         chosen = rows[begin : begin + _CHUNK]
-        chunk = np.ascontiguousarray(features.array[chosen])
-        finite = np.isfinite(chunk).all(axis=2)
-        if not finite.all():
-            video, step = np.argwhere(~finite)[0]
-            raise InputError(
-                f"{path}: features of video {features.video_id[chosen[video]]}, step {step}: "
-                "NaN or infinity; extract them again"
-            )
-        content.update(chunk.data)
+        if not features.checked:
+            chunk = np.ascontiguousarray(features.array[chosen])
+            finite = np.isfinite(chunk).all(axis=2)
+            if not finite.all():
+                video, step = np.argwhere(~finite)[0]
+                place = f"features of video {features.video_id[chosen[video]]}, step {step}"
+                raise InputError(f"{path}: {place}: NaN or infinity; extract them again")
+            content.update(chunk.data)
         content.update(np.ascontiguousarray(labels[chosen]).data)
     return content.hexdigest()
 
@@ -180,7 +148,7 @@ def read_samples(
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Labels have so many `columns`; the training footage is divided into `parts`, if any. `causal`
+    Labels have `columns` columns; the training footage is divided into `parts`, if any. `causal`
     says whether the network learns from causal.h5.
 
     Annotated videos that have no features are left out, with a line that says so. Without `check`
@@ -194,42 +162,29 @@ def read_samples(
     features = open_features(features_path)
     training, validation = (features.rows(subset) for subset in _USED)
     if parts and not features.inside:
-        raise InputError(
-            f"{features_path}: rows of a fixed number of steps; a cross-fitted network learns from "
-            "sequences.h5, which `features sequences` makes"
-        )
+        wanted = "a cross-fitted network learns from sequences.h5, which `features sequences` makes"
+        raise InputError(f"{features_path}: rows of a fixed number of steps; {wanted}")
     if features.causal != causal:
         given, wanted = ("causal", "sequences") if features.causal else ("sequences", "causal")
-        raise InputError(
-            f"{features_path}: features as {given}.h5 has them; this network learns from "
-            f"{wanted}.h5, which `features {wanted}` makes"
-        )
+        line = f"this network learns from {wanted}.h5, which `features {wanted}` makes"
+        raise InputError(f"{features_path}: features as {given}.h5 has them; {line}")
     if not len(training):
-        raise InputError(
-            f"{features_path}: no video of subset 'training' among {len(features.video_id)}; "
-            "the temporal network needs at least one"
-        )
+        line = f"no video of subset 'training' among {len(features.video_id)}"
+        raise InputError(f"{features_path}: {line}; the temporal network needs at least one")
     # label them
-    divided = divide_steps(_footage(features), parts) if parts else {}
-    labels, used, missing = _make_labels(
-        annotations_path,
-        iterate_annotations(annotations_path),
-        features,
-        settings,
-        columns,
-        divided,
-    )
+    divided = {}
+    if parts:
+        learned = [rows for rows in features.videos() if features.subset[rows.start] == "training"]
+        shown = {features.video_id[rows.start]: features.shown(rows) for rows in learned}
+        divided = divide_steps(shown, parts)
+    labels, used, missing = _make_labels(annotations_path, features, settings, columns, divided)
     if missing and check:
-        print(
-            f"{annotations_path}: {len(missing)} annotated videos have no features and are left "
-            f"out, the first {missing[0]}",
-            file=sys.stderr,
-        )
+        line = f"{len(missing)} annotated videos have no features and are left out"
+        print(f"{annotations_path}: {line}, the first {missing[0]}", file=sys.stderr)
     if not used[training].any():
-        raise InputError(
-            f"{features_path}: no training row holds more than window_coverage "
-            f"{settings.window_coverage} of an instance; lower it, or make windows longer"
-        )
+        line = f"no training row holds more than window_coverage {settings.window_coverage}"
+        cure = "lower it, or make windows longer"
+        raise InputError(f"{features_path}: {line} of an instance; {cure}")
     training, validation = training[used[training]], validation[used[validation]]
     # read them once
     rows = np.concatenate([training, validation])
@@ -256,7 +211,8 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor, slice]]:
     """Yield batches of `rows` in their order, or a rank's shares of them.
 
-    `share` says which part of a batch of so many rows is read; the last batch may be smaller.
+    `share` takes the length of a batch and returns which part of it is read; the last batch may be
+    smaller.
 
     Yields:
         Features (S, T, C) of the share and labels (B, T, 3) of the full batch, float32, and which

@@ -38,8 +38,8 @@ MODELS: dict[str, Network] = {
     "mtn": Network(
         _MTN, "MTN", "SE-ConvNet + Multipath DenseNet", takes=_WEIGHED, fixed={"squeeze": True}
     ),
-    "cnn2": Network(_MTN, "DepthTEM", "TEM with 2 convolutions", fixed={"layers": 2}),
-    "cnn4": Network(_MTN, "DepthTEM", "TEM with 4 convolutions", fixed={"layers": 4}),
+    "cnn2": Network(_MTN, "BaseTEM", "TEM with 2 convolutions", fixed={"layers": 2}),
+    "cnn4": Network(_MTN, "BaseTEM", "TEM with 4 convolutions", fixed={"layers": 4}),
     "attention": Network(_MTN, "AttentionTEM", "self-attention"),
     "tcn": Network(_MTN, "DilatedTEM", "residual dilated convolutions"),
     "span": Network(
@@ -54,22 +54,16 @@ MODELS: dict[str, Network] = {
         takes=("members", "look_ahead"),
         on_steps=False,
     ),
-    "bmn": Network(
-        *("bmn", "BoundaryMatching", "boundary-matching network"),
-        on_steps=False,
-    ),
-    "pyramid": Network(
-        *("pyramid", "Pyramid", "anchor-free pyramid with regression"),
-        on_steps=False,
-    ),
+    "bmn": Network("bmn", "BoundaryMatching", "boundary-matching network", on_steps=False),
+    "pyramid": Network("pyramid", "Pyramid", "anchor-free pyramid with regression", on_steps=False),
 }
 MODELS |= {
     name: Network(module=point.module, kind=point.attr, help=f"from {point.module}")
     for name, point in plugins("networks", tuple(MODELS)).items()
 }
 ModelName = str  # a key of MODELS
+# the features, sequences.h5 or causal.h5, of models of snippets as they are
 SEQUENCES = {name: each.features for name, each in MODELS.items() if each.features != "features"}
-"""The features, sequences.h5 or causal.h5, of models of snippets as they are."""
 ON_SEQUENCES = tuple(SEQUENCES)
 
 

@@ -1,19 +1,19 @@
 """The span network: small dilated convolutions over snippets, cross-fitted on the training videos.
 
-It is an ensemble. Each of its members leaves one part of the training videos out of its loss, and
-what others share with it, so that every step of a training video has probabilities of a member that
-did not learn it: what is fitted on them later (the density of instances, the calibration of scores)
-meets what it will meet on new videos. A new video gets the mean of all members.
+It is an ensemble. Each member leaves one part of the training videos out of its loss, with the
+footage that others share with it, so that every step of a training video has probabilities by a
+member that did not learn it: what is fitted on them later (the density of instances, the
+calibration of scores) sees what it will see of new videos, which get the mean of all members.
 
 A member has two paths, as MTN: one sees the features, which tell what happens; the other their
 difference to the mean of the video, which tells what is unusual in it, wherever the camera hangs.
 
-The stream network is its relative that can serve a video while it is recorded. What makes span look
-at the whole video is replaced: the rows of causal.h5 already hold the difference to a running mean
-of the past, which the second path sees, and the convolutions reach back as far as span's on both
-sides together but ahead by `look_ahead` snippets only. So a probability depends on no snippet but
-those before and so many behind it.
+The stream network serves a video while it is recorded: its second path sees the difference to a
+running mean of the past, which the rows of causal.h5 hold, and its convolutions reach back as far
+as span's on both sides together, but ahead by `look_ahead` snippets only.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,10 +50,9 @@ class SpanNetwork(TemporalNetwork):
         super().__init__()
         self.channels, self.members, self.output_scale = channels, members, output_scale
         width, groups = max(1, hidden // _SHARE), PATHS * members
-        seen = self.seen(channels)
+        seen, maps = self.seen(channels), groups * width
         self.raw = nn.Conv1d(seen, members * width, kernel_size=1)
         self.centred = nn.Conv1d(seen, members * width, kernel_size=1)
-        maps = groups * width
         self.layers = nn.ModuleList(
             nn.Conv1d(maps, maps, kernel_size=3, dilation=step, groups=groups) for step in DILATIONS
         )
@@ -111,19 +110,8 @@ class SpanNetwork(TemporalNetwork):
 class StreamNetwork(SpanNetwork):
     """Span, its convolutions moved back in time; each path sees a half of a row of causal.h5."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        hidden: int = 512,
-        output_scale: float = 1.0,
-        dropout: float = 0.0,
-        members: int = 3,
-        look_ahead: int = 2,
-    ) -> None:
-        super().__init__(
-            channels, hidden=hidden, output_scale=output_scale, dropout=dropout, members=members
-        )
+    def __init__(self, channels: int, *, look_ahead: int = 2, **shape: Any) -> None:
+        super().__init__(channels, **shape)
         self.reaches, left = [], look_ahead
         for step in DILATIONS:  # the first layers look ahead
             ahead = min(step, left)
@@ -132,16 +120,10 @@ class StreamNetwork(SpanNetwork):
         self.look_back, self.look_ahead = (sum(side) for side in zip(*self.reaches, strict=True))
 
     def seen(self, channels: int) -> int:
-        """Return how many features of a step each path sees: a half of them.
-
-        Raises:
-            ValueError: The features cannot be halved.
-        """
+        """Return how many features of a step each path sees: a half, or raise ValueError."""
         if channels % 2 == 0:
-            raise ValueError(
-                f"{channels} features a step: stream learns from causal.h5, which `features "
-                "causal` makes"
-            )
+            made = "stream learns from causal.h5, which `features causal` makes"
+            raise ValueError(f"{channels} features a step: {made}")
         return (channels - 1) // 2
 
     def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:

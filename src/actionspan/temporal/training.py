@@ -21,32 +21,16 @@ from actionspan.parallel.member import Replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
+from actionspan.temporal import networks
 from actionspan.temporal.loss import BoundaryLoss
-from actionspan.temporal.networks import (
-    FORMAT,
-    TemporalNetwork,
-    build_model,
-    model_content,
-    network_class,
-)
+from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training.fit import (
-    CHECKPOINT,
-    Row,
-    Run,
-    Stopwatch,
-    begin,
-    bits_of,
-    end,
-    fit,
-    introduce,
-    join_ranks,
-)
+from actionspan.training import fit as engine
+from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, fit
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
-_MANY = 256  # features
 LOG_COLUMNS = ("epoch", "learning_rate", *_LOSSES, "seconds")
 
 
@@ -55,7 +39,7 @@ def start(
 ) -> tuple[TemporalNetwork, torch.optim.Optimizer]:
     """Return a network, its weights drawn from the seed, and its optimiser."""
     seed_torch(settings.seed)
-    model = build_model(name, channels, settings)
+    model = networks.build_model(name, channels, settings)
     optimiser = torch.optim.Adam(
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
@@ -72,8 +56,8 @@ def training_step(
 ) -> BoundaryLoss | None:
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
-    `features` (S, T, C) are `rows` of the batch, this rank's share, which may be empty; `labels`
-    (B, T, 3), or with more columns, are those of the full batch.
+    `features` (S, T, C) are `rows` of the batch, this rank's share; `labels` (B, T, 3), or with
+    more columns, are those of the full batch.
 
     Returns:
         This rank's part of the batch's loss before the update (where models are averaged, the loss
@@ -89,28 +73,22 @@ def training_step(
     return loss
 
 
-def noise_deviation(settings: TemporalSettings, channels: int) -> float:
-    """Return the deviation of the noise added to each of so many features.
-
-    Few features carry together less than many, so that the same noise on each would drown them:
-    `feature_noise` is for 256 and more, and the sum of the squares falls with their number below.
-    """
-    return settings.feature_noise * min(1.0, math.sqrt(channels / _MANY))
-
-
 def add_noise(
     model: TemporalNetwork, features: Tensor, settings: TemporalSettings, epoch: int, first: int
 ) -> Tensor:
-    """Return features (S, T, C) with normal noise of `noise_deviation`.
+    """Return features (S, T, C) with normal noise.
 
     It follows from the seed, the epoch and a video's place in it, from `first` on, so that any
-    number of ranks adds the same.
+    number of ranks adds the same. Few features carry together less than many, so that the same
+    noise on each would drown them: `feature_noise` is for 256 and more, and the sum of the squares
+    falls with their number below.
     """
+    deviation = settings.feature_noise * min(1.0, math.sqrt(features.shape[2] / 256))
     noisy = features.clone()
     generator = torch.Generator()
     for place, video in enumerate(noisy, start=first):
         seed_torch(settings.seed, epoch, place, generator=generator)
-        model.add_noise(video, noise_deviation(settings, video.shape[1]), generator)
+        model.add_noise(video, deviation, generator)
     return noisy
 
 
@@ -144,7 +122,6 @@ def train_epoch(
 
 
 def _columns(subset: str, losses: Float64) -> Row:
-    """Return losses as columns of the log."""
     return {f"{subset}_{part}": loss for part, loss in zip(_PARTS, losses.tolist(), strict=True)}
 
 
@@ -185,20 +162,11 @@ def train(
     started: float | None = None,
     continued: bool = True,
 ) -> None:
-    """Train a network and write model.pt, log.tsv and timing.json into the folder `out`.
+    """Train a network; rank 0 writes model.pt, log.tsv and timing.json into the folder `out`.
 
-    Args:
-        features_path: features.h5.
-        annotations_path: The canonical annotations.json.
-        name: Which network.
-        settings: How it is built and trained.
-        out: The folder; rank 0 writes.
-        threads: CPU threads of each rank; the bits of the model depend on them.
-        exchange: How ranks exchange gradients or models.
-        parallel: The details of the exchange.
-        comm: The ranks, an mpi4py communicator; not needed for exchange `none`.
-        started: From when seconds count (of `time.perf_counter`); None: from now.
-        continued: Continue from a checkpoint in the folder, if there is one.
+    The bits of the model depend on the `threads` of each rank. `comm`, an mpi4py communicator, is
+    not needed for exchange `none`. Seconds count from `started` (of `time.perf_counter`; None:
+    now). If the training is `continued`, it begins at the checkpoint in the folder, if any.
 
     Raises:
         InputError: See `read_samples`; or the loss is no longer a number.
@@ -206,30 +174,27 @@ def train(
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT
-    kind = network_class(name)
+    kind = networks.network_class(name)
+    how: dict[str, Any] = {
+        "columns": kind.columns,
+        "parts": settings.members if kind.cross_fitted else 0,
+        "causal": MODELS[name].features == "causal",
+        "check": comm is None or comm.Get_rank() == 0,
+    }
 
     def read() -> Samples:
-        first = comm is None or comm.Get_rank() == 0
-        return read_samples(
-            features_path,
-            annotations_path,
-            settings,
-            columns=kind.columns,
-            parts=settings.members if kind.cross_fitted else 0,
-            causal=MODELS[name].features == "causal",
-            check=first,
-        )
+        return read_samples(features_path, annotations_path, settings, **how)
 
     def build(samples: Samples) -> Run:
         model, optimiser = start(name, samples.features.shape[2], settings)
-        replica = join_ranks(exchange, model, optimiser, parallel, comm)
+        replica = engine.join_ranks(exchange, model, optimiser, parallel, comm)
         unchosen = settings.keep == "best" and not len(samples.validation)
         if unchosen and replica.rank == 0:
             line = "no validation video; the last epoch is kept"
             print(f"{features_path}: {line}", file=sys.stderr)
-        bits = bits_of(exchange, parallel, replica.size)
+        bits = engine.bits_of(exchange, parallel, replica.size)
         return Run(
-            digest=digest(FORMAT, name, settings, samples.fingerprint, threads, *bits),
+            digest=digest(networks.FORMAT, name, settings, samples.fingerprint, threads, *bits),
             models=[model],
             optimisers=[optimiser],
             replica=replica,
@@ -240,11 +205,11 @@ def train(
     with deterministic(threads):
         # prepare: data, network, ranks, checkpoint
         resumed = checkpoint if continued else None
-        samples, run = begin(comm, parallel.stall_seconds, read, build, resumed)
+        samples, run = engine.begin(comm, parallel.stall_seconds, read, build, resumed)
         model, replica = run.models[0], run.replica
         assert isinstance(model, TemporalNetwork)
         if comm is not None:
-            introduce(replica)
+            engine.introduce(replica)
         stopwatch.add("preparation", stopwatch.begun)
         # train
         epochs_here = fit(
@@ -260,8 +225,8 @@ def train(
         )
     # write the results
     if replica.rank == 0:
-        channels = samples.features.shape[2]
-        content = model_content(name, channels, settings, run.weights(), run.digest, samples.parts)
+        channels, learned = samples.features.shape[2], (run.weights(), run.digest, samples.parts)
+        content = networks.model_content(name, channels, settings, *learned)
         write_torch(out / "model.pt", content)
         run.log(out / "log.tsv", LOG_COLUMNS)
     timings = replica.gather(rank_timing(replica, stopwatch), "the seconds of the run")
@@ -280,7 +245,7 @@ def train(
             "epoch_seconds": [row["seconds"] for row in run.rows],
         }
         write_json(out / "timing.json", described | whole_timing(timings))
-    end(run, checkpoint)
+    engine.end(run, checkpoint)
 
 
 def process_start() -> float:
@@ -302,8 +267,8 @@ def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
 
     `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:
     for their gradients, and between epochs. `t3` is the rest: the start of Python and of MPI,
-    reading, checkpoints and writing the model. `communication` is what all exchanges of gradients
-    took, which is more than t2 where they overlap with computing.
+    reading, checkpoints and writing the model. `communication` is all exchanges of gradients, which
+    take more than t2 where they overlap with computing.
     """
     report = stopwatch.report()
     t1 = report.get("t1_seconds", 0.0) + report.get("validation_seconds", 0.0)

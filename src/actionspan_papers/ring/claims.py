@@ -189,7 +189,7 @@ def _negative(runs: Sequence[Run]) -> Estimate | str:
         return "There are no runs of ring."
     ranks, seconds = ranks_and_seconds(runs)
     fit = least_squares(model_columns("ps", ranks), seconds)
-    found = fit.estimate.interval([0, -1, 0]) if fit.determined and fit.degrees else None
+    found = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
     if found is None:
         return "Runs on three numbers of ranks, and one more, are needed to fit equation 1."
     return Estimate(value=-float(fit.coefficients[1]), low=found[0], high=found[1])
