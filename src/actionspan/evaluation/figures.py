@@ -10,16 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import counted
-from actionspan.evaluation.curves import AR_AGAINST_AN, AREA, RECALL_AGAINST_TIOU, Curve, Curves
+from actionspan.evaluation.curves import AREA, PANELS, Curve, curves_of
 from actionspan.evaluation.misses import CHARACTERISTICS, NAMES, Bin
 from actionspan.evaluation.reliability import ScoreBin, ScoredProposals
+from actionspan.evaluation.summary import Record
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
-
-_RECALL_PANELS = (
-    (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
-    (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),
-)
-
 
 # told apart by lightness and by dashes
 _BASELINES: dict[str, tuple[str, Any]] = {
@@ -28,35 +23,32 @@ _BASELINES: dict[str, tuple[str, Any]] = {
     "difference": ("#555b63", (0, (6, 1.6, 1, 1.6))),
     "tag": ("#26292e", (0, (6, 1.6, 1, 1.6, 1, 1.6))),
 }
-
-
 _MARKERS = ("", "o", "s", "^")  # of a second model with a colour, a third one, …
-
-
 _BANDS = 2  # intervals that are shaded: more would hide each other
 
 
-def draw_curves(path: Path, curves: Curves) -> None:
+def draw_curves(path: Path, records: Sequence[Record]) -> None:
     """Draw both kinds of curves next to each other, and a legend with the areas.
 
     The intervals of the best models are shaded: those of all would hide each other.
     """
-    ranked = curves.ranked()
-    looks = _looks(list(curves.by_kind[AR_AGAINST_AN]))
+    curves = {record["method"]: curves_of(record) for record in records}
+    looks = _looks(list(curves))
+    ranked = sorted(curves, key=lambda method: -curves[method][AREA].y[0])
     banded = [method for method in ranked if method not in _BASELINES][:_BANDS]
-    note = f"AUC (interval), {counted(curves.videos, 'video')}"
+    note = f"AUC (interval), {counted(records[-1]['videos'], 'video')}"
     note += f"\nshaded: {' and '.join(banded)}" if banded else ""
     with house_style():
         layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.06)
         figure = Figure(figsize=(9.6, 3.9), layout=layout)
         panels = figure.subplots(1, 2)
-        for axes, (kind, title, label) in zip(panels, _RECALL_PANELS, strict=True):
-            _recall_panel(axes, curves.by_kind[kind], looks, ranked, banded)
+        for axes, (kind, title, label) in zip(panels, PANELS, strict=True):
+            _recall_panel(axes, {name: curves[name][kind] for name in ranked}, looks, banded)
             axes.set(title=title, xlabel=label, ylabel="instances found")
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
         handles = [panels[0].lines[place] for place in range(len(ranked))]
         legend = figure.legend(
-            handles, [_named(method, curves.by_kind[AREA][method]) for method in ranked],
+            handles, [_named(method, curves[method][AREA]) for method in ranked],
             loc="outside right upper", frameon=False, handlelength=2.6, fontsize=8,
             title=note, title_fontsize=8, alignment="left",
         )  # fmt: skip
@@ -92,17 +84,16 @@ def _recall_panel(
     axes: Axes,
     curves: dict[str, Curve],
     looks: dict[str, dict[str, Any]],
-    ranked: Sequence[str],
     banded: Sequence[str],
 ) -> None:
     """Draw the lines of one panel, the best method first, and some intervals."""
-    for method in ranked:
-        curve = curves[method]
+    for method, curve in curves.items():
         axes.plot(curve.x, curve.y, clip_on=False, **looks[method])
         if method in banded:
             colour = looks[method]["color"]
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.13, lw=0)
-    axes.set_xlim(min(curve.x[0] for curve in curves.values()), curves[ranked[0]].x[-1])
+    best = next(iter(curves.values()))
+    axes.set_xlim(min(curve.x[0] for curve in curves.values()), best.x[-1])
     tops = [curve.high if name in banded else curve.y for name, curve in curves.items()]
     axes.set_ylim(0, min(1.0, max(map(max, tops)) * 1.04 + 0.01))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.evaluation.curves import PANELS, curves_of
 from actionspan.evaluation.misses import NAMES
 from actionspan.evaluation.summary import Record, mtn_not_above_bsn, summary_rows
 from actionspan.files.storage import read_json, read_tsv
@@ -25,36 +26,20 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
         f"Subset {first['subset']}, videos: {first['videos']:,}, instances: "
         f"{first['instances']:,}. Intervals: bootstrap over videos"
     )
-    average, by_tiou = [], []
-    for record in records:
-        low, high = record["AR_interval"]
-        average.append(Series(name=record["method"], values=record["AR"], low=low, high=high))
-        ends = [record["recall@100_interval"][tiou] for tiou in record["recall"]]
-        by_tiou.append(
-            Series(
-                name=record["method"],
-                values=[recalls[-1] for recalls in record["recall"].values()],
-                low=[low for low, _ in ends],
-                high=[high for _, high in ends],
-            )
-        )
+    curves = {record["method"]: curves_of(record) for record in records}
     return [
         Chart(
-            title="Average recall",
-            x_label="average number of proposals (AN)",
+            title=title,
+            x_label=label,
             y_label="instances found (share)",
-            x=first["AN"],
-            series=average,
+            x=curves[first["method"]][kind].x,
+            series=[
+                Series(name=method, values=own[kind].y, low=own[kind].low, high=own[kind].high)
+                for method, own in curves.items()
+            ],
             note=note,
-        ),
-        Chart(
-            title="Recall at AN = 100",
-            x_label="tIoU threshold",
-            y_label="instances found (share)",
-            x=[float(tiou) for tiou in first["recall"]],
-            series=by_tiou,
-            note=note,
-        ),
+        )
+        for kind, title, label in PANELS
     ]
 
 
