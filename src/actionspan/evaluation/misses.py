@@ -10,9 +10,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,10 +36,8 @@ from actionspan.files.text import markdown_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    add_inputs(parser)
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
-    parser.add_argument("--out-table", type=Path, required=True, help="counts by bins")
-    parser.add_argument("--out-instances", type=Path, required=True, help="a row an instance")
+    outputs = {"figure": ".svg or .png", "table": "counts by bins"}
+    add_inputs(parser, **outputs, instances="a row an instance")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -207,34 +204,31 @@ def break_down(outcomes: Outcomes) -> list[Bin]:
     """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
     missed = (~outcomes.found).sum(axis=0).tolist()
 
-    def bin_of(
-        chosen: NDArray[np.bool_], kind: str, label: str, above: float | None, up_to: float | None
-    ) -> Bin:
+    def bin_of(chosen: NDArray[np.bool_], kind: str, label: str, edges: tuple[Any, Any]) -> Bin:
         instances = int(chosen.sum())
         hits = outcomes.found[chosen].sum(axis=0).tolist()
+        totals = zip(hits, missed, strict=True)
         best = outcomes.result.best_tiou[chosen, -1:]
         return Bin(
             characteristic=kind,
             label=label,
-            above=above,
-            up_to=up_to,
+            above=edges[0],
+            up_to=edges[1],
             instances=instances,
             found=tuple(hits),
             misses_share=tuple(
-                (instances - hit) / total if total else None
-                for hit, total in zip(hits, missed, strict=True)
+                (instances - hit) / total if total else None for hit, total in totals
             ),
             average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
         )
 
-    bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", None, None)]
+    bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", (None, None))]
     values = characteristic_values(outcomes)
     for kind in CHARACTERISTICS:
         place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
-        for number, (label, edges) in enumerate(
-            zip(kind.labels, pairwise((None, *kind.edges, None)), strict=True)
-        ):
-            bins.append(bin_of(place == number, kind.name, label, *edges))
+        edges = pairwise((None, *kind.edges, None))
+        for number, (label, ends) in enumerate(zip(kind.labels, edges, strict=True)):
+            bins.append(bin_of(place == number, kind.name, label, ends))
     return bins
 
 
@@ -250,33 +244,36 @@ INSTANCE_COLUMNS = (
     *("best_start", "best_end", "best_rank"),
 )
 
-Cell = str | int | float
+
+def table_row(row: Bin) -> list[Any]:
+    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is None."""
+    at_tious = zip(row.found, row.missed, row.misses_share, strict=True)
+    edges = row.above, row.up_to
+    own = (row.characteristic, row.label, *edges, row.instances)
+    return [*own, *chain.from_iterable(at_tious), row.average_recall]
 
 
-def table_row(row: Bin) -> list[Cell]:
-    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is an empty cell."""
-    cells = [row.characteristic, row.label, row.above, row.up_to, row.instances]
-    for found, missed, share in zip(row.found, row.missed, row.misses_share, strict=True):
-        cells += [found, missed, share]
-    return ["" if cell is None else cell for cell in [*cells, row.average_recall]]
-
-
-def instance_rows(outcomes: Outcomes) -> list[list[Cell]]:
+def instance_rows(outcomes: Outcomes) -> list[list[Any]]:
     """Return all instances as the cells of `INSTANCE_COLUMNS`, the least found first."""
-    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]]
-    rows: list[list[Cell]] = []
-    for index, instance in enumerate(outcomes.instances):
-        video_id = outcomes.result.video_ids[outcomes.videos[index]]
-        rank = int(outcomes.best_ranks[index])
-        proposal = [*outcomes.best_segments[index].tolist(), rank] if rank else ["", "", ""]
-        own = [video_id, instance.start, instance.end, instance.label]
-        rows.append([*own, *best[index].tolist(), *proposal])
+    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]].tolist()
+    proposals = zip(outcomes.best_segments.tolist(), outcomes.best_ranks.tolist(), strict=True)
+    videos = [outcomes.result.video_ids[row] for row in outcomes.videos]
+    rows = []
+    for video, item, tious, (segment, rank) in zip(
+        videos, outcomes.instances, best, proposals, strict=True
+    ):
+        proposal = [*segment, rank] if rank else [None] * 3
+        rows.append([video, item.start, item.end, item.label, *tious, *proposal])
     return sorted(rows, key=lambda row: (*row[6:3:-1], row[0], row[1], row[2]))
 
 
 def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
     """Return the page: definitions, the main finding, and a table for each characteristic."""
     result, everything = outcomes.result, bins[0]
+    missed = ", ".join(
+        f"{number:,} ({_percent(number, everything.instances)}) at tIoU {name}"
+        for number, name in zip(everything.missed, NAMES, strict=True)
+    )
     lines = [
         f"# What {method} misses",
         "",
@@ -288,7 +285,8 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
         "are given in percent of the bin's instances; the last column says which share of all "
         "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
         "",
-        f"{_missed(everything)}. {result.missing_videos:,} of the videos have no proposal at all.",
+        f"Missed: {missed}; AR@100 is {100 * (everything.average_recall or 0):.2f} %. "
+        f"{result.missing_videos:,} of the videos have no proposal at all.",
         "",
     ]
     for kind in CHARACTERISTICS:
@@ -306,14 +304,6 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %"
-
-
-def _missed(everything: Bin) -> str:
-    parts = [
-        f"{missed:,} ({_percent(missed, everything.instances)}) at tIoU {name}"
-        for missed, name in zip(everything.missed, NAMES, strict=True)
-    ]
-    return f"Missed: {', '.join(parts)}; AR@100 is {100 * (everything.average_recall or 0):.2f} %"
 
 
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:

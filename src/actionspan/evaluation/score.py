@@ -12,7 +12,7 @@ from actionspan.errors import InputError, counted
 from actionspan.evaluation.detection import detection_precision, detection_precision_by_class
 from actionspan.evaluation.files import (
     ALL_SUBSETS,
-    TABLES,
+    blaming,
     read_detections,
     read_frame_rates,
     read_ground_truth,
@@ -105,15 +105,13 @@ def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[
         )
     truth, given = read_scored(ground_truth, arguments.proposals, subset, arguments.video_info)
     rates = _frame_rates(ground_truth, videos) if arguments.protocol == "thumos14" else {}
-    try:
+    with blaming(videos or ground_truth):
         if arguments.protocol == "thumos14":
             recall = average_recall_thumos14(truth, given, rates)
             return thumos14_record(method, subset, recall)
         if arguments.protocol == "detection":
             return detection_record(method, subset, detection_precision(truth, given))
         result = average_recall_activitynet(truth, given)
-    except ValueError as error:
-        raise InputError(f"{videos or ground_truth}: {error}") from None
     if warning := _unequal_lists(result.given):
         print(f"{arguments.proposals}: {warning}", file=sys.stderr)
     return evaluation_record(method, subset, result, settings)
@@ -183,10 +181,8 @@ def check_common(
     Raises:
         InputError: They have none, or two ids of the proposals mean one video.
     """
-    try:
+    with blaming(proposals):
         matched = match_ids(given, truth)
-    except ValueError as error:
-        raise InputError(f"{proposals}: {error}") from None
     if any(map(len, given.values())) and not any(
         len(given[name]) and len(truth[video]) for name, video in matched.items()
     ):
@@ -198,7 +194,7 @@ def check_common(
 
 def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
     """Read the frame rates from their own table, or from the ground truth."""
-    table = videos or (ground_truth if ground_truth.suffix.lower() in TABLES else None)
+    table = videos or (ground_truth if ground_truth.suffix.lower() in (".csv", ".tsv") else None)
     rates = read_frame_rates(table) if table else {}
     if not rates:
         raise InputError(

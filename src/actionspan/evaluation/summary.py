@@ -123,7 +123,7 @@ def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
     rows = []
     for method, scores in summarize(records).items():
         scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
-        rows.append([method, *(_percent(key, scores[key]) for key in columns[1:])])
+        rows.append([method, *(_score(key, scores[key]) for key in columns[1:])])
     return columns, rows
 
 
@@ -132,7 +132,7 @@ def mtn_not_above_bsn(records: Sequence[Record]) -> str:
     auc = {record["method"]: record["AUC"] for record in records}
     if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
         return ""
-    both = " against ".join(_percent("AUC", auc[name]) for name in ("mtn", "origin"))
+    both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
     return f" MTN is not above BSN (origin) here: AUC {both}."
 
 
@@ -143,9 +143,9 @@ def summary_markdown(records: Sequence[Record]) -> str:
     best = {key: max(scores[key] for scores in summary.values()) for key in keys}
     rows = []
     for method, scores in summary.items():
-        cells = {key: _percent(key, scores[key]) for key in keys if key != "AUC_interval"}
+        cells = {key: _score(key, scores[key]) for key in keys if key != "AUC_interval"}
         bold = {key: f"**{text}**" for key, text in cells.items() if scores[key] == best[key]}
-        interval = "–".join(_percent("AUC", value) for value in scores["AUC_interval"])
+        interval = "–".join(_score("AUC", value) for value in scores["AUC_interval"])
         texts = {**cells, **bold, "AUC_interval": interval}
         rows.append([method, *(texts[key] for key in keys)])
     titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
@@ -162,6 +162,11 @@ def summary_markdown(records: Sequence[Record]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _percent(key: str, value: float) -> str:
+def percent(share: float | None) -> str:
+    """Return a share in percent, a dash where there is none."""
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _score(key: str, value: float) -> str:
     """Return a score in percent with two decimals; AUC and its interval are in percent already."""
     return f"{value if key.startswith('AUC') else 100 * value:.2f}"

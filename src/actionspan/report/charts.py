@@ -4,12 +4,11 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import PANELS, curves_of
 from actionspan.evaluation.misses import NAMES
-from actionspan.evaluation.summary import Record, mtn_not_above_bsn, summary_rows
+from actionspan.evaluation.summary import Record, mtn_not_above_bsn, percent, summary_rows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 
@@ -182,8 +181,8 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
                         str(record["method"]),
                         name,
                         f"{each['per_video']:.1f}",
-                        *(_percent(one[key]) for one in judged for key in ("precision", "recall")),
-                        _percent(each["repeats"]),
+                        *(percent(one[key]) for one in judged for key in ("precision", "recall")),
+                        percent(each["repeats"]),
                     ]
                 )
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
@@ -203,7 +202,3 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
             "5 that overlap a better event",
         )
     ]
-
-
-def _percent(share: Any) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
