@@ -174,6 +174,7 @@ def average_precision(ranks: Int64, instances: int) -> float:
 
 Instances = Sequence[tuple[float, float, str]]
 Detections = Sequence[tuple[float, float, float, str]]
+_ByClass = dict[str, dict[str, list[list[float]]]]  # rows of each video of each label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +201,9 @@ class PrecisionByClass:
 
     def classes(self) -> dict[str, dict[str, float]]:
         """Return `{label: {"instances", "detections", "AP@0.50", …, "average_AP"}}`."""
+        columns = (self.instances.tolist(), self.detections.tolist(), self.average_precision)
         table = {}
-        numbers = zip(self.instances.tolist(), self.detections.tolist(), strict=True)
-        rows = zip(self.labels, numbers, self.average_precision, strict=True)
-        for label, (instances, detections), row in rows:
+        for label, instances, detections, row in zip(self.labels, *columns, strict=True):
             values = {name.replace("mAP", "AP"): value for name, value in named_scores(row).items()}
             table[label] = {"instances": instances, "detections": detections, **values}
         return table
@@ -227,27 +227,25 @@ def detection_precision_by_class(
     given = {name: [row[:3] for row in rows] for name, rows in detections.items()}
     _, ignored = match_proposals(given, truth)
     # sort them by class and video
-    instances: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    instances: _ByClass = {}
     for video, named in ground_truth.items():
-        for start, end, label in named:
-            instances.setdefault(label, {}).setdefault(video, []).append((start, end))
+        for *times, label in named:
+            instances.setdefault(label, {}).setdefault(video, []).append(times)
     labels = tuple(sorted(instances))
-    listed: dict[str, dict[str, list[tuple[float, float, float]]]] = {name: {} for name in labels}
+    listed: _ByClass = {label: {} for label in labels}
     unknown = 0
     for name, video in match_ids(detections, truth).items():
-        for start, end, score, label in detections[name]:
+        for *row, label in detections[name]:
             if label in listed:
-                listed[label].setdefault(video, []).append((start, end, score))
+                listed[label].setdefault(video, []).append(row)
             else:
                 unknown += 1
     # score class by class
-    none = np.empty((0, 2))
     precision = np.empty((len(labels), len(DETECTION_THRESHOLDS)))
     for place, label in enumerate(labels):
-        wanted = {video: np.array(rows, float) for video, rows in instances[label].items()}
         rows = {video: _best_first(rows) for video, rows in listed[label].items()}
-        everywhere = {video: none for video in rows} | wanted
-        precision[place] = pooled_precision(everywhere, rows)
+        wanted = {video: np.array(rows, float) for video, rows in instances[label].items()}
+        precision[place] = pooled_precision(dict.fromkeys(rows, np.empty((0, 2))) | wanted, rows)
     return PrecisionByClass(
         labels=labels,
         average_precision=precision,
@@ -259,10 +257,10 @@ def detection_precision_by_class(
     )
 
 
-def _best_first(rows: Sequence[tuple[float, float, float]]) -> Float64:
+def _best_first(rows: Sequence[Sequence[float]]) -> Float64:
     table = np.array(rows, float)
     return table[np.argsort(-table[:, 2], kind="stable")]
 
 
-def _counts(table: Mapping[str, Mapping[str, Sequence[object]]], labels: Sequence[str]) -> Int64:
+def _counts(table: _ByClass, labels: Sequence[str]) -> Int64:
     return np.array([sum(map(len, table[label].values())) for label in labels], np.int64)
