@@ -33,13 +33,6 @@ _UNREADABLE = (OSError, av.FFmpegError, InputError)
 _Opened = tuple[InputContainer, VideoStream]
 
 
-class Thumbnail(NamedTuple):
-    """A small JPEG picture of a video at a time in seconds from its first frame."""
-
-    seconds: float
-    jpeg: bytes
-
-
 class Picture(NamedTuple):
     """A picture (h, w, 3) of a video at a time in seconds from its first frame."""
 
@@ -47,8 +40,8 @@ class Picture(NamedTuple):
     rgb: UInt8
 
 
-def thumbnails(path: Path, count: int, height: int = 72) -> list[Thumbnail]:
-    """Return pictures of `count` equal parts of a video, in order of time.
+def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, bytes]]:
+    """Return the time in seconds and JPEG of pictures of `count` equal parts of a video, in order.
 
     Each is a frame of the first half of its part, upright, with square pixels, `height` of them. A
     part without a frame has none; a video that is missing or damaged has fewer or none.
@@ -56,8 +49,8 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[Thumbnail]:
     seconds = _seconds(path)
     times = [(index + 0.5) * seconds / count for index in range(count)]
     found = pictures_at(path, times, height, early=0.5 * seconds / count)
-    own = {picture.seconds: picture for picture in found if picture is not None}
-    return [Thumbnail(picture.seconds, jpeg_bytes(picture.rgb)) for picture in own.values()]
+    own = {picture.seconds: picture.rgb for picture in found if picture is not None}
+    return [(seconds, jpeg_bytes(rgb)) for seconds, rgb in own.items()]
 
 
 def pictures_at(
