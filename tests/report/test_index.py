@@ -112,7 +112,7 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert new.note.endswith("snakemake --cores 1 'results/report/videos/it'\"'\"'s new.mp4'")
     assert len(new.thumbnails) == 4
     assert new.proposals == ()
-    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", [], 2.0)
+    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", (), 2.0)
     assert gone.note == f"The video file was not found: {run_files / 'gone.mp4'}"
     assert len(gone.curves["end"]) == 4
 
@@ -129,7 +129,7 @@ def test_without_video_files_there_is_still_a_page(run_files, pages):
     assert index("--subsets", "training", "validation") == 0
     new, plain = pages[0][1].videos
     assert [(each.file, each.note, each.thumbnails, each.curves) for each in (new, plain)] == [
-        ("", "", [], {})
+        ("", "", (), {})
     ] * 2
     assert plain.frames_per_second is None
     assert (pages[0][1].charts, pages[0][1].tables) == ([], [])
@@ -140,7 +140,7 @@ def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, p
     assert index("--videos=videos.tsv") == 0
     _, new, plain = pages[0][1].videos
     assert len(new.thumbnails) == 16
-    assert plain.thumbnails == []
+    assert plain.thumbnails == ()
     assert "plain.mp4: the work on it crashed: ended with status 9" in plain.note
 
 

@@ -101,9 +101,8 @@ def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
 def read_frame_rates(path: Path) -> dict[str, float]:
     """Read the frame rate of each video of a table; an empty cell or 0 is treated as missing.
 
-    Args:
-        path: A table with a column of videos and one of rates, such as `videos.tsv` (`video_id`,
-            `fps`) or `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
+    The table has a column of videos and one of rates, such as `videos.tsv` (`video_id`, `fps`) or
+    `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
 
     Raises:
         InputError: The file is no such table, or gives a video two rates.

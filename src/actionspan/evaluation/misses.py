@@ -19,16 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import counted
+from actionspan.evaluation import recall
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
-from actionspan.evaluation.recall import (
-    MISSES_THRESHOLDS,
-    TIOU_THRESHOLDS,
-    AverageRecall,
-    average_recall_activitynet,
-    contributed,
-    kept_proposals,
-    tiou,
-)
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
 from actionspan.files.storage import write_text, write_tsv
 from actionspan.files.text import markdown_table
@@ -60,7 +52,7 @@ SHOWN_NUMBERS = (1, 10, 100)
 class Outcomes:
     """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
 
-    result: AverageRecall
+    result: recall.AverageRecall
     """The protocol's result; its `best_tiou` has a row an instance."""
     instances: tuple[Instance, ...]
     """The I instances, video by video."""
@@ -79,7 +71,7 @@ class Outcomes:
     @cached_property
     def found(self) -> NDArray[np.bool_]:
         """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
-        return np.asarray(self.result.best_tiou[:, -1:] >= MISSES_THRESHOLDS)
+        return np.asarray(self.result.best_tiou[:, -1:] >= recall.MISSES_THRESHOLDS)
 
 
 class Characteristic(NamedTuple):
@@ -145,11 +137,9 @@ class Bin:
 def instance_outcomes(
     annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
 ) -> Outcomes:
-    """Score proposals by ActivityNet's protocol and keep what each instance got.
+    """Score proposals by ActivityNet's protocol and keep what each instance of a subset gets.
 
-    Args:
-        annotations: The videos of one subset.
-        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
@@ -161,14 +151,13 @@ def instance_outcomes(
         if not 0 < seconds < np.inf:
             raise ValueError(f"video {name!r}: duration {seconds:g} s; a positive one is needed")
     truth = {name: segments_of(video) for name, video in videos.items()}
-    result = average_recall_activitynet(truth, proposals)
+    result = recall.average_recall_activitynet(truth, proposals)
     matched, _ = match_proposals(proposals, truth)
-    kept, shares = kept_proposals(result.given)
+    kept, shares = recall.kept_proposals(result.given)
+    budgets = recall.contributed(kept, shares[-1]).tolist()
     best = [
         _best_proposals(segments, matched.get(video, NO_PROPOSALS)[:budget, :2])
-        for (video, segments), budget in zip(
-            truth.items(), contributed(kept, shares[-1]).tolist(), strict=True
-        )
+        for (video, segments), budget in zip(truth.items(), budgets, strict=True)
     ]
     table = np.concatenate(best)
     return Outcomes(
@@ -182,8 +171,9 @@ def instance_outcomes(
 
 def _best_proposals(segments: Float64, ranked: Float64) -> Float64:
     """Return (G, 3) start, end and rank of the best of (P, 2) proposals for each instance."""
-    overlaps = np.pad(tiou(segments, ranked), ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
-    ranks = overlaps.argmax(axis=1)
+    overlaps = recall.tiou(segments, ranked)  # (G, P)
+    padded = np.pad(overlaps, ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
+    ranks = padded.argmax(axis=1)
     return np.column_stack([np.vstack([[np.nan, np.nan], ranked])[ranks], ranks])
 
 
@@ -219,7 +209,7 @@ def break_down(outcomes: Outcomes) -> list[Bin]:
             misses_share=tuple(
                 (instances - hit) / total if total else None for hit, total in totals
             ),
-            average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
+            average_recall=float((best >= recall.TIOU_THRESHOLDS).mean()) if instances else None,
         )
 
     bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", (None, None))]
@@ -232,7 +222,7 @@ def break_down(outcomes: Outcomes) -> list[Bin]:
     return bins
 
 
-NAMES = tuple(f"{threshold:.1f}" for threshold in MISSES_THRESHOLDS)
+NAMES = tuple(f"{threshold:.1f}" for threshold in recall.MISSES_THRESHOLDS)
 TABLE_COLUMNS = (
     *("characteristic", "bin", "above", "up_to", "instances"),
     *(f"{what}@{name}" for name in NAMES for what in ("found", "missed", "misses_share")),
@@ -308,10 +298,8 @@ def _percent(part: float, whole: float) -> str:
 
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
     """Say which bin has the most misses beyond its share of the instances, if any has."""
-    if not everything.missed[0] or len(rows) < 2:
-        return []
     excess = [(row.misses_share[0] or 0.0) - row.instances / everything.instances for row in rows]
-    if max(excess) <= 0:
+    if not everything.missed[0] or len(rows) < 2 or max(excess) <= 0:
         return []
     most = rows[excess.index(max(excess))]
     return [
@@ -325,15 +313,11 @@ def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
 def _table(rows: Sequence[Bin], everything: Bin) -> list[str]:
     names = [f"missed at {name}" for name in NAMES]
     titles = ["", "instances", "of all", *names, "AR@100", "of the misses at 0.5"]
-    cells = [
-        [
-            row.label,
-            f"{row.instances:,}",
-            _percent(row.instances, everything.instances),
-            *(_percent(missed, row.instances) for missed in row.missed),
-            f"{100 * (row.average_recall or 0):.2f}",
-            "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        shares = [_percent(missed, row.instances) for missed in row.missed]
+        of_all = _percent(row.instances, everything.instances)
+        average = f"{100 * (row.average_recall or 0):.2f}"
+        of_misses = "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1)
+        cells.append([row.label, f"{row.instances:,}", of_all, *shares, average, of_misses])
     return [*markdown_table("lrrrrrrr", titles, cells), ""]

@@ -16,13 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
 from actionspan.errors import counted
+from actionspan.evaluation import reliability
 from actionspan.evaluation.files import add_inputs, as_array, blaming, read_subset, segments_of
-from actionspan.evaluation.reliability import (
-    calibration_error,
-    error_by_luck,
-    score_bins,
-    scored_proposals,
-)
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.evaluation.score import check_common
 from actionspan.evaluation.summary import percent
@@ -101,7 +96,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
     truth = check_truth({video.video_id: segments_of(video) for video in annotations})
     matched, _ = match_proposals(lists, truth)
     ranked = [matched.get(name, NO_PROPOSALS)[:, :2] for name in truth]
-    scored = scored_proposals(annotations, lists)  # in the same order
+    scored = reliability.scored_proposals(annotations, lists)  # in the same order
     ends = np.cumsum([len(rows) for rows in ranked])
     right = np.split(scored.first[:, 0], ends[:-1])
     instances = sum(map(len, truth.values()))
@@ -113,15 +108,15 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         return {"precision": precision, "recall": hits / instances}
 
     repeated = np.concatenate([repeats(rows[:_LOOKED_AT])[1:] for rows in ranked])
-    bins = score_bins(scored, BINS)
+    bins = reliability.score_bins(scored, BINS)
     return {
         "per_video": len(scored.scores) / len(truth),
         "videos_without": sum(not len(rows) for rows in ranked),
         **judge(None),
         "first": {str(number): judge(number) for number in NUMBERS},
         "repeats": float(repeated.mean()) if len(repeated) else None,
-        "calibration_error": calibration_error(scored, bins, lambda row: row.first[0]),
-        "calibration_error_of_exact_scores": error_by_luck(scored, bins),
+        "calibration_error": reliability.calibration_error(scored, bins, lambda row: row.first[0]),
+        "calibration_error_of_exact_scores": reliability.error_by_luck(scored, bins),
         "reliability": [
             {
                 "lowest": row.lowest,
@@ -136,10 +131,9 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
 
 
 def repeats(events: Float64) -> NDArray[np.bool_]:
-    """Return whether each event shares more than half of the shorter of both with a better one.
+    """Return whether each of (K, 2) events, best first, repeats a better one.
 
-    Args:
-        events: (K, 2) starts and ends, best first.
+    It does if it shares more than half of the shorter of both.
     """
     starts, ends = events.T
     shared = np.minimum(ends[:, None], ends) - np.maximum(starts[:, None], starts)  # (K, K)
@@ -194,14 +188,9 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
             "error). If it were exactly that chance, so few events would be off by "
             f"{shown['calibration_error_of_exact_scores']:.3f}."
         )
-    table = [
-        [
-            f"{row['lowest']:.3g} – {row['highest']:.3g}",
-            row["events"],
-            f"{row['mean_score']:.3g}",
-            f"{percent(row['right'])} %",
-        ]
-        for row in reversed(shown["reliability"])
-    ]
+    table = []
+    for row in reversed(shown["reliability"]):
+        scores = f"{row['lowest']:.3g} – {row['highest']:.3g}", f"{row['mean_score']:.3g}"
+        table.append([scores[0], row["events"], scores[1], f"{percent(row['right'])} %"])
     titles = ["score", "events", "mean score", "right"]
     return "\n".join([*lines, "", *markdown_table("lrrr", titles, table)]) + "\n"

@@ -93,11 +93,10 @@ class ScoreBin:
 def scored_proposals(
     annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
 ) -> ScoredProposals:
-    """Find what each proposal of a subset overlaps.
+    """Find what each proposal of a subset's videos overlaps.
 
-    Args:
-        annotations: The videos of one subset; proposals of other videos are left out.
-        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; those
+    of other videos are left out.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
@@ -247,8 +246,7 @@ def reliability_markdown(
     order = "not defined, because all scores or all tIoU are equal."
     if correlation is not None:
         order = f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
-    errors = calibration_errors(scored, bins)
-    if errors:
+    if errors := calibration_errors(scored, bins):
         scale = (
             f"the mean score is {np.mean(scored.scores):.3f}, the mean tIoU "
             f"{np.mean(scored.best_tiou):.3f}. Read as the tIoU to expect, scores are off by "
@@ -264,14 +262,10 @@ def reliability_markdown(
     lines += [f"Scale: {scale}", ""]
     titles = ["scores", "proposals", "mean score", "mean tIoU"]
     titles += ["tIoU ≥ 0.5", "tIoU ≥ 0.7", "first at 0.5"]
-    rows = [
-        [
-            f"{row.lowest:.4g} – {row.highest:.4g}",
-            f"{row.proposals:,}",
-            f"{row.mean_score:.4g}",
-            f"{row.mean_tiou:.3f}",
-            *(f"{100 * share:.1f} %" for share in (*row.share, row.first[0])),
-        ]
-        for row in reversed(bins)
-    ]
+    rows = []
+    for row in reversed(bins):
+        scores = [f"{row.lowest:.4g} – {row.highest:.4g}", f"{row.proposals:,}"]
+        means = [f"{row.mean_score:.4g}", f"{row.mean_tiou:.3f}"]
+        shares = [f"{100 * share:.1f} %" for share in (*row.share, row.first[0])]
+        rows.append([*scores, *means, *shares])
     return "\n".join([*lines, *markdown_table("lrrrrrr", titles, rows)]) + "\n"

@@ -102,12 +102,7 @@ def path_from(folder: Path, path: Path | None) -> str:
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
-    """Choose videos to look at, and say how they were chosen.
-
-    Args:
-        videos: The ids.
-        recalls: Of the videos that are scored.
-        most: How many to choose at most.
+    """Choose at most so many videos to look at, and say how they are chosen.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.
@@ -185,37 +180,27 @@ def _label(row: Row) -> str:
 
 def summary_of(page: Page) -> dict[str, Any]:
     """Return the charts and tables."""
-    return {
-        "charts": [
-            {
-                "title": chart.title,
-                "kind": chart.kind,
-                "xLabel": chart.x_label,
-                "yLabel": chart.y_label,
-                "note": chart.note,
-                "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
-                "series": [
-                    {
-                        "name": series.name,
-                        "values": list(map(_number, series.values)),
-                        "low": list(map(_number, series.low)),
-                        "high": list(map(_number, series.high)),
-                    }
-                    for series in chart.series
-                ],
-            }
-            for chart in page.charts
-        ],
-        "tables": [
-            {
-                "title": table.title,
-                "columns": list(table.columns),
-                "rows": list(map(list, table.rows)),
-                "note": table.note,
-            }
-            for table in page.tables
-        ],
-    }
+    charts = [
+        {
+            "title": chart.title,
+            "kind": chart.kind,
+            "xLabel": chart.x_label,
+            "yLabel": chart.y_label,
+            "note": chart.note,
+            "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
+            "series": [
+                {
+                    "name": series.name,
+                    "values": list(map(_number, series.values)),
+                    "low": list(map(_number, series.low)),
+                    "high": list(map(_number, series.high)),
+                }
+                for series in chart.series
+            ],
+        }
+        for chart in page.charts
+    ]
+    return {"charts": charts, "tables": list(map(vars, page.tables))}
 
 
 def _number(value: Any, decimals: int | None = None) -> float | None:

@@ -13,13 +13,7 @@ import numpy as np
 from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.dataset.formats.records import Subset
-from actionspan.dataset.tables import (
-    Annotation,
-    Video,
-    iterate_annotations,
-    read_name,
-    read_videos,
-)
+from actionspan.dataset.tables import Annotation, Video, iterate_annotations, read_name, read_videos
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores
 from actionspan.files.storage import open_h5
