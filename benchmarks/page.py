@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
-from actionspan.report.content import Page, PageVideo, Span, Thumbnail
+from actionspan.dataset.tables import Instance
+from actionspan.proposals.segments import Row, result_rows
+from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 
 PROPOSALS, EVENTS, PICTURES, STEPS = 100, 15, 12, 600
@@ -33,12 +35,12 @@ def video(number: int) -> PageVideo:
     generator = np.random.default_rng(number)
     duration = 300.0
 
-    def spans(count: int) -> list[Span]:
-        segments = np.sort(generator.uniform(0, duration, (count, 2)), axis=1).tolist()
-        scores = np.sort(generator.uniform(size=count))[::-1].tolist()
-        rows = zip(segments, scores, strict=True)
-        return [Span(start=s, end=e, label="action", score=score) for (s, e), score in rows]
+    def rows(count: int) -> list[Row]:
+        segments = np.sort(generator.uniform(0, duration, (count, 2)), axis=1)
+        scores = np.sort(generator.uniform(size=count))[::-1]
+        return [{**row, "label": "action"} for row in result_rows(segments, scores)]
 
+    truth = [row["segment"] for row in rows(5)]
     return PageVideo(
         video_id=f"video {number:04d}",
         file="",
@@ -46,13 +48,12 @@ def video(number: int) -> PageVideo:
         frames_per_second=25.0,
         subset="validation",
         recall=float(generator.uniform()),
-        truth=[Span(start=s.start, end=s.end, label="action") for s in spans(5)],
-        proposals=spans(PROPOSALS),
-        events=spans(EVENTS),
+        truth=[Instance(start=s, end=e, label="action") for s, e in truth],
+        proposals=rows(PROPOSALS),
+        events=rows(EVENTS),
         curves={name: generator.uniform(size=STEPS) for name in ("start", "actionness", "end")},
         thumbnails=[
-            Thumbnail(seconds=duration * k / PICTURES, jpeg=generator.bytes(JPEG_BYTES))
-            for k in range(PICTURES)
+            (duration * k / PICTURES, generator.bytes(JPEG_BYTES)) for k in range(PICTURES)
         ],
     )
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.records import recall_intervals
+from actionspan.evaluation.records import EvaluationSettings, recall_intervals
+
+DEFAULT = EvaluationSettings()
 
 
 def random_problem(videos, proposals=100, seed=0):
@@ -31,7 +33,7 @@ def test_equals_scoring_each_resample_by_the_whole_protocol():
             )
         )
     result = average_recall_activitynet(truth, proposals)
-    intervals = recall_intervals(result, resamples=25, confidence=0.8, seed=5)
+    intervals = recall_intervals(result, EvaluationSettings(resamples=25, confidence=0.8, seed=5))
     for interval, values in (
         (intervals.auc, [each.auc for each in scored]),
         (intervals.average_recall, [each.average_recall for each in scored]),
@@ -46,14 +48,16 @@ def test_holds_the_value_shrinks_with_more_videos_and_repeats_with_its_seed():
     many = average_recall_activitynet(*random_problem(320))
     widths = []
     for result in (few, many):
-        low, high = recall_intervals(result).auc
+        low, high = recall_intervals(result, DEFAULT).auc
         assert low < result.auc < high
         widths.append(high - low)
     assert widths[1] < widths[0] / 2
-    assert recall_intervals(few).auc == recall_intervals(few).auc
-    assert recall_intervals(few).auc != recall_intervals(few, seed=2).auc
+    assert recall_intervals(few, DEFAULT).auc == recall_intervals(few, DEFAULT).auc
+    assert (
+        recall_intervals(few, DEFAULT).auc != recall_intervals(few, EvaluationSettings(seed=2)).auc
+    )
 
 
 def test_one_video_has_an_interval_of_no_width():
     result = average_recall_activitynet(*random_problem(1))
-    assert recall_intervals(result).auc == pytest.approx((result.auc, result.auc))
+    assert recall_intervals(result, DEFAULT).auc == pytest.approx((result.auc, result.auc))

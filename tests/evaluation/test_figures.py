@@ -20,7 +20,6 @@ from actionspan.evaluation.curves import (
     CURVE_COLUMNS,
     RECALL_AGAINST_TIOU,
     curve_rows,
-    read_curves,
 )
 from actionspan.evaluation.figures import draw_curves
 from actionspan.evaluation.timeline_figure import (
@@ -34,7 +33,7 @@ from actionspan.evaluation.timeline_figure import (
 )
 from actionspan.files import figures
 from actionspan.files.figures import spread_labels
-from actionspan.files.storage import write_tsv
+from actionspan.files.storage import read_tsv, write_tsv
 
 
 def record(method, level):
@@ -53,33 +52,30 @@ def record(method, level):
     }
 
 
-@pytest.fixture
-def table(tmp_path):
+RECORDS = [record("mtn", 0.6), record("random", 0.2)]
+
+
+def test_the_table_holds_every_point_of_both_kinds(tmp_path):
     path = tmp_path / "recall_curves.tsv"
-    write_tsv(path, CURVE_COLUMNS, curve_rows([record("mtn", 0.6), record("random", 0.2)]))
-    return path
-
-
-def test_the_table_holds_every_point_of_both_kinds(table):
-    lines = table.read_text().splitlines()
-    assert lines[0] == "method\tkind\tx\ty\tlow\thigh\tvideos"
-    assert len(lines) == 1 + 2 * (100 + 10 + 1)
-    curves = read_curves(table)
-    assert curves.videos == 18
-    assert list(curves.by_kind[AR_AGAINST_AN]) == ["mtn", "random"]
-    curve = curves.by_kind[AR_AGAINST_AN]["mtn"]
-    assert curve.x == list(range(1, 101))
-    assert (curve.low[49], curve.y[49], curve.high[49]) == pytest.approx((0.27, 0.3, 0.33))
-    assert curves.by_kind[RECALL_AGAINST_TIOU]["random"].y == [0.2] * 10
-    assert curves.ranked() == ["mtn", "random"]
+    write_tsv(path, CURVE_COLUMNS, curve_rows(RECORDS))
+    assert path.read_text().startswith("method\tkind\tx\ty\tlow\thigh\tvideos\n")
+    rows = read_tsv(path)
+    assert len(rows) == 2 * (100 + 10 + 1)
+    assert {row["videos"] for row in rows} == {"18"}
+    average = [row for row in rows if row["kind"] == AR_AGAINST_AN]
+    assert [row["method"] for row in average] == ["mtn"] * 100 + ["random"] * 100
+    assert [float(row["x"]) for row in average] == [*range(1, 101)] * 2
+    ends = [float(average[49][name]) for name in ("low", "y", "high")]
+    assert ends == pytest.approx([0.27, 0.3, 0.33])
+    by_tiou = [row for row in rows if row["kind"] == RECALL_AGAINST_TIOU]
+    assert [row["y"] for row in by_tiou if row["method"] == "random"] == ["0.2"] * 10
 
 
 def test_the_legend_names_each_method_with_its_area_and_interval(tmp_path, monkeypatch):
     monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")  # text as text
     names = ["origin", "se", "dense", "mtn", "stream", "span", "bmn", "random", "tag"]
-    rows = curve_rows([record(name, (1 + place) / 10) for place, name in enumerate(names)])
-    write_tsv(tmp_path / "t.tsv", CURVE_COLUMNS, rows)
-    draw_curves(tmp_path / "f.svg", read_curves(tmp_path / "t.tsv"))
+    records = [record(name, (1 + place) / 10) for place, name in enumerate(names)]
+    draw_curves(tmp_path / "f.svg", records)
     text = (tmp_path / "f.svg").read_text()
     said = re.findall(r">(\w+)  (\d+\.\d)  \(", text)
     assert [name for name, _ in said] == names[::-1]
@@ -92,28 +88,13 @@ def test_the_legend_names_each_method_with_its_area_and_interval(tmp_path, monke
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_curves_have_the_same_bytes_each_time_and_no_date(table, tmp_path, suffix):
+def test_curves_have_the_same_bytes_each_time_and_no_date(tmp_path, suffix):
     first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
     for path in (first, second):
-        draw_curves(path, read_curves(table))
+        draw_curves(path, RECORDS)
     assert first.read_bytes() == second.read_bytes()
     assert b"<dc:date>" not in first.read_bytes()
     assert b"matplotlib.org" not in first.read_bytes() or suffix == "svg"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("mtn\tsomething\t1\t2\t1\t3\t9", "row 2: not a row of method, kind, x, y, low, high"),
-        ("mtn\tAR vs AN\t1\tmuch\t0\t1\t9", "row 2: not a row"),
-        ("mtn\tAR vs AN\t1\t0.2\t0.1\t0.3\t9", "no rows for both kinds of curve and AUC"),
-    ],
-)
-def test_a_broken_table_is_named(tmp_path, text, message):
-    path = tmp_path / "table.tsv"
-    path.write_text("\t".join(CURVE_COLUMNS) + f"\n{text}\n")
-    with pytest.raises(InputError, match=message):
-        read_curves(path)
 
 
 def test_labels_are_spread_without_changing_their_order():

@@ -145,8 +145,8 @@ def test_the_best_proposal_of_each_instance_is_named_the_least_found_first(outco
         ("a", 90), ("b", 2), ("a", 40), ("a", 0),
     ]  # fmt: skip
     assert [row["best_tiou@100"] for row in rows] == [0, 0.5, 0.8, 1]
-    assert [row["best_rank"] for row in rows] == ["", 1, 3, 1]
-    assert (rows[0]["best_start"], rows[0]["best_end"]) == ("", "")
+    assert [row["best_rank"] for row in rows] == [None, 1, 3, 1]
+    assert (rows[0]["best_start"], rows[0]["best_end"]) == (None, None)
     assert (rows[2]["best_start"], rows[2]["best_end"], rows[2]["label"]) == (42, 50, "class 1")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
-from actionspan.evaluation.reader import NUMBERS, Judgement, reader_figures, repeats
+from actionspan.evaluation.reader import NUMBERS, judge_list, repeats
 from actionspan.evaluation.recall import tiou
 from actionspan.proposals.selection import right_events
 
@@ -28,36 +28,40 @@ LISTS = {
 }
 
 
+def shares(right, given, instances):
+    return {"precision": right / given if given else None, "recall": right / instances}
+
+
 def test_figures_by_hand():
-    figures = reader_figures(ANNOTATIONS, LISTS)
-    assert (figures.videos, figures.empty) == (3, 1)
-    assert figures.per_video == pytest.approx(5 / 3)
-    assert figures.all == Judgement(right=2, given=5, instances=4)
-    assert figures.first == {
-        1: Judgement(right=1, given=2, instances=4),
-        3: Judgement(right=1, given=4, instances=4),
-        5: Judgement(right=2, given=5, instances=4),
-        10: Judgement(right=2, given=5, instances=4),
+    judged = judge_list(ANNOTATIONS, LISTS)
+    assert judged["videos_without"] == 1
+    assert judged["per_video"] == pytest.approx(5 / 3)
+    assert judged | shares(right=2, given=5, instances=4) == judged
+    assert judged["first"] == {
+        "1": shares(right=1, given=2, instances=4),
+        "3": shares(right=1, given=4, instances=4),
+        "5": shares(right=2, given=5, instances=4),
+        "10": shares(right=2, given=5, instances=4),
     }
-    assert (figures.all.precision, figures.all.recall) == (0.4, 0.5)
-    assert figures.repeats == pytest.approx(1 / 3)  # ranks 2, 3, 4 of `a`
+    assert judged["repeats"] == pytest.approx(1 / 3)  # ranks 2, 3, 4 of `a`
     # five bins of an event: (score, right) = (.4, 1) (.5, 0) (.6, 0) (.8, 0) (.9, 1)
-    assert [row.first[0] for row in figures.bins] == [1, 0, 0, 0, 1]
-    assert figures.error == pytest.approx((0.6 + 0.5 + 0.6 + 0.8 + 0.1) / 5)
+    assert [row["right"] for row in judged["reliability"]] == [1, 0, 0, 0, 1]
+    assert judged["calibration_error"] == pytest.approx((0.6 + 0.5 + 0.6 + 0.8 + 0.1) / 5)
 
 
 def test_nothing_shown_has_no_precision_and_finds_nothing():
-    figures = reader_figures(ANNOTATIONS, {"calm": []})
-    assert (figures.empty, figures.per_video) == (3, 0)
-    assert figures.all.precision is None
-    assert figures.first[5].recall == 0
-    assert (figures.repeats, figures.error, figures.bins) == (None, None, [])
+    judged = judge_list(ANNOTATIONS, {"calm": []})
+    assert (judged["videos_without"], judged["per_video"]) == (3, 0)
+    assert judged["precision"] is None
+    assert judged["first"]["5"]["recall"] == 0
+    assert (judged["repeats"], judged["calibration_error"]) == (None, None)
+    assert judged["reliability"] == []
 
 
 def test_scores_beyond_1_are_no_chance_but_rank():
-    figures = reader_figures(ANNOTATIONS, {"a": [(0, 10, 7.0), (12, 14, 3.0)]})
-    assert figures.error is None
-    assert figures.first[1].precision == 1
+    judged = judge_list(ANNOTATIONS, {"a": [(0, 10, 7.0), (12, 14, 3.0)]})
+    assert judged["calibration_error"] is None
+    assert judged["first"]["1"]["precision"] == 1
 
 
 def test_a_repeat_shares_more_than_half_of_the_shorter_with_any_better_event():
@@ -81,19 +85,22 @@ def test_properties_of_any_lists(lists, instances):
         for name, one in zip("ab", lists, strict=True)
     }
     annotations = [video("a", *instances), video("b", (0, 5))]
-    figures = reader_figures(annotations, rows)
-    judged = [figures.first[number] for number in NUMBERS]
+    total, given = len(instances) + 1, sum(map(len, lists))
+    judged = judge_list(annotations, rows)
+    right = [round(one["recall"] * total) for one in (*judged["first"].values(), judged)]
     # more events find no fewer instances, and all those that are given find most
-    assert [one.right for one in judged] == sorted(one.right for one in judged)
-    assert judged[-1].right <= figures.all.right <= min(figures.all.given, len(instances) + 1)
-    for number, one in figures.first.items():
-        assert one.given == sum(min(number, len(each)) for each in lists)
+    assert right == sorted(right)
+    assert right[-1] <= min(given, total)
+    assert judged | shares(right[-1], given, total) == judged
+    for number, hits in zip(NUMBERS, right, strict=False):
+        few = sum(min(number, len(each)) for each in lists)
+        assert judged["first"][str(number)] == shares(hits, few, total)
     # the bins hold every event once; those that are right are the ones counted
-    assert sum(row.proposals for row in figures.bins) == figures.all.given
-    right = sum(row.proposals * row.first[0] for row in figures.bins)
-    assert right == pytest.approx(figures.all.right)
-    if figures.error is not None:
-        assert 0 <= figures.error <= 1
+    bins = judged["reliability"]
+    assert sum(row["events"] for row in bins) == given
+    assert sum(row["events"] * row["right"] for row in bins) == pytest.approx(right[-1])
+    if judged["calibration_error"] is not None:
+        assert 0 <= judged["calibration_error"] <= 1
 
 
 @given(events=SEGMENTS.filter(len), instances=SEGMENTS.filter(len))
@@ -105,8 +112,8 @@ def test_right_is_what_the_chance_of_events_is_fitted_to(events, instances):
         assume(len(set(near)) == len(near))
     lists = {"a": [(*row, 1 - place / 100) for place, row in enumerate(events)]}
     for number in NUMBERS:
-        judged = reader_figures([video("a", *instances)], lists).first[number]
-        assert judged.right == right_events(rows, truth)[:number].sum()
+        judged = judge_list([video("a", *instances)], lists)["first"][str(number)]
+        assert judged["recall"] == right_events(rows, truth)[:number].sum() / len(instances)
 
 
 @given(events=SEGMENTS)

@@ -64,7 +64,7 @@ def test_a_changed_evaluation_is_refused_or_read(records, tmp_path):
         path.write_text(json.dumps(content))
         try:
             read = read_records([path, other])
-            curve_rows(read)
+            list(curve_rows(read))
             recall_charts(read)
             summary_tables(read)
             summary_markdown(read)

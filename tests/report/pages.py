@@ -7,14 +7,25 @@ from pathlib import Path
 import av
 import numpy as np
 
-from actionspan.report.content import Chart, Page, PageVideo, Series, Span, Table, Thumbnail
+from actionspan.dataset.tables import Instance
+from actionspan.proposals.segments import Row
+from actionspan.report.content import Chart, Page, PageVideo, Series, Table
 
 SECONDS, RATE = 8.0, 25
-TRUTH = (Span(start=1.0, end=2.52, label="fall"), Span(start=4.4, end=6.0, label="sit down"))
+
+
+def row(start: float, end: float, score: float, label: str = "") -> Row:
+    return {"segment": [start, end], "score": score, "label": label}
+
+
+TRUTH = (
+    Instance(start=1.0, end=2.52, label="fall"),
+    Instance(start=4.4, end=6.0, label="sit down"),
+)
 EVENTS = (
-    Span(start=4.48, end=6.08, label="sit down", score=0.84),
-    Span(start=1.2, end=2.6, label="fall", score=0.61),
-    Span(start=6.6, end=7.4, label="jump", score=0.22),
+    row(4.48, 6.08, 0.84, "sit down"),
+    row(1.2, 2.6, 0.61, "fall"),
+    row(6.6, 7.4, 0.22, "jump"),
 )
 
 
@@ -53,19 +64,17 @@ def thumbnail(share: float) -> bytes:
     return file.getvalue()
 
 
-def proposals(count: int, seconds: float = SECONDS) -> tuple[Span, ...]:
+def proposals(count: int, seconds: float = SECONDS) -> tuple[Row, ...]:
     """Proposals about the events, best first."""
     random = np.random.default_rng(3)
-    spans = []
+    rows = []
     for rank in range(count):
         event = EVENTS[rank % len(EVENTS)]
-        start, end = np.array([event.start, event.end]) + random.normal(0, 0.03 * rank**0.6, 2)
+        start, end = np.array(event["segment"]) + random.normal(0, 0.03 * rank**0.6, 2)
         start, end = sorted((max(start, 0.0), min(max(end, 0.1), seconds)))
         score = 0.86 * math.exp(-rank / 14)
-        spans.append(
-            Span(start=round(start, 3), end=round(end + 0.04, 3), label=event.label, score=score)
-        )
-    return tuple(spans)
+        rows.append(row(round(start, 3), round(end + 0.04, 3), score, event["label"]))
+    return tuple(rows)
 
 
 def curves(steps: int = 100) -> dict[str, list[float]]:
@@ -74,7 +83,7 @@ def curves(steps: int = 100) -> dict[str, list[float]]:
     def bumps(places: list[float], width: float) -> np.ndarray:
         return np.sum([np.exp(-(((time - place) / width) ** 2)) for place in places], axis=0)
 
-    inside = sum(((time > span.start) & (time < span.end)) * 0.85 for span in TRUTH) + 0.06
+    inside = sum(((time > one.start) & (time < one.end)) * 0.85 for one in TRUTH) + 0.06
     smooth = np.convolve(np.pad(inside, 3, mode="edge"), np.ones(7) / 7, mode="valid")
     return {
         "start": (0.8 * bumps([1.1, 4.5], 0.2)).tolist(),
@@ -95,10 +104,7 @@ def video(video_id: str = "kitchen 01", **more: object) -> PageVideo:
         "proposals": proposals(60),
         "events": EVENTS,
         "curves": curves(),
-        "thumbnails": [
-            Thumbnail(seconds=SECONDS * (k + 0.5) / 10, jpeg=thumbnail((k + 0.5) / 10))
-            for k in range(10)
-        ],
+        "thumbnails": [(SECONDS * (k + 0.5) / 10, thumbnail((k + 0.5) / 10)) for k in range(10)],
     }
     return PageVideo(**{**values, **more})
 

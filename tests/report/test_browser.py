@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.report.content import Chart, Series, Span
+from actionspan.dataset.tables import Instance
+from actionspan.report.content import Chart, Series
 from report import pages
 from report.conftest import PATIENCE, need_browser
 
@@ -189,7 +190,7 @@ def test_the_threshold_shows_fewer_or_all(show):
 
 
 def test_the_least_score_stays_from_video_to_video(show):
-    less = [Span(start=1.0, end=2.0, score=score) for score in (0.9, 0.8, 0.7, 0.1)]
+    less = [pages.row(1.0, 2.0, score) for score in (0.9, 0.8, 0.7, 0.1)]
     tab = show(pages.page([pages.video("one"), pages.video("two", proposals=less)]))
     tab.locator("#threshold").focus()
     press(tab, "End", *["ArrowLeft"] * 3)  # 0.69
@@ -198,7 +199,7 @@ def test_the_least_score_stays_from_video_to_video(show):
 
 
 def test_like_scores_are_told_apart(show):
-    close = [Span(start=k, end=k + 0.9, score=0.127 - 0.001 * k) for k in range(7)]
+    close = [pages.row(k, k + 0.9, 0.127 - 0.001 * k) for k in range(7)]
     tab = show(pages.page([pages.video(proposals=close, events=())]))
     names = [one.inner_text() for one in lane(tab, "proposal").all()]
     assert names == [f"0.{127 - k}" for k in range(7)]
@@ -273,8 +274,8 @@ def test_the_address_names_the_video(show, folder):
 
 def test_sorted_by_score_the_best_comes_first(show):
     def scored(name: str, *scores: float):
-        spans = [Span(start=1.0, end=2.0, score=score) for score in scores]
-        return pages.video(name, proposals=spans, events=())
+        rows = [pages.row(1.0, 2.0, score) for score in scores]
+        return pages.video(name, proposals=rows, events=())
 
     tab = show(pages.page([scored("low", 0.1), scored("none"), scored("high", 0.9, 0.2)]))
     tab.select_option("#order", "score")
@@ -436,7 +437,10 @@ def test_an_accepted_event_takes_the_place_of_the_truth_that_it_fits(show):
 
 
 def test_of_annotations_that_share_a_time_one_is_accepted(show):
-    both = (Span(start=1.0, end=2.52, label="dive"), Span(start=1.0, end=2.52, label="high dive"))
+    both = (
+        Instance(start=1.0, end=2.52, label="dive"),
+        Instance(start=1.0, end=2.52, label="high dive"),
+    )
     tab = show(pages.page([pages.video(truth=both)]))
     lane(tab, "truth").nth(1).focus()
     press(tab, "Enter", "a")
@@ -451,7 +455,7 @@ def test_what_is_added_at_the_end_has_a_length(alone):
 
 
 def test_an_event_that_is_a_proposal_too_is_saved_once(show):
-    event = Span(start=1.2, end=2.6, label="fall", score=0.6)
+    event = pages.row(1.2, 2.6, 0.6, "fall")
     alone = pages.video(truth=(), events=(event,), proposals=(event,))
     tab = show(pages.page([alone]))
     for kind in ("event", "proposal"):
@@ -530,7 +534,7 @@ def test_hostile_names_are_text(show):
     evil = "<img src=x onerror=alert(1)>\"&'.mp4"
     closing = "</script><script>alert(2)</script><!--"
     videos = [
-        pages.video(evil, subset=closing, truth=[Span(start=1.0, end=2.0, label=closing)]),
+        pages.video(evil, subset=closing, truth=[Instance(start=1.0, end=2.0, label=closing)]),
         pages.video("=cmd()", file="film.mp4#?%<>.mp4", note=closing, thumbnails=()),
     ]
     content = pages.page(videos, title=evil, subtitle=closing, tables=[pages.TABLE])

@@ -21,7 +21,7 @@ from actionspan.dataset.video_facts import probe_video
 from actionspan.evaluation.misses import TABLE_COLUMNS, break_down, instance_outcomes, table_row
 from actionspan.files.storage import write_json, write_tsv
 from actionspan.report import index as index_module
-from actionspan.report.content import Span, choose_videos
+from actionspan.report.content import choose_videos, details_of
 from actionspan.report.index import curves
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 from video.numbered import encode
@@ -95,25 +95,24 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert plain.file == "../../plain.mp4"
     assert (plain.duration_seconds, plain.frames_per_second, plain.subset) == (2, 25, "validation")
     assert (plain.note, plain.recall) == ("", None)
-    assert plain.truth == [Span(start=0.5, end=1.0, label="wave")]
-    assert plain.proposals == [
-        Span(start=0.5, end=1.0, score=0.8765),
-        Span(start=0.1, end=0.2, score=0.25, label="sit"),
-    ]
-    assert plain.events == plain.proposals
+    assert plain.truth == (WAVE,)
+    details = details_of(plain)
+    assert details["truth"] == [[0.5, 1, "wave", None]]
+    assert details["proposals"] == [[0.5, 1, "", 0.8765], [0.1, 0.2, "sit", 0.25]]  # best first
+    assert details["events"] == details["proposals"]
     assert plain.curves["start"] == [0.0, 0.086, 0.171, 0.257]
     assert [
-        0.5 * place <= each.seconds < 0.5 * (place + 1)
-        for place, each in enumerate(plain.thumbnails)
+        0.5 * place <= seconds < 0.5 * (place + 1)
+        for place, (seconds, _) in enumerate(plain.thumbnails)
     ] == [True] * 4
-    assert all(each.jpeg.startswith(b"\xff\xd8") for each in plain.thumbnails)
+    assert all(jpeg.startswith(b"\xff\xd8") for _, jpeg in plain.thumbnails)
     # not every browser plays it: the note says what makes a copy that it does
     assert new.file == "../../it's new.mp4"
     assert "(H.265 in MP4)" in new.note
     assert new.note.endswith("snakemake --cores 1 'results/report/videos/it'\"'\"'s new.mp4'")
     assert len(new.thumbnails) == 4
-    assert new.proposals == []
-    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", [], 2.0)
+    assert new.proposals == ()
+    assert (gone.file, gone.thumbnails, gone.duration_seconds) == ("", (), 2.0)
     assert gone.note == f"The video file was not found: {run_files / 'gone.mp4'}"
     assert len(gone.curves["end"]) == 4
 
@@ -130,7 +129,7 @@ def test_without_video_files_there_is_still_a_page(run_files, pages):
     assert index("--subsets", "training", "validation") == 0
     new, plain = pages[0][1].videos
     assert [(each.file, each.note, each.thumbnails, each.curves) for each in (new, plain)] == [
-        ("", "", [], {})
+        ("", "", (), {})
     ] * 2
     assert plain.frames_per_second is None
     assert (pages[0][1].charts, pages[0][1].tables) == ([], [])
@@ -141,7 +140,7 @@ def test_a_video_that_crashes_its_decoder_is_shown_without_pictures(run_files, p
     assert index("--videos=videos.tsv") == 0
     _, new, plain = pages[0][1].videos
     assert len(new.thumbnails) == 16
-    assert plain.thumbnails == []
+    assert plain.thumbnails == ()
     assert "plain.mp4: the work on it crashed: ended with status 9" in plain.note
 
 

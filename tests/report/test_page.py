@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.report.content import Span
 from actionspan.report.page import as_one_script, write_page
 from report import pages
 
@@ -128,7 +127,7 @@ def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
 def test_hostile_text_stays_data(tmp_path):
     evil = "</script><script>alert(1)</script><!--<script>\u2028&amp;"
     content = pages.page(
-        [pages.video(evil, note=evil, subset=evil, events=[Span(start=0.0, end=1.0, label=evil)])],
+        [pages.video(evil, note=evil, subset=evil, events=[pages.row(0.0, 1.0, 0.5, evil)])],
         title=evil,
         subtitle=evil,
         charts=[dataclasses.replace(pages.charts()[0], title=evil)],

@@ -3,88 +3,72 @@
 In the background leaves and television screens; through the scene cars, balls and balloons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from actionspan.arrays import Float64, Int64
+from actionspan.arrays import Float64
 from actionspan.demo.person import SHIFT, SHIRTS, Colour, Image, shade
 from actionspan.demo.scenes import Mover
 
 _LEAVES = ((58, 104, 44), (82, 128, 52), (104, 146, 64), (70, 96, 38))
 
 
-class Disc(NamedTuple):
-    """A disc that moves."""
-
-    centres: Float64  # (F, 2) in scene pixels
-    radius: float
-    colour: Colour
+Draw = Callable[[Image, int, Float64], None]
+"""Draws a frame of what moves onto a picture, by the (2, 3) affine map from scene to picture."""
 
 
-class Screen(NamedTuple):
-    """A screen with programmes."""
+def leaves(crowns: Sequence[Mover], time: Float64, rng: np.random.Generator) -> Draw:
+    """Make crowns of discs that sway together, each a little in its own way."""
+    centres, radii, colours = [], [], []  # (F, 2) in scene pixels of each disc
+    for mover in crowns:
+        gust = 1 + 0.8 * np.sin(time * rng.uniform(0.3, 0.7) + rng.uniform(0, 6))
+        rhythm, strength = rng.uniform(1.2, 2.4), rng.uniform(0.01, 0.06) * mover.width
+        for k in range(26):
+            angle, away = k * 2.4, 0.5 * np.sqrt((k + 0.5) / 26)
+            phase = rng.uniform(0, 1.5)
+            sway = gust * strength * (1.2 - away) * np.sin(rhythm * time + phase)
+            dip = gust * strength * 0.4 * np.sin(1.7 * rhythm * time + 2 * phase)
+            x = mover.x + mover.width * away * np.cos(angle) * 1.25 + sway
+            y = mover.y + mover.height * away * np.sin(angle) + dip
+            colours.append(shade(_LEAVES[k % len(_LEAVES)], float(rng.uniform(0.85, 1.15))))
+            radii.append(mover.width * rng.uniform(0.13, 0.2))
+            centres.append(np.column_stack([x, y]))
 
-    corners: Float64  # (4, 2) in the scene
-    picture: Int64  # (F,) which of the programmes is on
-    spot: Float64  # (F, 2) where something moves on the screen, 0…1
-    colours: list[tuple[Colour, Colour, Colour]]  # of each programme
+    def draw(image: Image, frame: int, to_picture: Float64) -> None:
+        scale = float(np.hypot(to_picture[0, 0], to_picture[0, 1]))
+        places = np.reshape([way[frame] for way in centres], (-1, 2)) @ to_picture[:, :2].T
+        fixed = ((places + to_picture[:, 2]) * 16).astype(int).tolist()
+        for (x, y), radius, colour in zip(fixed, radii, colours, strict=True):
+            cv2.circle(image, (x, y), int(radius * scale * 16), colour, -1, cv2.LINE_AA, SHIFT)
+
+    return draw
 
 
-def leaves(mover: Mover, time: Float64, rng: np.random.Generator) -> list[Disc]:
-    """Make a crown of discs that sway together, each a little in its own way."""
-    discs = []
-    gust = 1 + 0.8 * np.sin(time * rng.uniform(0.3, 0.7) + rng.uniform(0, 6))
-    rhythm, strength = rng.uniform(1.2, 2.4), rng.uniform(0.01, 0.06) * mover.width
-    for k in range(26):
-        angle, away = k * 2.4, 0.5 * np.sqrt((k + 0.5) / 26)
-        phase = rng.uniform(0, 1.5)
-        sway = gust * strength * (1.2 - away) * np.sin(rhythm * time + phase)
-        dip = gust * strength * 0.4 * np.sin(1.7 * rhythm * time + 2 * phase)
-        x = mover.x + mover.width * away * np.cos(angle) * 1.25 + sway
-        y = mover.y + mover.height * away * np.sin(angle) + dip
-        colour = shade(_LEAVES[k % len(_LEAVES)], float(rng.uniform(0.85, 1.15)))
-        radius = mover.width * rng.uniform(0.13, 0.2)
-        discs.append(Disc(np.column_stack([x, y]), radius, colour))
-    return discs
-
-
-def screen(mover: Mover, time: Float64, rng: np.random.Generator) -> Screen:
-    """Make a screen whose programme changes every one to four seconds."""
+def screen(mover: Mover, time: Float64, rng: np.random.Generator) -> Draw:
+    """Make a screen that changes its programme every one to four seconds."""
     changes = np.cumsum(rng.uniform(1, 4, 64))
     palette = [[SHIRTS[k] for k in rng.choice(len(SHIRTS), 3, replace=False)] for _ in range(8)]
-    spot = [0.5 + 0.4 * np.sin(time * rng.uniform(1, 4) + rng.uniform(0, 6)) for _ in range(2)]
+    ways = [0.5 + 0.4 * np.sin(time * rng.uniform(1, 4) + rng.uniform(0, 6)) for _ in range(2)]
+    spot = np.column_stack(ways)  # (F, 2) where something moves on the screen, 0…1
+    programme = np.searchsorted(changes, time) % 8
+    colours = [(shade(a, 0.8), shade(b, 0.8), shade(c, 0.9)) for a, b, c in palette]
     x, y = mover.x, mover.y
     far_x, far_y = x + mover.width, y + mover.height
-    return Screen(
-        corners=np.array([[x, y], [far_x, y], [far_x, far_y], [x, far_y]]),
-        picture=np.searchsorted(changes, time) % 8,
-        spot=np.column_stack(spot),
-        colours=[(shade(a, 0.8), shade(b, 0.8), shade(c, 0.9)) for a, b, c in palette],
-    )
-
-
-def draw_discs(image: Image, discs: Sequence[Disc], frame: int, to_picture: Float64) -> None:
-    """Draw one frame of the discs."""
-    scale = float(np.hypot(to_picture[0, 0], to_picture[0, 1]))
-    centres = np.stack([disc.centres[frame] for disc in discs]) @ to_picture[:, :2].T
-    fixed = ((centres + to_picture[:, 2]) * 16).astype(int).tolist()
-    for (x, y), disc in zip(fixed, discs, strict=True):
-        radius = int(disc.radius * scale * 16)
-        cv2.circle(image, (x, y), radius, disc.colour, -1, cv2.LINE_AA, SHIFT)
-
-
-def draw_screen(image: Image, shown: Screen, frame: int, to_picture: Float64) -> None:
-    """Draw one frame of a screen."""
-    low, middle, high = shown.colours[shown.picture[frame]]
-    origin, size = shown.corners[0], shown.corners[2] - shown.corners[0]
+    corners = np.array([[x, y], [far_x, y], [far_x, far_y], [x, far_y]])
+    origin, size = corners[0], corners[2] - corners[0]
     band = np.array([[0, 0.55], [1, 0.55], [1, 1], [0, 1]])
     thing = np.array([[-0.1, -0.25], [0.1, -0.25], [0.1, 0.25], [-0.1, 0.25]])
-    fill(image, shown.corners, low, to_picture)
-    fill(image, origin + band * size, middle, to_picture)
-    fill(image, origin + (thing + 0.3 + 0.4 * shown.spot[frame]) * size, high, to_picture)
+
+    def draw(image: Image, frame: int, to_picture: Float64) -> None:
+        low, middle, high = colours[programme[frame]]
+        fill(image, corners, low, to_picture)
+        fill(image, origin + band * size, middle, to_picture)
+        fill(image, origin + (thing + 0.3 + 0.4 * spot[frame]) * size, high, to_picture)
+
+    return draw
 
 
 def fill(image: Image, corners: Float64, colour: Colour, to_picture: Float64) -> None:
@@ -99,13 +83,11 @@ _Parts = tuple[_Fixed, _Turning]
 
 
 class Passer(NamedTuple):
-    """A thing on its way through the scene, from the frame `first` on."""
+    """A thing on its way through the scene in some frames of the video."""
 
-    first: int
-    centres: Float64  # (F, 2) where its middle is, in scene pixels
-    angles: Float64  # (F,) how far what rolls has turned, in radians
-    parts: _Parts
+    frames: range
     in_front: bool
+    draw: Draw
 
 
 def make_passer(
@@ -157,18 +139,18 @@ def make_passer(
         radius = 0.08 * wide
         y -= 0.9 * wide
         parts = _trolley(wide, colour, rng)
-    return Passer(first, np.column_stack([x, y]), (x - x[0]) / radius, parts, in_front)
+    centres, angles = np.column_stack([x, y]), (x - x[0]) / radius  # of what rolls, in radians
 
+    def draw(image: Image, frame: int, to_picture: Float64) -> None:
+        centre, angle = centres[frame - first], angles[frame - first]
+        fixed, turning = parts
+        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        for corners, colour in fixed:
+            fill(image, centre + corners, colour, to_picture)
+        for hub, corners, colour in turning:
+            fill(image, centre + hub + corners @ turn, colour, to_picture)
 
-def draw_passer(image: Image, passer: Passer, frame: int, to_picture: Float64) -> None:
-    """Draw the thing in a frame of the video."""
-    centre, angle = passer.centres[frame - passer.first], passer.angles[frame - passer.first]
-    fixed, turning = passer.parts
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    for corners, colour in fixed:
-        fill(image, centre + corners, colour, to_picture)
-    for hub, corners, colour in turning:
-        fill(image, centre + hub + corners @ turn, colour, to_picture)
+    return Passer(range(first, first + len(time)), in_front, draw)
 
 
 def _circle(radius: float, corners: int = 20, tall: float = 1.0) -> Float64:

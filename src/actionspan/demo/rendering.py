@@ -9,18 +9,7 @@ import cv2
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.demo.movers import (
-    Disc,
-    Passer,
-    Screen,
-    draw_discs,
-    draw_passer,
-    draw_screen,
-    fill,
-    leaves,
-    make_passer,
-    screen,
-)
+from actionspan.demo import movers
 from actionspan.demo.person import Clothes, Figure, Image, build_figure, draw_figure, random_clothes
 from actionspan.demo.poses import Pose, inside, joints, person_pose, ramp
 from actionspan.demo.scenario import Shot, VideoPlan
@@ -43,9 +32,8 @@ class _Take(NamedTuple):
     background: Image
     middle: Float64  # (2,) of the scene, in its pixels
     figure: Figure
-    discs: list[Disc]
-    screens: list[Screen]
-    passers: list[Passer]
+    moving: list[movers.Draw]  # behind the person
+    passers: list[movers.Passer]
     stools: list[tuple[float, float, float]]  # x and y of the foot and size, in scene pixels
 
 
@@ -139,15 +127,15 @@ def _prepare(
         first = max(chosen.start, round(event.start * plan.fps))
         end = min(chosen.stop, round(event.end * plan.fps))
         if event.kind == "object" and end - first > 5:
-            passer = make_passer(
+            passer = movers.make_passer(
                 rng, first, time[first:end], scene=shot.scene, size=size, ground=ground, span=span
             )
             passers.append(passer)
     # What moves by itself.
-    now, movers = time[frames], scene.movers
-    discs = [disc for m in movers if m.kind == "leaves" for disc in leaves(m, now, rng)]
-    screens = [screen(m, now, rng) for m in movers if m.kind == "television"]
-    return _Take(chosen, scene.image, middle, figure, discs, screens, passers, stools)
+    now = time[frames]
+    crowns = movers.leaves([m for m in scene.movers if m.kind == "leaves"], now, rng)
+    screens = [movers.screen(m, now, rng) for m in scene.movers if m.kind == "television"]
+    return _Take(chosen, scene.image, middle, figure, [*screens, crowns], passers, stools)
 
 
 def _draw(take: _Take, frame: int, camera: Float64, plan: VideoPlan) -> Image:
@@ -158,18 +146,18 @@ def _draw(take: _Take, frame: int, camera: Float64, plan: VideoPlan) -> Image:
         take.background, to_picture, (plan.width, plan.height), borderMode=cv2.BORDER_REFLECT_101
     )
     local = frame - take.frames.start
-    for shown in take.screens:
-        draw_screen(picture, shown, local, to_picture)
-    if take.discs:
-        draw_discs(picture, take.discs, local, to_picture)
+    for draw in take.moving:
+        draw(picture, local, to_picture)
     for stool in take.stools:
         _draw_stool(picture, stool, to_picture)
-    passing = [p for p in take.passers if p.first <= frame < p.first + len(p.centres)]
-    for passer in (p for p in passing if not p.in_front):
-        draw_passer(picture, passer, frame, to_picture)
+    passing = [passer for passer in take.passers if frame in passer.frames]
+    for passer in passing:
+        if not passer.in_front:
+            passer.draw(picture, frame, to_picture)
     draw_figure(picture, take.figure, local)
-    for passer in (p for p in passing if p.in_front):
-        draw_passer(picture, passer, frame, to_picture)
+    for passer in passing:
+        if passer.in_front:
+            passer.draw(picture, frame, to_picture)
     return picture
 
 
@@ -182,9 +170,9 @@ def _draw_stool(image: Image, stool: tuple[float, float, float], to_picture: Flo
         leg = x + at * half
         corners = [[leg, top], [leg + 0.4 * thick, top], [leg + 0.5 * thick, top + tall]]
         corners.append([leg - 0.1 * thick, top + tall])
-        fill(image, np.array(corners), (84, 56, 34), to_picture)
+        movers.fill(image, np.array(corners), (84, 56, 34), to_picture)
     seat = [[x - half, top], [x + half, top], [x + half, top + thick], [x - half, top + thick]]
-    fill(image, np.array(seat), (146, 98, 58), to_picture)
+    movers.fill(image, np.array(seat), (146, 98, 58), to_picture)
 
 
 def camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Float64:

@@ -26,7 +26,6 @@ from actionspan.temporal.probabilities import read_probabilities
 
 METHODS = ("random", "sliding", "difference", "tag")
 SCALE_STEP = 2**0.5
-NO_LENGTHS: Float64 = np.empty(0)
 
 Proposals = tuple[Float64, Float64]
 """(P, 2) starts and ends in seconds, and (P,) scores, best first."""
@@ -36,11 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--method", required=True, choices=METHODS, help="which baseline")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    for name, values in (
-        ("features", "frame differences (difference only)"),
-        ("probabilities", "actionness (tag only)"),
-    ):
-        parser.add_argument(f"--{name}", type=Path, nargs="?", help=f"{name}.h5, for its {values}")
+    features = "features.h5, for its frame differences (difference only)"
+    parser.add_argument("--features", type=Path, nargs="?", help=features)
+    probabilities = "probabilities.h5, for its actionness (tag only)"
+    parser.add_argument("--probabilities", type=Path, nargs="?", help=probabilities)
     parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
@@ -58,11 +56,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(
             f"{arguments.annotations}: {held}; evaluation.subset (--subset) says which is scored"
         )
+    proposals = _proposals(arguments, annotations, videos)
     results = (
-        (video.video_id, result_rows(segments, scores))
-        for video, (segments, scores) in zip(
-            videos, _proposals(arguments, annotations, videos), strict=True
-        )
+        (video.video_id, result_rows(*own)) for video, own in zip(videos, proposals, strict=True)
     )
     write_proposals(results, arguments.out_json, arguments.out_csv)
 
@@ -76,8 +72,8 @@ def _proposals(
     if arguments.method == "random":
         return [random_proposals(item.video_id, item.duration_seconds, settings) for item in videos]
     if arguments.method == "sliding":
-        is_prior = settings.window_prior == "training"
-        lengths = relative_lengths(annotations) if is_prior else NO_LENGTHS
+        prior = annotations if settings.window_prior == "training" else []
+        lengths = relative_lengths(prior)
         return [sliding_windows(video.duration_seconds, lengths, settings) for video in videos]
     is_motion = arguments.method == "difference"
     name = "features" if is_motion else "probabilities"
@@ -131,11 +127,8 @@ def sliding_windows(
     of training instances that are closest to it, over the number of windows it takes to cover
     the video. Windows of one length are ordered so that any first few are spread evenly.
 
-    Args:
-        duration: Of the video, in seconds.
-        training_lengths: Lengths of the training instances as shares of their videos; with none,
-            every window length counts for the same share.
-        settings: Number, overlap and shortest length of the windows.
+    The `duration` is in seconds, `training_lengths` are shares of the videos; without any, every
+    window length counts for the same share.
     """
     steps = int(np.floor(np.log(settings.shortest_window) / -np.log(SCALE_STEP) + 1e-9)) + 1
     lengths = SCALE_STEP ** -np.arange(steps, dtype=np.float64)
@@ -164,15 +157,13 @@ def _spread_order(count: int) -> Int64:
 
 def relative_lengths(annotations: Sequence[Annotation]) -> Float64:
     """Return the lengths of the training instances as shares of their videos' durations."""
-    return np.array(
-        [
-            (instance.end - instance.start) / video.duration_seconds
-            for video in annotations
-            if video.subset == "training"
-            for instance in video.instances
-        ],
-        dtype=np.float64,
-    )
+    lengths = [
+        (instance.end - instance.start) / video.duration_seconds
+        for video in annotations
+        if video.subset == "training"
+        for instance in video.instances
+    ]
+    return np.array(lengths, np.float64)
 
 
 def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
@@ -204,11 +195,9 @@ def actionness(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
         InputError: The file has none, or a value is not in 0…1.
     """
     with open_h5(path) as file:
-        probabilities = read_probabilities(file, path)
-        signals = {
-            name: values[:, 1].astype(np.float64)
-            for name, values in zip(probabilities.video_id, probabilities, strict=True)
-        }
+        table = read_probabilities(file, path)
+        named = zip(table.video_id, table, strict=True)
+        signals = {name: values[:, 1].astype(np.float64) for name, values in named}
     chosen = _chosen(path, signals, videos)
     for video, signal in zip(videos, chosen, strict=True):
         if not ((signal >= 0) & (signal <= 1)).all():  # NaN compares false

@@ -1,13 +1,12 @@
-"""Recall curves of all methods: the table and the figures drawn from it."""
+"""Recall curves of all methods: the table and the figures of them."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from actionspan.errors import InputError
 from actionspan.evaluation.summary import Record, read_records
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.files.storage import write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,76 +22,49 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the table of recall curves, and draw it."""
     from actionspan.evaluation.figures import draw_curves
 
-    rows = curve_rows(read_records(arguments.evaluations))
-    write_tsv(arguments.out_table, CURVE_COLUMNS, rows)
+    records = read_records(arguments.evaluations)
+    write_tsv(arguments.out_table, CURVE_COLUMNS, curve_rows(records))
     for figure in arguments.out_figures:
-        draw_curves(figure, read_curves(arguments.out_table))
+        draw_curves(figure, records)
 
 
 CURVE_COLUMNS = ("method", "kind", "x", "y", "low", "high", "videos")
 AR_AGAINST_AN = "AR vs AN"
 RECALL_AGAINST_TIOU = "recall vs tIoU at AN=100"
 AREA = "AUC"
+PANELS = (
+    (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
+    (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),
+)
+"""Kind, title and the label of x of each panel of a figure."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """The points of a curve; `low` and `high` are the interval of each."""
+class Curve(NamedTuple):
+    """The points of a curve as fractions; `low` and `high` are the interval of each."""
 
-    x: list[float] = field(default_factory=list)
-    y: list[float] = field(default_factory=list)
-    low: list[float] = field(default_factory=list)
-    high: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curves:
-    """Both kinds of curve, and AUC with x = 100, by kind and method."""
-
-    videos: int
-    by_kind: dict[str, dict[str, Curve]]
-
-    def ranked(self) -> list[str]:
-        """Return the methods, the largest area first."""
-        areas = self.by_kind[AREA]
-        return sorted(areas, key=lambda method: -areas[method].y[0])
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
 
 
-def curve_rows(records: Sequence[Record]) -> list[tuple[str | float, ...]]:
-    """Return the rows of recall_curves.tsv, in `CURVE_COLUMNS`; y is a fraction."""
-    rows: list[tuple[str | float, ...]] = []
+def curves_of(record: Record) -> dict[str, Curve]:
+    """Return a method's curves by kind; that of AUC is a point at x = 100."""
+    recall, intervals = record["recall"], record["recall@100_interval"]
+    low, high = zip(*(intervals[tiou] for tiou in recall), strict=True)
+    area = [[percent / 100] for percent in (record["AUC"], *record["AUC_interval"])]
+    return {
+        AR_AGAINST_AN: Curve(record["AN"], record["AR"], *record["AR_interval"]),
+        RECALL_AGAINST_TIOU: Curve(
+            list(map(float, recall)), [recalls[-1] for recalls in recall.values()], low, high
+        ),
+        AREA: Curve([100.0], *area),
+    }
+
+
+def curve_rows(records: Sequence[Record]) -> Iterator[tuple[str | float, ...]]:
+    """Yield the rows of recall_curves.tsv, in `CURVE_COLUMNS`."""
     for record in records:
-        method, videos = str(record["method"]), int(record["videos"])
-        low, high = record["AR_interval"]
-        for point in zip(record["AN"], record["AR"], low, high, strict=True):
-            rows.append((method, AR_AGAINST_AN, *map(float, point), videos))
-        for tiou, recalls in record["recall"].items():
-            ends = record["recall@100_interval"][tiou]
-            point = (tiou, recalls[-1], *ends)
-            rows.append((method, RECALL_AGAINST_TIOU, *map(float, point), videos))
-        area = [record["AUC"], *record["AUC_interval"]]
-        rows.append((method, AREA, 100.0, *(percent / 100 for percent in area), videos))
-    return rows
-
-
-def read_curves(path: Path) -> Curves:
-    """Read recall_curves.tsv.
-
-    Raises:
-        InputError: The file is missing, a row does not belong to it or a kind has no row.
-    """
-    curves: dict[str, dict[str, Curve]] = {AR_AGAINST_AN: {}, RECALL_AGAINST_TIOU: {}, AREA: {}}
-    videos = 0
-    for row, values in enumerate(read_tsv(path), start=2):
-        try:
-            curve = curves[values["kind"]].setdefault(values["method"], Curve())
-            for name in ("x", "y", "low", "high"):
-                getattr(curve, name).append(float(values[name]))
-            videos = int(values["videos"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError(
-                f"{path}: row {row}: not a row of {', '.join(CURVE_COLUMNS)}"
-            ) from None
-    if not all(curves.values()):
-        raise InputError(f"{path}: no rows for both kinds of curve and AUC; it needs them")
-    return Curves(videos=videos, by_kind=curves)
+        for kind, curve in curves_of(record).items():
+            for point in zip(*curve, strict=True):
+                yield (record["method"], kind, *map(float, point), record["videos"])

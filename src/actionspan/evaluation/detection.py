@@ -84,10 +84,9 @@ def named_scores(average_precision: Float64) -> dict[str, float]:
 def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float64]) -> Float64:
     """Return the (12,) average precision at `DETECTION_THRESHOLDS` of all videos' proposals.
 
-    Args:
-        truth: (G, 2) starts and ends of the instances, also of videos without any.
-        proposals: (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal
-            score are in the order of the videos.
+    `truth` has (G, 2) starts and ends of instances, also of videos without any. `proposals` has
+    (P, 3) start, end and score, best first, of videos in `truth`; proposals of equal score are in
+    the order of the videos.
     """
     # score, place in all lists, whether it is right at each threshold
     found = ScratchRows(2 + len(DETECTION_THRESHOLDS))
@@ -106,14 +105,11 @@ def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float
 
 
 def _ranks(proposals: Mapping[str, Float64], chosen: Float64) -> Int64:
-    """Return the ranks (M,), from 1, of some proposals among all, the best score first.
+    """Return the ranks (M,), from 1, of the `chosen` proposals among all, the best score first.
 
-    Only right proposals need a rank, and they are few: all scores are counted, not sorted.
-
-    Args:
-        proposals: (P, 3) start, end and score of all videos, best first.
-        chosen: (M, 2) scores and places in the lists of all videos, best first; proposals of equal
-            score are in the order of their places.
+    They are (M, 2) scores and places in the lists of all videos, best first, those of equal score
+    in the order of their places. Only right proposals need a rank, and they are few: all scores
+    are counted, not sorted.
     """
     negated, places = -chosen[:, 0], chosen[:, 1]
     # how many of all stand between the chosen one before, or are it, and each chosen one
@@ -133,14 +129,10 @@ def _ranks(proposals: Mapping[str, Float64], chosen: Float64) -> Int64:
 
 
 def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
-    """Return which proposals of one video are right at each threshold.
+    """Return (P, T) whether each proposal is matched to an instance that no better one has.
 
-    Args:
-        tious: (P, G) of proposals, best score first, with instances.
-        thresholds: (T,) least tIoU of a match.
-
-    Returns:
-        (P, T) whether the proposal is matched to an instance that no better one has.
+    `tious` (P, G) are those of one video's proposals, best score first, with its instances, and
+    `thresholds` (T,) are the least tIoU of a match.
     """
     right = np.zeros((len(tious), len(thresholds)), dtype=bool)
     near = np.flatnonzero((tious >= thresholds.min()).any(axis=1))  # the others match nothing
@@ -174,6 +166,7 @@ def average_precision(ranks: Int64, instances: int) -> float:
 
 Instances = Sequence[tuple[float, float, str]]
 Detections = Sequence[tuple[float, float, float, str]]
+_ByClass = dict[str, dict[str, list[list[float]]]]  # rows of each video of each label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +193,9 @@ class PrecisionByClass:
 
     def classes(self) -> dict[str, dict[str, float]]:
         """Return `{label: {"instances", "detections", "AP@0.50", …, "average_AP"}}`."""
+        columns = (self.instances.tolist(), self.detections.tolist(), self.average_precision)
         table = {}
-        numbers = zip(self.instances.tolist(), self.detections.tolist(), strict=True)
-        rows = zip(self.labels, numbers, self.average_precision, strict=True)
-        for label, (instances, detections), row in rows:
+        for label, instances, detections, row in zip(self.labels, *columns, strict=True):
             values = {name.replace("mAP", "AP"): value for name, value in named_scores(row).items()}
             table[label] = {"instances": instances, "detections": detections, **values}
         return table
@@ -214,9 +206,7 @@ def detection_precision_by_class(
 ) -> PrecisionByClass:
     """Score labelled detections.
 
-    Args:
-        ground_truth: Start, end and label of the instances of each video.
-        detections: Start, end, score and label of the detections of each video.
+    Instances are start, end and label of each video; detections have a score before the label.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance, or two ids of the
@@ -227,27 +217,28 @@ def detection_precision_by_class(
     given = {name: [row[:3] for row in rows] for name, rows in detections.items()}
     _, ignored = match_proposals(given, truth)
     # sort them by class and video
-    instances: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    instances: _ByClass = {}
     for video, named in ground_truth.items():
-        for start, end, label in named:
-            instances.setdefault(label, {}).setdefault(video, []).append((start, end))
+        for *times, label in named:
+            instances.setdefault(label, {}).setdefault(video, []).append(times)
     labels = tuple(sorted(instances))
-    listed: dict[str, dict[str, list[tuple[float, float, float]]]] = {name: {} for name in labels}
+    listed: _ByClass = {label: {} for label in labels}
     unknown = 0
     for name, video in match_ids(detections, truth).items():
-        for start, end, score, label in detections[name]:
+        for *row, label in detections[name]:
             if label in listed:
-                listed[label].setdefault(video, []).append((start, end, score))
+                listed[label].setdefault(video, []).append(row)
             else:
                 unknown += 1
     # score class by class
-    none = np.empty((0, 2))
     precision = np.empty((len(labels), len(DETECTION_THRESHOLDS)))
     for place, label in enumerate(labels):
+        rows = {
+            video: np.array(sorted(rows, key=lambda row: -row[2]), float)
+            for video, rows in listed[label].items()
+        }
         wanted = {video: np.array(rows, float) for video, rows in instances[label].items()}
-        rows = {video: _best_first(rows) for video, rows in listed[label].items()}
-        everywhere = {video: none for video in rows} | wanted
-        precision[place] = pooled_precision(everywhere, rows)
+        precision[place] = pooled_precision(dict.fromkeys(rows, np.empty((0, 2))) | wanted, rows)
     return PrecisionByClass(
         labels=labels,
         average_precision=precision,
@@ -259,10 +250,5 @@ def detection_precision_by_class(
     )
 
 
-def _best_first(rows: Sequence[tuple[float, float, float]]) -> Float64:
-    table = np.array(rows, float)
-    return table[np.argsort(-table[:, 2], kind="stable")]
-
-
-def _counts(table: Mapping[str, Mapping[str, Sequence[object]]], labels: Sequence[str]) -> Int64:
+def _counts(table: _ByClass, labels: Sequence[str]) -> Int64:
     return np.array([sum(map(len, table[label].values())) for label in labels], np.int64)

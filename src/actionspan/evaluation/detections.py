@@ -15,17 +15,16 @@ from actionspan.files.text import markdown_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument(
-        "--detections", type=Path, required=True, help="detections.json, ActivityNet format"
-    )
-    parser.add_argument(
-        "--proposals", type=Path, required=True, help="the proposals they come from, without labels"
-    )
-    parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
+    for name, text in (
+        ("detections", "detections.json, ActivityNet format"),
+        ("proposals", "the proposals they come from, without labels"),
+        ("annotations", "annotations.json"),
+        ("out-json", "the record"),
+        ("out-markdown", "a table by class"),
+    ):
+        parser.add_argument(f"--{name}", type=Path, required=True, help=text)
     parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--method", help="the method's name (default: the stem of --out-json)")
-    parser.add_argument("--out-json", type=Path, required=True, help="the record")
-    parser.add_argument("--out-markdown", type=Path, required=True, help="a table by class")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -42,19 +41,18 @@ def run(arguments: argparse.Namespace) -> None:
 def _page(record: Mapping[str, Any]) -> str:
     """Return the table: the mean over classes, the proposals without labels, then each class."""
     titles = ["class", "instances", "detections", *CLASS_COLUMNS, "average"]
-
-    def row(name: str, instances: Any, detections: Any, scores: Mapping[str, float]) -> list[Any]:
+    detections = record["proposals"] - record["unknown_labels"]
+    scored = [
+        ("**mean over classes**", detections, record),
+        ("proposals without labels", "", {**record, **record["without_labels"]}),
+        *((label, own["detections"], own) for label, own in record["classes"].items()),
+    ]
+    rows = []
+    for name, number, scores in scored:
         kind = "AP" if "average_AP" in scores else "mAP"
         keys = [*(f"{kind}@{tiou}" for tiou in CLASS_COLUMNS), f"average_{kind}"]
-        return [name, instances, detections, *(f"{100 * scores[key]:.2f}" for key in keys)]
-
-    detections = record["proposals"] - record["unknown_labels"]
-    rows = [
-        row("**mean over classes**", record["instances"], detections, record),
-        row("proposals without labels", record["instances"], "", record["without_labels"]),
-    ]
-    for label, scores in record["classes"].items():
-        rows.append(row(label, scores["instances"], scores["detections"], scores))
+        cells = (f"{100 * scores[key]:.2f}" for key in keys)
+        rows.append([name, scores["instances"], number, *cells])
     lines = [
         f"Detections of {record['method']}, subset {record['subset']}: "
         f"{counted(record['videos'], 'video')}. "

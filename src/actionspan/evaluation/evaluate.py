@@ -10,19 +10,9 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
+from actionspan.evaluation import recall
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.files import read_frame_rates
-from actionspan.evaluation.recall import (
-    THUMOS14_NUMBERS,
-    AverageRecall,
-    FrameRateError,
-    Recall,
-    Thumos14Recall,
-    area_under_curve,
-    average_recall_activitynet,
-    average_recall_thumos14,
-    between,
-)
 from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
 from actionspan.evaluation.score import read_scored
 from actionspan.files.storage import write_json, write_tsv
@@ -38,12 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--videos", type=Path, help="videos.tsv, for the frame rates of THUMOS14's protocol"
     )
-    parser.add_argument(
-        "--folds",
-        type=int,
-        default=0,
-        help="of how many folds `evaluation pool` joined the proposals (default: of no folds)",
-    )
+    folds = "of how many folds `evaluation pool` joined the proposals (default: of no folds)"
+    parser.add_argument("--folds", type=int, default=0, help=folds)
     parser.add_argument("--out", type=Path, required=True, help="evaluation/{method}.json")
     parser.add_argument("--out-videos", type=Path, help="the same for each video, as a table")
     add_settings(parser, EvaluationSettings)
@@ -66,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_json(arguments.out, record)
 
 
-VIDEO_NUMBERS = THUMOS14_NUMBERS[:4]
+VIDEO_NUMBERS = recall.THUMOS14_NUMBERS[:4]
 VIDEO_COLUMNS = (
     *("video_id", "instances", "proposals"),
     *(f"AR@{number}" for number in AR_NUMBERS),
@@ -86,19 +72,10 @@ def evaluate_files(
     settings: EvaluationSettings,
     videos: Path | None = None,
 ) -> tuple[dict[str, Any], Iterator[VideoRow]]:
-    """Score one method's proposals by all protocols.
+    """Return the record of one method's proposals by all protocols, and the rows of its videos.
 
-    Args:
-        annotations: annotations.json.
-        proposals: An ActivityNet result file.
-        subset: Its videos are scored.
-        method: The name of the record.
-        settings: Of the interval of AUC.
-        videos: videos.tsv, for the frame rates that THUMOS14's protocol needs. Without it, or
-            where it lacks the rate of a video, the values of that protocol are None.
-
-    Returns:
-        What `evaluation/{method}.json` and `evaluation/videos/{method}.tsv` hold.
+    `videos` is videos.tsv, for the frame rates that THUMOS14's protocol needs. Without it, or where
+    it lacks the rate of a video, the values of that protocol are None.
 
     Raises:
         InputError: A file is not readable, the two have no video in common, or two ids of
@@ -107,17 +84,17 @@ def evaluate_files(
     truth, given = read_scored(annotations, proposals, subset)
     # what takes most memory first, and the proposals go before the last part
     detection = detection_precision(truth, given).scores()
-    result = average_recall_activitynet(truth, given)
+    result = recall.average_recall_activitynet(truth, given)
     in_frames = None
     if videos is not None:
         try:
-            in_frames = average_recall_thumos14(truth, given, read_frame_rates(videos))
-        except FrameRateError as error:  # external features have no rate
+            in_frames = recall.average_recall_thumos14(truth, given, read_frame_rates(videos))
+        except recall.FrameRateError as error:  # external features have no rate
             print(f"{videos}: {error}: no values of THUMOS14's protocol", file=sys.stderr)
         except ValueError as error:
             raise InputError(f"{videos}: {error}") from None
     del truth, given
-    unknown = {f"AR@{number}": None for number in THUMOS14_NUMBERS}
+    unknown = {f"AR@{number}": None for number in recall.THUMOS14_NUMBERS}
     record = {
         **evaluation_record(method, subset, result, settings),
         "thumos14": in_frames.scores() if in_frames else unknown,
@@ -126,7 +103,9 @@ def evaluate_files(
     return record, video_rows(result, in_frames)
 
 
-def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> Iterator[VideoRow]:
+def video_rows(
+    result: recall.AverageRecall, in_frames: recall.Thumos14Recall | None
+) -> Iterator[VideoRow]:
     """Yield a row of `VIDEO_COLUMNS` for each video, the worst recall at AN = 100 first.
 
     A video's value is the mean over its instances and the thresholds, at the budgets that the
@@ -138,25 +117,26 @@ def video_rows(result: AverageRecall, in_frames: Thumos14Recall | None) -> Itera
     places: dict[str, int] = {}
     if in_frames is not None and in_frames.video_ids:
         means = _video_means(in_frames)
-        frames = [between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS]
+        frames = [
+            recall.between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS
+        ]
         places = {video: place for place, video in enumerate(in_frames.video_ids)}
     by_id = np.array(sorted(range(len(curves)), key=result.video_ids.__getitem__), np.int64)
     worst_first = by_id[np.argsort(curves[by_id, AR_NUMBERS[-1] - 1], kind="stable")]
     for row in worst_first.tolist():
         video, curve = result.video_ids[row], curves[row]
         place = places.get(video)
+        of_frames = [
+            None if column is None or place is None else float(column[place]) for column in frames
+        ]
         yield [
             *(video, int(result.instances[row]), int(result.given[row])),
             *(float(curve[number - 1]) for number in AR_NUMBERS),
-            area_under_curve(curve),
-            *(
-                None if place is None or column is None else float(column[place])
-                for column in frames
-            ),
+            *(recall.area_under_curve(curve), *of_frames),
         ]
 
 
-def _video_means(result: Recall) -> Float64:
+def _video_means(result: recall.Recall) -> Float64:
     """Return the (V, 100) mean hits of each video's instances."""
     means = result.sums_by_video(result.hits)
     means /= result.instances[:, None]

@@ -1,6 +1,7 @@
 """The figures of recall curves, misses and reliability."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import counted
-from actionspan.evaluation.curves import AR_AGAINST_AN, AREA, RECALL_AGAINST_TIOU, Curve, Curves
+from actionspan.evaluation.curves import AREA, PANELS, Curve, curves_of
 from actionspan.evaluation.misses import CHARACTERISTICS, NAMES, Bin
 from actionspan.evaluation.reliability import ScoreBin, ScoredProposals
+from actionspan.evaluation.summary import Record
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
-
-_RECALL_PANELS = (
-    (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
-    (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),
-)
-
 
 # told apart by lightness and by dashes
 _BASELINES: dict[str, tuple[str, Any]] = {
@@ -28,45 +24,48 @@ _BASELINES: dict[str, tuple[str, Any]] = {
     "difference": ("#555b63", (0, (6, 1.6, 1, 1.6))),
     "tag": ("#26292e", (0, (6, 1.6, 1, 1.6, 1, 1.6))),
 }
-
-
 _MARKERS = ("", "o", "s", "^")  # of a second model with a colour, a third one, …
-
-
 _BANDS = 2  # intervals that are shaded: more would hide each other
 
 
-def draw_curves(path: Path, curves: Curves) -> None:
+@contextmanager
+def _figure(path: Path, size: tuple[float, float], title: str = "", **gaps: Any) -> Iterator[Any]:
+    """Yield a figure of the house style, and save it with a title at the left."""
+    with house_style():
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.08, **gaps))
+        yield figure
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=9, color=QUIET)
+        save_figure(figure, path)
+
+
+def draw_curves(path: Path, records: Sequence[Record]) -> None:
     """Draw both kinds of curves next to each other, and a legend with the areas.
 
     The intervals of the best models are shaded: those of all would hide each other.
     """
-    ranked = curves.ranked()
-    looks = _looks(list(curves.by_kind[AR_AGAINST_AN]))
+    curves = {record["method"]: curves_of(record) for record in records}
+    looks = _looks(list(curves))
+    ranked = sorted(curves, key=lambda method: -curves[method][AREA].y[0])
     banded = [method for method in ranked if method not in _BASELINES][:_BANDS]
-    note = f"AUC (interval), {counted(curves.videos, 'video')}"
+    note = f"AUC (interval), {counted(records[-1]['videos'], 'video')}"
     note += f"\nshaded: {' and '.join(banded)}" if banded else ""
-    with house_style():
-        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.06)
-        figure = Figure(figsize=(9.6, 3.9), layout=layout)
+    with _figure(path, (9.6, 3.9), h_pad=0.08, wspace=0.06) as figure:
         panels = figure.subplots(1, 2)
-        for axes, (kind, title, label) in zip(panels, _RECALL_PANELS, strict=True):
-            _recall_panel(axes, curves.by_kind[kind], looks, ranked, banded)
+        for axes, (kind, title, label) in zip(panels, PANELS, strict=True):
+            _recall_panel(axes, {name: curves[name][kind] for name in ranked}, looks, banded)
             axes.set(title=title, xlabel=label, ylabel="instances found")
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
-        handles = [panels[0].lines[place] for place in range(len(ranked))]
+        names = []
+        for method in ranked:
+            value, low, high = (100 * ends[0] for ends in curves[method][AREA][1:])
+            names.append(f"{method}  {value:.1f}  ({low:.1f}–{high:.1f})")
         legend = figure.legend(
-            handles, [_named(method, curves.by_kind[AREA][method]) for method in ranked],
+            panels[0].lines[: len(ranked)], names,
             loc="outside right upper", frameon=False, handlelength=2.6, fontsize=8,
             title=note, title_fontsize=8, alignment="left",
         )  # fmt: skip
         legend.get_title().set_color(QUIET)
-        save_figure(figure, path)
-
-
-def _named(method: str, area: Curve) -> str:
-    low, high = 100 * area.low[0], 100 * area.high[0]
-    return f"{method}  {100 * area.y[0]:.1f}  ({low:.1f}–{high:.1f})"
 
 
 def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -89,20 +88,16 @@ def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _recall_panel(
-    axes: Axes,
-    curves: dict[str, Curve],
-    looks: dict[str, dict[str, Any]],
-    ranked: Sequence[str],
-    banded: Sequence[str],
+    axes: Axes, curves: dict[str, Curve], looks: dict[str, dict[str, Any]], banded: Sequence[str]
 ) -> None:
     """Draw the lines of one panel, the best method first, and some intervals."""
-    for method in ranked:
-        curve = curves[method]
+    for method, curve in curves.items():
         axes.plot(curve.x, curve.y, clip_on=False, **looks[method])
         if method in banded:
             colour = looks[method]["color"]
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.13, lw=0)
-    axes.set_xlim(min(curve.x[0] for curve in curves.values()), curves[ranked[0]].x[-1])
+    best = next(iter(curves.values()))
+    axes.set_xlim(min(curve.x[0] for curve in curves.values()), best.x[-1])
     tops = [curve.high if name in banded else curve.y for name, curve in curves.items()]
     axes.set_ylim(0, min(1.0, max(map(max, tops)) * 1.04 + 0.01))
 
@@ -113,15 +108,14 @@ _SHADES = ("#d55e00", "#eb9f66", "#f7d8c1")  # missed at 0.5, at 0.7 only, at 0.
 def draw_misses(path: Path, bins: Sequence[Bin], method: str) -> None:
     """Draw a panel for each characteristic: the share of each bin missed at tIoU 0.5, 0.7, 0.9.
 
-    Args:
-        path: An .svg or .png file.
-        bins: What `break_down` returned; bins without an instance are left out.
-        method: Its name, for the title.
+    Of the `bins` that `break_down` returned those without an instance are left out.
     """
     everything = bins[0]
-    with house_style():
-        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.04)
-        figure = Figure(figsize=(9.0, 5.6), layout=layout)
+    title = (
+        f"What {method} misses at tIoU {', '.join(NAMES)}, of {everything.instances:,} "
+        "instances (below each bar: of how many; dotted: of all)"
+    )
+    with _figure(path, (9.0, 5.6), title, h_pad=0.08, wspace=0.04, hspace=0.04) as figure:
         panels = figure.subplots(2, 2, sharey=True)
         for axes, kind in zip(panels.flat, CHARACTERISTICS, strict=True):
             rows = [row for row in bins if row.characteristic == kind.name and row.instances]
@@ -131,12 +125,6 @@ def draw_misses(path: Path, bins: Sequence[Bin], method: str) -> None:
             _name_the_shades(axes, everything)
         for axes in panels[:, 0]:
             axes.set_ylabel("instances missed")
-        figure.suptitle(
-            f"What {method} misses at tIoU {', '.join(NAMES)}, of {everything.instances:,} "
-            "instances (below each bar: of how many; dotted: of all)",
-            x=0.01, ha="left", fontsize=9, color=QUIET,
-        )  # fmt: skip
-        save_figure(figure, path)
 
 
 def _misses_panel(axes: Axes, rows: Sequence[Bin], everything: Bin) -> None:
@@ -157,17 +145,14 @@ def _misses_panel(axes: Axes, rows: Sequence[Bin], everything: Bin) -> None:
 
 def _name_the_shades(axes: Axes, everything: Bin) -> None:
     """Name the shades at the right, each at the height of the rate of all instances."""
-    rates = {
-        name: missed / everything.instances
-        for name, missed in zip(NAMES, everything.missed, strict=True)
-    }
+    missed = zip(NAMES, everything.missed, strict=True)
+    rates = {name: number / everything.instances for name, number in missed}
     heights = spread_labels(rates, 0.085)
     for name, shade in zip(NAMES, _SHADES, strict=True):
         text, place = f"tIoU {name}: {100 * rates[name]:.0f}%", (1.07, heights[name])
         axes.annotate(text, xy=place, xycoords="axes fraction", va="center_baseline", fontsize=8)
-        axes.plot(
-            1.04, heights[name], "s", ms=6, color=shade, transform=axes.transAxes, clip_on=False
-        )
+        look: dict[str, Any] = {"ms": 6, "color": shade, "clip_on": False}
+        axes.plot(1.04, heights[name], "s", transform=axes.transAxes, **look)
 
 
 _QUALITY = (("tIoU ≥ 0.5", COLOURS[0]), ("mean tIoU", COLOURS[2]), ("tIoU ≥ 0.7", COLOURS[1]))
@@ -176,53 +161,40 @@ _QUALITY = (("tIoU ≥ 0.5", COLOURS[0]), ("mean tIoU", COLOURS[2]), ("tIoU ≥ 
 def draw_reliability(
     path: Path, scored: ScoredProposals, bins: Sequence[ScoreBin], method: str
 ) -> None:
-    """Draw quality over score with a histogram of the scores, and quality by bins of proposals.
-
-    Args:
-        path: An .svg or .png file.
-        scored: The proposals.
-        bins: What `score_bins` returned.
-        method: Its name, for the title.
-    """
-    with house_style():
-        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, wspace=0.05)
-        figure = Figure(figsize=(9.0, 4.4), layout=layout)
+    """Draw quality over score with a histogram of the scores, and quality by `score_bins`."""
+    count = f"{len(scored.scores):,} proposals in {len(bins)} bins of equally many"
+    with _figure(path, (9.0, 4.4), f"{method}: {count}", h_pad=0.06, wspace=0.05) as figure:
         panels = figure.subplot_mosaic(
             [["score", "order"], ["counts", "order"]], height_ratios=[3.2, 1]
         )
         if bins:
             panels["counts"].sharex(panels["score"])
-            _over_scores(panels["score"], scored, bins)
-            _histogram(panels["counts"], scored)
+            _over_scores(panels["score"], panels["counts"], scored, bins)
             _over_order(panels["order"], bins)
         else:
             for axes in panels.values():
                 axes.text(0.5, 0.5, "no proposals", transform=axes.transAxes, ha="center")
         panels["score"].set_title("Quality of the proposals of a score")
         panels["order"].set_title("Quality from the worst score to the best")
-        figure.suptitle(
-            f"{method}: {len(scored.scores):,} proposals in {len(bins)} bins of equally many",
-            x=0.01, ha="left", fontsize=9, color=QUIET,
-        )  # fmt: skip
-        save_figure(figure, path)
 
 
 def _draw_quality(
     axes: Axes, places: Sequence[float], bins: Sequence[ScoreBin]
 ) -> dict[str, float]:
     """Draw the curves that both panels show; return where each ends."""
-    heights = (
-        [row.share[0] for row in bins],
-        [row.mean_tiou for row in bins],
-        [row.share[1] for row in bins],
-    )
-    for (_, colour), ys in zip(_QUALITY, heights, strict=True):
+    heights = zip(*((row.share[0], row.mean_tiou, row.share[1]) for row in bins), strict=True)
+    ends = {}
+    for (name, colour), ys in zip(_QUALITY, heights, strict=True):
         axes.plot(places, ys, "o-", color=colour, lw=1.5, ms=3.5, clip_on=False, zorder=3)
+        ends[name] = ys[-1]
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
-    return {name: ys[-1] for (name, _), ys in zip(_QUALITY, heights, strict=True)}
+    return ends
 
 
-def _over_scores(axes: Axes, scored: ScoredProposals, bins: Sequence[ScoreBin]) -> None:
+def _over_scores(
+    axes: Axes, below: Axes, scored: ScoredProposals, bins: Sequence[ScoreBin]
+) -> None:
+    """Draw quality over score, and a histogram of the scores below."""
     _draw_quality(axes, [row.mean_score for row in bins], bins)
     axes.set_ylim(0, 1)
     axes.tick_params(labelbottom=False)
@@ -235,19 +207,15 @@ def _over_scores(axes: Axes, scored: ScoredProposals, bins: Sequence[ScoreBin]) 
             rotation=45, rotation_mode="anchor", transform_rotates_text=True,
             fontsize=7.5, color=QUIET,
         )  # fmt: skip
-
-
-def _histogram(axes: Axes, scored: ScoredProposals) -> None:
-    low, high = axes.get_xlim()
-    counts, edges = np.histogram(scored.scores, bins=40, range=(low, high))
-    axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=QUIET, lw=0, alpha=0.6)
-    axes.set(xlabel="score", ylabel="proposals")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(visible=False, axis="x")
+    counts, edges = np.histogram(scored.scores, bins=40, range=axes.get_xlim())
+    below.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=QUIET, lw=0, alpha=0.6)
+    below.set(xlabel="score", ylabel="proposals")
+    below.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    below.grid(visible=False, axis="x")
 
 
 def _over_order(axes: Axes, bins: Sequence[ScoreBin]) -> None:
-    places = list(range(1, len(bins) + 1))
+    places = range(1, len(bins) + 1)
     ends = _draw_quality(axes, places, bins)
     firsts = [row.first[0] for row in bins]
     axes.plot(places, firsts, color=QUIET, lw=1.3, ls=(0, (4, 1.6)), clip_on=False, zorder=3)

@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,15 @@ from actionspan.proposals import segments
 from actionspan.proposals.segments import Row
 
 ALL_SUBSETS = "all"
-TABLES = (".csv", ".tsv")
+
+
+@contextmanager
+def blaming(*places: Path | str) -> Iterator[None]:
+    """Name the files, or the place in one, where the block finds a wrong value."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{', '.join(map(str, places))}: {error}") from None
 
 
 def read_ground_truth(
@@ -54,12 +63,10 @@ def read_labelled_truth(
     labelled = {}
     for record in _records_of(path, subset, video_info):
         rows = zip(_segments(record).tolist(), record.instances, strict=True)
-        try:
+        with blaming(f"{path}: video {record.video_id!r}"):
             labelled[record.video_id] = [
                 (*times, raw.parsed(record.duration, record.fps)[2]) for times, raw in rows
             ]
-        except ValueError as error:
-            raise InputError(f"{path}: video {record.video_id!r}: {error}") from None
     return labelled
 
 
@@ -94,9 +101,8 @@ def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
 def read_frame_rates(path: Path) -> dict[str, float]:
     """Read the frame rate of each video of a table; an empty cell or 0 is treated as missing.
 
-    Args:
-        path: A table with a column of videos and one of rates, such as `videos.tsv` (`video_id`,
-            `fps`) or `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
+    The table has a column of videos and one of rates, such as `videos.tsv` (`video_id`, `fps`) or
+    `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
 
     Raises:
         InputError: The file is no such table, or gives a video two rates.
@@ -183,13 +189,14 @@ def _segments(record: Record) -> Float64:
 Judged = TypeVar("Judged")
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `misses`, `reliability` and `reader`."""
+def add_inputs(parser: argparse.ArgumentParser, **outputs: str) -> None:
+    """Add the flags of a step that judges one method, with the help texts of its outputs."""
     parser.add_argument("--proposals", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     parser.add_argument("--subset", default="validation", help="default: validation")
     parser.add_argument("--method", required=True, help="the method's name, for titles")
-    parser.add_argument("--out-markdown", type=Path, required=True, help="a page to read")
+    for name, text in {"markdown": "a page to read", **outputs}.items():
+        parser.add_argument(f"--out-{name}", type=Path, required=True, help=text)
 
 
 def judge_inputs(
@@ -203,10 +210,8 @@ def judge_inputs(
     """
     videos = read_subset(arguments.annotations, arguments.subset)
     proposals = read_proposals(arguments.proposals)
-    try:
+    with blaming(arguments.proposals, arguments.annotations):
         return judge(videos, proposals)
-    except ValueError as error:
-        raise InputError(f"{arguments.proposals}, {arguments.annotations}: {error}") from None
 
 
 def read_subset(annotations: Path, subset: str) -> list[Annotation]:

@@ -10,9 +10,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,16 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import counted
+from actionspan.evaluation import recall
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
-from actionspan.evaluation.recall import (
-    MISSES_THRESHOLDS,
-    TIOU_THRESHOLDS,
-    AverageRecall,
-    average_recall_activitynet,
-    contributed,
-    kept_proposals,
-    tiou,
-)
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
 from actionspan.files.storage import write_text, write_tsv
 from actionspan.files.text import markdown_table
@@ -37,10 +28,8 @@ from actionspan.files.text import markdown_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    add_inputs(parser)
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
-    parser.add_argument("--out-table", type=Path, required=True, help="counts by bins")
-    parser.add_argument("--out-instances", type=Path, required=True, help="a row an instance")
+    outputs = {"figure": ".svg or .png", "table": "counts by bins"}
+    add_inputs(parser, **outputs, instances="a row an instance")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -63,7 +52,7 @@ SHOWN_NUMBERS = (1, 10, 100)
 class Outcomes:
     """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
 
-    result: AverageRecall
+    result: recall.AverageRecall
     """The protocol's result; its `best_tiou` has a row an instance."""
     instances: tuple[Instance, ...]
     """The I instances, video by video."""
@@ -82,7 +71,7 @@ class Outcomes:
     @cached_property
     def found(self) -> NDArray[np.bool_]:
         """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
-        return np.asarray(self.result.best_tiou[:, -1:] >= MISSES_THRESHOLDS)
+        return np.asarray(self.result.best_tiou[:, -1:] >= recall.MISSES_THRESHOLDS)
 
 
 class Characteristic(NamedTuple):
@@ -148,11 +137,9 @@ class Bin:
 def instance_outcomes(
     annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
 ) -> Outcomes:
-    """Score proposals by ActivityNet's protocol and keep what each instance got.
+    """Score proposals by ActivityNet's protocol and keep what each instance of a subset gets.
 
-    Args:
-        annotations: The videos of one subset.
-        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
@@ -164,14 +151,13 @@ def instance_outcomes(
         if not 0 < seconds < np.inf:
             raise ValueError(f"video {name!r}: duration {seconds:g} s; a positive one is needed")
     truth = {name: segments_of(video) for name, video in videos.items()}
-    result = average_recall_activitynet(truth, proposals)
+    result = recall.average_recall_activitynet(truth, proposals)
     matched, _ = match_proposals(proposals, truth)
-    kept, shares = kept_proposals(result.given)
+    kept, shares = recall.kept_proposals(result.given)
+    budgets = recall.contributed(kept, shares[-1]).tolist()
     best = [
         _best_proposals(segments, matched.get(video, NO_PROPOSALS)[:budget, :2])
-        for (video, segments), budget in zip(
-            truth.items(), contributed(kept, shares[-1]).tolist(), strict=True
-        )
+        for (video, segments), budget in zip(truth.items(), budgets, strict=True)
     ]
     table = np.concatenate(best)
     return Outcomes(
@@ -185,8 +171,9 @@ def instance_outcomes(
 
 def _best_proposals(segments: Float64, ranked: Float64) -> Float64:
     """Return (G, 3) start, end and rank of the best of (P, 2) proposals for each instance."""
-    overlaps = np.pad(tiou(segments, ranked), ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
-    ranks = overlaps.argmax(axis=1)
+    overlaps = recall.tiou(segments, ranked)  # (G, P)
+    padded = np.pad(overlaps, ((0, 0), (1, 0)))  # (G, 1 + P), first: no proposal
+    ranks = padded.argmax(axis=1)
     return np.column_stack([np.vstack([[np.nan, np.nan], ranked])[ranks], ranks])
 
 
@@ -207,38 +194,35 @@ def break_down(outcomes: Outcomes) -> list[Bin]:
     """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
     missed = (~outcomes.found).sum(axis=0).tolist()
 
-    def bin_of(
-        chosen: NDArray[np.bool_], kind: str, label: str, above: float | None, up_to: float | None
-    ) -> Bin:
+    def bin_of(chosen: NDArray[np.bool_], kind: str, label: str, edges: tuple[Any, Any]) -> Bin:
         instances = int(chosen.sum())
         hits = outcomes.found[chosen].sum(axis=0).tolist()
+        totals = zip(hits, missed, strict=True)
         best = outcomes.result.best_tiou[chosen, -1:]
         return Bin(
             characteristic=kind,
             label=label,
-            above=above,
-            up_to=up_to,
+            above=edges[0],
+            up_to=edges[1],
             instances=instances,
             found=tuple(hits),
             misses_share=tuple(
-                (instances - hit) / total if total else None
-                for hit, total in zip(hits, missed, strict=True)
+                (instances - hit) / total if total else None for hit, total in totals
             ),
-            average_recall=float((best >= TIOU_THRESHOLDS).mean()) if instances else None,
+            average_recall=float((best >= recall.TIOU_THRESHOLDS).mean()) if instances else None,
         )
 
-    bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", None, None)]
+    bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", (None, None))]
     values = characteristic_values(outcomes)
     for kind in CHARACTERISTICS:
         place = np.searchsorted(kind.edges, values[kind.name], side="left")  # (I,)
-        for number, (label, edges) in enumerate(
-            zip(kind.labels, pairwise((None, *kind.edges, None)), strict=True)
-        ):
-            bins.append(bin_of(place == number, kind.name, label, *edges))
+        edges = pairwise((None, *kind.edges, None))
+        for number, (label, ends) in enumerate(zip(kind.labels, edges, strict=True)):
+            bins.append(bin_of(place == number, kind.name, label, ends))
     return bins
 
 
-NAMES = tuple(f"{threshold:.1f}" for threshold in MISSES_THRESHOLDS)
+NAMES = tuple(f"{threshold:.1f}" for threshold in recall.MISSES_THRESHOLDS)
 TABLE_COLUMNS = (
     *("characteristic", "bin", "above", "up_to", "instances"),
     *(f"{what}@{name}" for name in NAMES for what in ("found", "missed", "misses_share")),
@@ -250,33 +234,36 @@ INSTANCE_COLUMNS = (
     *("best_start", "best_end", "best_rank"),
 )
 
-Cell = str | int | float
+
+def table_row(row: Bin) -> list[Any]:
+    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is None."""
+    at_tious = zip(row.found, row.missed, row.misses_share, strict=True)
+    edges = row.above, row.up_to
+    own = (row.characteristic, row.label, *edges, row.instances)
+    return [*own, *chain.from_iterable(at_tious), row.average_recall]
 
 
-def table_row(row: Bin) -> list[Cell]:
-    """Return a bin as the cells of `TABLE_COLUMNS`; an undefined value is an empty cell."""
-    cells = [row.characteristic, row.label, row.above, row.up_to, row.instances]
-    for found, missed, share in zip(row.found, row.missed, row.misses_share, strict=True):
-        cells += [found, missed, share]
-    return ["" if cell is None else cell for cell in [*cells, row.average_recall]]
-
-
-def instance_rows(outcomes: Outcomes) -> list[list[Cell]]:
+def instance_rows(outcomes: Outcomes) -> list[list[Any]]:
     """Return all instances as the cells of `INSTANCE_COLUMNS`, the least found first."""
-    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]]
-    rows: list[list[Cell]] = []
-    for index, instance in enumerate(outcomes.instances):
-        video_id = outcomes.result.video_ids[outcomes.videos[index]]
-        rank = int(outcomes.best_ranks[index])
-        proposal = [*outcomes.best_segments[index].tolist(), rank] if rank else ["", "", ""]
-        own = [video_id, instance.start, instance.end, instance.label]
-        rows.append([*own, *best[index].tolist(), *proposal])
+    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]].tolist()
+    proposals = zip(outcomes.best_segments.tolist(), outcomes.best_ranks.tolist(), strict=True)
+    videos = [outcomes.result.video_ids[row] for row in outcomes.videos]
+    rows = []
+    for video, item, tious, (segment, rank) in zip(
+        videos, outcomes.instances, best, proposals, strict=True
+    ):
+        proposal = [*segment, rank] if rank else [None] * 3
+        rows.append([video, item.start, item.end, item.label, *tious, *proposal])
     return sorted(rows, key=lambda row: (*row[6:3:-1], row[0], row[1], row[2]))
 
 
 def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
     """Return the page: definitions, the main finding, and a table for each characteristic."""
     result, everything = outcomes.result, bins[0]
+    missed = ", ".join(
+        f"{number:,} ({_percent(number, everything.instances)}) at tIoU {name}"
+        for number, name in zip(everything.missed, NAMES, strict=True)
+    )
     lines = [
         f"# What {method} misses",
         "",
@@ -288,7 +275,8 @@ def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset
         "are given in percent of the bin's instances; the last column says which share of all "
         "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
         "",
-        f"{_missed(everything)}. {result.missing_videos:,} of the videos have no proposal at all.",
+        f"Missed: {missed}; AR@100 is {100 * (everything.average_recall or 0):.2f} %. "
+        f"{result.missing_videos:,} of the videos have no proposal at all.",
         "",
     ]
     for kind in CHARACTERISTICS:
@@ -308,20 +296,10 @@ def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %"
 
 
-def _missed(everything: Bin) -> str:
-    parts = [
-        f"{missed:,} ({_percent(missed, everything.instances)}) at tIoU {name}"
-        for missed, name in zip(everything.missed, NAMES, strict=True)
-    ]
-    return f"Missed: {', '.join(parts)}; AR@100 is {100 * (everything.average_recall or 0):.2f} %"
-
-
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
     """Say which bin has the most misses beyond its share of the instances, if any has."""
-    if not everything.missed[0] or len(rows) < 2:
-        return []
     excess = [(row.misses_share[0] or 0.0) - row.instances / everything.instances for row in rows]
-    if max(excess) <= 0:
+    if not everything.missed[0] or len(rows) < 2 or max(excess) <= 0:
         return []
     most = rows[excess.index(max(excess))]
     return [
@@ -335,15 +313,11 @@ def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
 def _table(rows: Sequence[Bin], everything: Bin) -> list[str]:
     names = [f"missed at {name}" for name in NAMES]
     titles = ["", "instances", "of all", *names, "AR@100", "of the misses at 0.5"]
-    cells = [
-        [
-            row.label,
-            f"{row.instances:,}",
-            _percent(row.instances, everything.instances),
-            *(_percent(missed, row.instances) for missed in row.missed),
-            f"{100 * (row.average_recall or 0):.2f}",
-            "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1),
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        shares = [_percent(missed, row.instances) for missed in row.missed]
+        of_all = _percent(row.instances, everything.instances)
+        average = f"{100 * (row.average_recall or 0):.2f}"
+        of_misses = "–" if row.misses_share[0] is None else _percent(row.misses_share[0], 1)
+        cells.append([row.label, f"{row.instances:,}", of_all, *shares, average, of_misses])
     return [*markdown_table("lrrrrrrr", titles, cells), ""]

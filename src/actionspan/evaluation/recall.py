@@ -129,11 +129,10 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def best_within(tious: Float64, budgets: Int64) -> Float64:
-    """Return (G, B) the best of the first `budgets` columns of (G, P) tIoU, 0 where there is none.
+    """Return (G, B) the best tIoU of each instance with the first `budgets` (B,) proposals.
 
-    Args:
-        tious: Of a video's instances with its proposals, best score first.
-        budgets: (B,) how many proposals the video contributes.
+    `tious` (G, P) are those of a video's instances with its proposals, best score first. The best
+    of none is 0.
     """
     padded = np.pad(tious, ((0, 0), (1, 0)))  # (G, 1 + P)
     # `take` keeps rows contiguous, on which the last digit of later sums depends
@@ -144,12 +143,8 @@ def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     """Return (G, P) intersection over union of (G, 2) instances and (P, 2) segments.
 
     It is 0 where either has no length. The operations and their order are the protocols', which
-    decide at the thresholds; `actionspan.proposals.segments` rounds differently.
-
-    Args:
-        instances: Starts and ends.
-        segments: Starts and ends.
-        unit: 1 where ends are the last frames inside, 0 for times.
+    decide at the thresholds; `actionspan.proposals.segments` rounds differently. The `unit` is 1
+    where ends are the last frames inside, 0 for times.
     """
     start = np.maximum(instances[:, None, 0], segments[None, :, 0])
     end = np.minimum(instances[:, None, 1], segments[None, :, 1])
@@ -223,14 +218,10 @@ def average_recall_activitynet(
 
 
 def kept_proposals(given: Int64) -> tuple[Int64, Float64]:
-    """Return how many proposals each video keeps, and which share of them counts at AN = 1 … 100.
+    """Return how many proposals each video keeps (V,), and the share that counts at each AN (100,).
 
-    Args:
-        given: (V,) how many proposals each ground-truth video has.
-
-    Returns:
-        (V,) kept and (100,) shares. The order of the floating-point operations is the protocol's:
-        29 % of 100 proposals are 28.
+    `given` (V,) is the number of proposals of each ground-truth video. The order of the
+    floating-point operations is the protocol's: 29 % of 100 proposals are 28.
     """
     most = AVERAGE_NUMBERS[-1] * float(len(given))
     kept = np.minimum((given * (most / max(given.sum(), 1))).astype(np.int64), given)
@@ -273,12 +264,9 @@ class Thumos14Recall(Recall):
 
 
 def between(curves: Float64, average_numbers: Float64, number: float) -> Float64 | None:
-    """Interpolate (..., 100) curves linearly at one average number.
+    """Interpolate (..., 100) curves, given at rising `average_numbers`, linearly at one number.
 
-    Args:
-        curves: Values at `average_numbers`.
-        average_numbers: (100,) rising, or (0,) where nothing was measured.
-        number: Where to read the curves; None is returned outside the range measured.
+    Outside the range measured, and where nothing is measured, (0,), the result is None.
     """
     if not len(average_numbers) or not average_numbers[0] <= number <= average_numbers[-1]:
         return None

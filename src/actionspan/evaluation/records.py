@@ -1,7 +1,7 @@
 """Scores as JSON records, with bootstrap intervals over the videos."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ def evaluation_record(
     method: str, subset: str, result: AverageRecall, settings: EvaluationSettings
 ) -> dict[str, Any]:
     """Return the scores of ActivityNet's protocol: AR and recall in fractions, AUC in percent."""
-    intervals = recall_intervals(result, **asdict(settings))
+    intervals = recall_intervals(result, settings)
     scores = {f"AR@{number}": result.at(number) for number in AR_NUMBERS}
     more = {"AUC": result.auc, "AUC_interval": list(intervals.auc)}
     record = _recall_record("activitynet", method, subset, result, {**scores, **more})
@@ -109,9 +109,7 @@ class Intervals(NamedTuple):
     recall: Float64  # (2, K) at AN = 100 and each tIoU
 
 
-def recall_intervals(
-    result: AverageRecall, *, resamples: int = 1000, confidence: float = 0.95, seed: int = 1
-) -> Intervals:
+def recall_intervals(result: AverageRecall, settings: EvaluationSettings) -> Intervals:
     """Return the percentile bootstrap intervals of AUC and of both recall curves.
 
     Videos are resampled; a curve's interval is that of each of its points alone. Each video keeps
@@ -128,15 +126,15 @@ def recall_intervals(
     found = (result.best_tiou[:, -1:] >= result.thresholds).astype(np.float64)  # (I, K)
     numbers = result.hits.shape[1]
     sums = np.hstack([result.sums_by_video(result.hits), result.sums_by_video(found)])  # (V, 100+K)
-    generator = np.random.default_rng(seed)
-    values = np.empty(resamples)
-    curves = np.empty((resamples, sums.shape[1]))
-    for resample in range(resamples):
+    generator = np.random.default_rng(settings.seed)
+    values = np.empty(settings.resamples)
+    curves = np.empty((settings.resamples, sums.shape[1]))
+    for resample in range(settings.resamples):
         drawn = generator.integers(len(video_areas), size=len(video_areas))
         instances = result.instances[drawn].sum()
         values[resample] = video_areas[drawn].sum() / instances
         curves[resample] = np.bincount(drawn, minlength=len(sums)) @ sums / instances
-    ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+    ends = [(1 - settings.confidence) / 2, (1 + settings.confidence) / 2]
     low, high = np.quantile(values, ends)
     bands = np.quantile(curves, ends, axis=0)
     return Intervals((float(low), float(high)), bands[:, :numbers], bands[:, numbers:])

@@ -11,7 +11,7 @@ sort the proposals by quality, whatever their scale.
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +30,7 @@ from actionspan.files.text import markdown_table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    add_inputs(parser)
-    parser.add_argument("--out-figure", type=Path, required=True, help=".svg or .png")
-    parser.add_argument("--out-table", type=Path, required=True, help="quality by bins of scores")
+    add_inputs(parser, figure=".svg or .png", table="quality by bins of scores")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -86,15 +84,19 @@ class ScoreBin:
     first: tuple[float, float]
     """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
 
+    def cells(self) -> list[Any]:
+        """Return these values in order."""
+        *values, shares, firsts = vars(self).values()
+        return [*values, *shares, *firsts]
+
 
 def scored_proposals(
     annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
 ) -> ScoredProposals:
-    """Find what each proposal of a subset overlaps.
+    """Find what each proposal of a subset's videos overlaps.
 
-    Args:
-        annotations: The videos of one subset; proposals of other videos are left out.
-        proposals: For each video id, (P, 3) start and end in seconds and score, in any order.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; those
+    of other videos are left out.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
@@ -203,38 +205,25 @@ COLUMNS = (
     *("error_tiou", "error_0.5", "rank_correlation"),
 )
 
-Cell = str | int | float
 
-
-def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Cell]]:
+def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Any]]:
     """Return a row for all proposals and a row for each bin, as the cells of `COLUMNS`.
 
     The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
     of all are their means over the proposals, the expected calibration errors. An undefined value
-    is an empty cell.
+    is None.
     """
     if not bins:
-        return [["all", 0, *[""] * (len(COLUMNS) - 2)]]
+        return [["all", 0, *[None] * (len(COLUMNS) - 2)]]
+    undefined = (None, None)
     errors = calibration_errors(scored, bins)
-    everything = summarize(scored, np.arange(len(scored.scores)))
     correlation = rank_correlation(scored.scores, scored.best_tiou)
-    rows = [
-        [
-            "all",
-            *_cells(everything),
-            *(errors or ("", "")),
-            "" if correlation is None else correlation,
-        ]
-    ]
+    everything = summarize(scored, np.arange(len(scored.scores)))
+    rows = [["all", *everything.cells(), *(errors or undefined), correlation]]
     for number, row in enumerate(bins, start=1):
         own = (abs(row.mean_score - row.mean_tiou), abs(row.mean_score - row.share[0]))
-        rows.append([str(number), *_cells(row), *(own if errors else ("", "")), ""])
+        rows.append([number, *row.cells(), *(own if errors else undefined), None])
     return rows
-
-
-def _cells(row: ScoreBin) -> list[Cell]:
-    means = row.mean_score, row.mean_tiou
-    return [row.proposals, row.lowest, row.highest, *means, *row.share, *row.first]
 
 
 def reliability_markdown(
@@ -257,8 +246,7 @@ def reliability_markdown(
     order = "not defined, because all scores or all tIoU are equal."
     if correlation is not None:
         order = f"**{correlation:.3f}** (1: the scores sort the proposals by tIoU; 0: no relation)."
-    errors = calibration_errors(scored, bins)
-    if errors:
+    if errors := calibration_errors(scored, bins):
         scale = (
             f"the mean score is {np.mean(scored.scores):.3f}, the mean tIoU "
             f"{np.mean(scored.best_tiou):.3f}. Read as the tIoU to expect, scores are off by "
@@ -274,14 +262,10 @@ def reliability_markdown(
     lines += [f"Scale: {scale}", ""]
     titles = ["scores", "proposals", "mean score", "mean tIoU"]
     titles += ["tIoU ≥ 0.5", "tIoU ≥ 0.7", "first at 0.5"]
-    rows = [
-        [
-            f"{row.lowest:.4g} – {row.highest:.4g}",
-            f"{row.proposals:,}",
-            f"{row.mean_score:.4g}",
-            f"{row.mean_tiou:.3f}",
-            *(f"{100 * share:.1f} %" for share in (*row.share, row.first[0])),
-        ]
-        for row in reversed(bins)
-    ]
+    rows = []
+    for row in reversed(bins):
+        scores = [f"{row.lowest:.4g} – {row.highest:.4g}", f"{row.proposals:,}"]
+        means = [f"{row.mean_score:.4g}", f"{row.mean_tiou:.3f}"]
+        shares = [f"{100 * share:.1f} %" for share in (*row.share, row.first[0])]
+        rows.append([*scores, *means, *shares])
     return "\n".join([*lines, *markdown_table("lrrrrrr", titles, rows)]) + "\n"

@@ -9,30 +9,8 @@ from typing import Any
 
 from actionspan.arrays import Int64
 from actionspan.errors import InputError, counted
+from actionspan.evaluation import files, recall, records
 from actionspan.evaluation.detection import detection_precision, detection_precision_by_class
-from actionspan.evaluation.files import (
-    ALL_SUBSETS,
-    TABLES,
-    read_detections,
-    read_frame_rates,
-    read_ground_truth,
-    read_labelled_truth,
-    read_proposals,
-)
-from actionspan.evaluation.recall import (
-    SCORE_COLUMNS,
-    average_recall_activitynet,
-    average_recall_thumos14,
-    contributed,
-    kept_proposals,
-)
-from actionspan.evaluation.records import (
-    EvaluationSettings,
-    detection_by_class_record,
-    detection_record,
-    evaluation_record,
-    thumos14_record,
-)
 from actionspan.evaluation.rows import match_ids
 from actionspan.files.scratch import VideoTables
 from actionspan.settings import add_settings, from_arguments
@@ -51,46 +29,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one; "
         "detection_by_class: its mean over classes, as ActivityNet's detection evaluator",
     )
-    parser.add_argument(
-        "--ground-truth",
-        type=Path,
-        required=True,
-        help="ActivityNet JSON, annotations.json, anet_anno_action.json or "
-        "thumos14_test_groundtruth.csv (its videos are the subset validation)",
+    ground_truth = (
+        "ActivityNet JSON, annotations.json, anet_anno_action.json or "
+        "thumos14_test_groundtruth.csv (its videos are the subset validation)"
     )
-    parser.add_argument(
-        "--video-info",
-        type=Path,
-        help="video_info_new.csv, the subsets of anet_anno_action.json "
-        "(default: the file of that name next to it)",
+    parser.add_argument("--ground-truth", type=Path, required=True, help=ground_truth)
+    video_info = (
+        "video_info_new.csv, the subsets of anet_anno_action.json "
+        "(default: the file of that name next to it)"
     )
-    parser.add_argument(
-        "--proposals",
-        type=Path,
-        required=True,
-        help="ActivityNet result JSON; detection_by_class: with labels, e.g. detections.json",
+    parser.add_argument("--video-info", type=Path, help=video_info)
+    proposals = "ActivityNet result JSON; detection_by_class: with labels, e.g. detections.json"
+    parser.add_argument("--proposals", type=Path, required=True, help=proposals)
+    videos = (
+        "table of the videos' frame rates, e.g. results/dataset/videos.tsv (thumos14 only; "
+        "default: the ground truth, if it is a table that has them)"
     )
-    parser.add_argument(
-        "--videos",
-        type=Path,
-        help="table of the videos' frame rates, e.g. results/dataset/videos.tsv (thumos14 only; "
-        "default: the ground truth, if it is a table that has them)",
-    )
-    parser.add_argument(
-        "--subset", default="validation", help=f"default: validation; {ALL_SUBSETS}: every video"
-    )
+    parser.add_argument("--videos", type=Path, help=videos)
+    subset = f"default: validation; {files.ALL_SUBSETS}: every video"
+    parser.add_argument("--subset", default="validation", help=subset)
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    add_settings(parser, EvaluationSettings)
+    add_settings(parser, records.EvaluationSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the scores."""
-    settings = from_arguments(EvaluationSettings, arguments)
+    settings = from_arguments(records.EvaluationSettings, arguments)
     record = _score(arguments, settings)
     print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
 
 
-def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[str, Any]:
+def _score(arguments: argparse.Namespace, settings: records.EvaluationSettings) -> dict[str, Any]:
     """Return the record of the protocol.
 
     Raises:
@@ -105,18 +74,16 @@ def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[
         )
     truth, given = read_scored(ground_truth, arguments.proposals, subset, arguments.video_info)
     rates = _frame_rates(ground_truth, videos) if arguments.protocol == "thumos14" else {}
-    try:
+    with files.blaming(videos or ground_truth):
         if arguments.protocol == "thumos14":
-            recall = average_recall_thumos14(truth, given, rates)
-            return thumos14_record(method, subset, recall)
+            in_frames = recall.average_recall_thumos14(truth, given, rates)
+            return records.thumos14_record(method, subset, in_frames)
         if arguments.protocol == "detection":
-            return detection_record(method, subset, detection_precision(truth, given))
-        result = average_recall_activitynet(truth, given)
-    except ValueError as error:
-        raise InputError(f"{videos or ground_truth}: {error}") from None
+            return records.detection_record(method, subset, detection_precision(truth, given))
+        result = recall.average_recall_activitynet(truth, given)
     if warning := _unequal_lists(result.given):
         print(f"{arguments.proposals}: {warning}", file=sys.stderr)
-    return evaluation_record(method, subset, result, settings)
+    return records.evaluation_record(method, subset, result, settings)
 
 
 def _unequal_lists(given: Int64) -> str:
@@ -128,8 +95,8 @@ def _unequal_lists(given: Int64) -> str:
     lengths = given[given > 0]
     if not len(lengths) or lengths.min() == lengths.max():
         return ""
-    kept, shares = kept_proposals(given)
-    silent = int((contributed(kept, shares[0])[given > 0] == 0).sum())
+    kept, shares = recall.kept_proposals(given)
+    silent = int((recall.contributed(kept, shares[0])[given > 0] == 0).sum())
     return (
         f"lists of {lengths.min()} to {lengths.max()} proposals: at AN = 1 the protocol counts no "
         f"proposal of {silent:,} of {len(lengths):,} videos; give each video equally many"
@@ -137,11 +104,7 @@ def _unequal_lists(given: Int64) -> str:
 
 
 def score_by_class(
-    ground_truth: Path,
-    detections: Path,
-    subset: str,
-    method: str,
-    video_info: Path | None = None,
+    ground_truth: Path, detections: Path, subset: str, method: str, video_info: Path | None = None
 ) -> dict[str, Any]:
     """Return the record of labelled detections.
 
@@ -149,11 +112,11 @@ def score_by_class(
         InputError: A file is not readable, a detection has no label, two ids of the detections mean
             one video, or the two have no video in common.
     """
-    truth = read_labelled_truth(ground_truth, subset, video_info)
-    given = read_detections(detections)
+    truth = files.read_labelled_truth(ground_truth, subset, video_info)
+    given = files.read_detections(detections)
     check_common(truth, given, ground_truth, detections, subset)
     result = detection_precision_by_class(truth, given)
-    return detection_by_class_record(method, subset, result)
+    return records.detection_by_class_record(method, subset, result)
 
 
 def read_scored(
@@ -165,8 +128,8 @@ def read_scored(
         InputError: A file is not readable, two ids of the proposals mean one video, or the two
             have no video in common.
     """
-    truth = read_ground_truth(ground_truth, subset, video_info)
-    given = read_proposals(proposals)
+    truth = files.read_ground_truth(ground_truth, subset, video_info)
+    given = files.read_proposals(proposals)
     check_common(truth, given, ground_truth, proposals, subset)
     return truth, given
 
@@ -183,10 +146,8 @@ def check_common(
     Raises:
         InputError: They have none, or two ids of the proposals mean one video.
     """
-    try:
+    with files.blaming(proposals):
         matched = match_ids(given, truth)
-    except ValueError as error:
-        raise InputError(f"{proposals}: {error}") from None
     if any(map(len, given.values())) and not any(
         len(given[name]) and len(truth[video]) for name, video in matched.items()
     ):
@@ -198,8 +159,8 @@ def check_common(
 
 def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
     """Read the frame rates from their own table, or from the ground truth."""
-    table = videos or (ground_truth if ground_truth.suffix.lower() in TABLES else None)
-    rates = read_frame_rates(table) if table else {}
+    table = videos or (ground_truth if ground_truth.suffix.lower() in (".csv", ".tsv") else None)
+    rates = files.read_frame_rates(table) if table else {}
     if not rates:
         raise InputError(
             f"{table or ground_truth}: no frame rates, which thumos14 needs; give --videos with a "
@@ -208,12 +169,12 @@ def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
     return rates
 
 
-def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]:
+def _lines(record: Mapping[str, Any], settings: records.EvaluationSettings) -> list[str]:
     """Return the record as a few lines to read."""
     is_detection = record["protocol"].startswith("detection")
     lines = [
         f"{record['protocol']}, subset {record['subset']}: {counted(record['videos'], 'video')}, "
-        f"{counted(record['instances'], 'instance')}, {counted(record['proposals'], 'proposal')}",
+        f"{counted(record['instances'], 'instance')}, {counted(record['proposals'], 'proposal')}"
     ]
     if missing := record.get("videos_without_proposals", 0):
         take = "take no part" if record["protocol"] == "thumos14" else "misses"
@@ -227,7 +188,7 @@ def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]
     if record.get("unknown_labels"):
         lines.append(f"{record['unknown_labels']:,} left out: no instance has their label")
     if is_detection:
-        columns = [*(f"mAP@{tiou}" for tiou in SCORE_COLUMNS), "average_mAP"]
+        columns = [*(f"mAP@{tiou}" for tiou in recall.SCORE_COLUMNS), "average_mAP"]
     else:
         columns = [name for name in record if name.startswith("AR@")]
     cells = ["–" if record[name] is None else f"{100 * record[name]:.2f}" for name in columns]

@@ -65,45 +65,43 @@ def _wrong_key(record: Any) -> str:
     """Return which key of a record is missing or holds something else; empty if none does."""
     if not isinstance(record, dict):
         return "no 'method'"
-
-    def number(value: Any) -> bool:
-        return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
-
-    def numbers(value: Any, count: int) -> bool:
-        return isinstance(value, list) and len(value) == count and all(map(number, value))
-
-    def curves(value: Any, count: int) -> bool:
-        right = isinstance(value, dict) and len(value) > 0 and list(value) == tious
-        return right and all(numbers(row, count) for row in value.values())
-
     points = len(record["AN"]) if isinstance(record.get("AN"), list) else 0
     recall = record.get("recall")
     tious = [key for key in recall if to_number(key)] if isinstance(recall, dict) else []
+
+    def holds_curves(value: Any, *shape: int) -> bool:
+        right = isinstance(value, dict) and len(value) > 0 and list(value) == tious
+        return right and _holds(list(value.values()), len(tious), *shape)
+
     detection = record.get("detection")
-    scores = {key: record.get(key) for key in SUMMARY_KEYS if key != "AUC_interval"}
-    if isinstance(detection, dict):
-        scores |= {f"detection: {key}": detection.get(key) for key in DETECTION_KEYS}
-    low_and_high = record.get("AR_interval")
     right = {
         "method": isinstance(record.get("method"), str),
         "subset": isinstance(record.get("subset"), str),
         "videos": type(record.get("videos")) is int,
         "instances": type(record.get("instances")) is int,
-        "AN": points > 0 and numbers(record["AN"], points),
-        "AR": numbers(record.get("AR"), points),
-        "AR_interval": isinstance(low_and_high, list)
-        and len(low_and_high) == 2
-        and all(numbers(end, points) for end in low_and_high),
-        "recall": curves(recall, points),
-        "recall@100_interval": curves(record.get("recall@100_interval"), 2),
+        "AN": points > 0 and _holds(record["AN"], points),
+        "AR": _holds(record.get("AR"), points),
+        "AR_interval": _holds(record.get("AR_interval"), 2, points),
+        "recall": holds_curves(recall, points),
+        "recall@100_interval": holds_curves(record.get("recall@100_interval"), 2),
         "detection": isinstance(detection, dict),
-        **{key: number(value) for key, value in scores.items()},
-        "AUC_interval": numbers(record.get("AUC_interval"), 2),
+        **{key: _holds(record.get(key)) for key in SUMMARY_KEYS},
+        "AUC_interval": _holds(record.get("AUC_interval"), 2),
     }
+    if isinstance(detection, dict):
+        right |= {f"detection: {key}": _holds(detection.get(key)) for key in DETECTION_KEYS}
     wrong = next((key for key, is_right in right.items() if not is_right), "")
     if not wrong:
         return ""
     return f"{wrong!r} holds something else" if wrong in record else f"no {wrong!r}"
+
+
+def _holds(value: Any, *shape: int) -> bool:
+    """Return whether a value is a number, or nested lists of numbers of a shape."""
+    if not shape:
+        return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
+    right = isinstance(value, list) and len(value) == shape[0]
+    return right and all(_holds(item, *shape[1:]) for item in value)
 
 
 def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -123,7 +121,7 @@ def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
     rows = []
     for method, scores in summarize(records).items():
         scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
-        rows.append([method, *(_percent(key, scores[key]) for key in columns[1:])])
+        rows.append([method, *(_score(key, scores[key]) for key in columns[1:])])
     return columns, rows
 
 
@@ -132,7 +130,7 @@ def mtn_not_above_bsn(records: Sequence[Record]) -> str:
     auc = {record["method"]: record["AUC"] for record in records}
     if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
         return ""
-    both = " against ".join(_percent("AUC", auc[name]) for name in ("mtn", "origin"))
+    both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
     return f" MTN is not above BSN (origin) here: AUC {both}."
 
 
@@ -143,11 +141,14 @@ def summary_markdown(records: Sequence[Record]) -> str:
     best = {key: max(scores[key] for scores in summary.values()) for key in keys}
     rows = []
     for method, scores in summary.items():
-        cells = {key: _percent(key, scores[key]) for key in keys if key != "AUC_interval"}
-        bold = {key: f"**{text}**" for key, text in cells.items() if scores[key] == best[key]}
-        interval = "–".join(_percent("AUC", value) for value in scores["AUC_interval"])
-        texts = {**cells, **bold, "AUC_interval": interval}
-        rows.append([method, *(texts[key] for key in keys)])
+        row = [method]
+        for key in keys:
+            if key == "AUC_interval":
+                row.append("–".join(_score("AUC", value) for value in scores[key]))
+            else:
+                text = _score(key, scores[key])
+                row.append(f"**{text}**" if scores[key] == best[key] else text)
+        rows.append(row)
     titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
     folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
     lines = [
@@ -162,6 +163,11 @@ def summary_markdown(records: Sequence[Record]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _percent(key: str, value: float) -> str:
+def percent(share: float | None) -> str:
+    """Return a share in percent, a dash where there is none."""
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _score(key: str, value: float) -> str:
     """Return a score in percent with two decimals; AUC and its interval are in percent already."""
     return f"{value if key.startswith('AUC') else 100 * value:.2f}"

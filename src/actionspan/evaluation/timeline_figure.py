@@ -60,14 +60,13 @@ def draw_timeline(
     scores: ArrayLike,
     motion: ArrayLike | None = None,
 ) -> None:
-    """Draw one video's timeline as SVG or PNG, with its best 15 proposals.
+    """Draw one video's timeline as .svg or .png, with its best 15 proposals.
 
     Args:
-        path: An .svg or .png file.
-        video_id: The figure's title.
+        path: Of the figure.
+        video_id: Its title.
         duration: Of the video, in seconds.
-        probabilities: (N, 3) start, actionness and end of N equal parts of the video, if a
-            model made them.
+        probabilities: (N, 3) start, actionness and end of N equal parts, if a model made them.
         instances: The true instances, if they are known.
         segments: (P, 2) starts and ends of the proposals in seconds.
         scores: (P,) their scores.
@@ -105,10 +104,12 @@ def draw_timeline(
         for axes in panels:
             for instance in instances:
                 axes.axvspan(instance.start, instance.end, color=TRUTH, alpha=0.09, lw=0, zorder=0)
-        boxed = any(drawable[text] != text for text in texts)
         _time_axis(panels[-1], duration)
-        if boxed:
-            _below(panels[-1], _NO_FONT)
+        if any(drawable[text] != text for text in texts):
+            panels[-1].annotate(
+                _NO_FONT, xy=(0, 0), xytext=(0, -34), xycoords="axes fraction",
+                textcoords="offset points", va="center_baseline", fontsize=7, color=QUIET,
+            )  # fmt: skip
         if len(best) > 1:
             _scale(axes_of["proposals"], values[best], heights["proposals"])
         figure.align_ylabels(panels)
@@ -170,10 +171,11 @@ def _truth(
 
 def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> None:
     """Draw the best proposals from the top, from the lightest shade for the lowest score shown."""
-    for rank, ((start, end), score, text) in enumerate(
-        zip(segments, scores, score_texts(scores), strict=True)
-    ):
-        shade = SHADES(_share(score, scores))
+    spread = float(np.ptp(scores)) if len(scores) else 0.0
+    shares = (scores - scores.min()) / spread if spread else np.ones(len(scores))
+    rows = zip(segments, shares, score_texts(scores), strict=True)
+    for rank, ((start, end), share, text) in enumerate(rows):
+        shade = SHADES(share)
         axes.barh(rank, end - start, left=start, height=0.74, color=shade, lw=0, zorder=2)
         axes.annotate(
             text, xy=(1.008, rank), xycoords=("axes fraction", "data"),
@@ -197,12 +199,6 @@ def score_texts(scores: Float64) -> list[str]:
     return [f"{score:.{decimals if spread else 2}f}" for score in scores]
 
 
-def _share(score: float, scores: Float64) -> float:
-    """Return where a score lies between the lowest and the highest shown, 1 if these are equal."""
-    spread = float(scores.max() - scores.min())
-    return float(score - scores.min()) / spread if spread else 1.0
-
-
 def _scale(axes: Axes, scores: Float64, height: float) -> None:
     """Draw the scale of the shades below the time axis; `height` is that of the axes in inches."""
     texts = score_texts(scores)
@@ -224,14 +220,6 @@ def _bare(axes: Axes) -> None:
     axes.grid(visible=False, axis="y")
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(left=False, bottom=False)
-
-
-def _below(axes: Axes, text: str) -> None:
-    """Write a line at the left below the time axis."""
-    axes.annotate(
-        text, xy=(0, 0), xytext=(0, -34), xycoords="axes fraction", textcoords="offset points",
-        va="center_baseline", fontsize=7, color=QUIET,
-    )  # fmt: skip
 
 
 def _time_axis(axes: Axes, duration: float) -> None:
@@ -267,12 +255,15 @@ def lanes_of(instances: Sequence[Instance]) -> list[int]:
     ends: list[float] = []
     lanes = [0] * len(instances)
     for index, instance in sorted(enumerate(instances), key=lambda item: item[1].start):
-        free = (lane for lane, end in enumerate(ends) if end <= instance.start)
-        lane = next(free, len(ends))
-        if lane == len(ends):
-            ends.append(0.0)
-        ends[lane], lanes[index] = instance.end, lane
+        lanes[index] = _take_lane(ends, instance.start, instance.end)
     return lanes
+
+
+def _take_lane(ends: list[float], start: float, end: float) -> int:
+    """Return the first lane that is free at `start`, by the `ends` of all; take it up to `end`."""
+    lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
+    ends[lane : lane + 1] = [end]
+    return lane
 
 
 def place_names(
@@ -286,15 +277,15 @@ def place_names(
     inside, crowded = [], []
     ordered = sorted(zip(instances, lanes, strict=True), key=lambda pair: pair[0].start)
     for place, (instance, lane) in enumerate(ordered):
-        if not instance.label:
+        start, end, label = instance.start, instance.end, instance.label
+        if not label:
             continue
-        width = _width(instance.label, duration)
+        width = _width(label, duration)
         later = [other.start for other, other_lane in ordered[place + 1 :] if other_lane == lane]
-        if width <= instance.end - instance.start:
-            middle = (instance.start + instance.end) / 2
-            inside.append(Inside(lane, middle, instance.label, behind=False))
-        elif instance.end + width <= min(later, default=duration):
-            inside.append(Inside(lane, instance.end + 0.004 * duration, instance.label, True))
+        if width <= end - start:
+            inside.append(Inside(lane, (start + end) / 2, label, behind=False))
+        elif end + width <= min(later, default=duration):
+            inside.append(Inside(lane, end + 0.004 * duration, label, behind=True))
         else:
             crowded.append(instance)
     return inside, _rows(_groups(crowded, duration), duration)
@@ -323,10 +314,7 @@ def _rows(groups: Sequence[Sequence[Instance]], duration: float) -> list[Below]:
         text = group[0].label + (f" ×{len(group)}" if len(group) > 1 else "")
         half = _width(text, duration) / 2
         at = min(max((start + end) / 2, half), max(duration - half, half))
-        row = next((row for row, last in enumerate(ends) if last <= at - half), len(ends))
-        if row == len(ends):
-            ends.append(0.0)
-        ends[row] = at + half
+        row = _take_lane(ends, at - half, at + half)
         names.append(Below(row, at, text, start, end))
     return names
 

@@ -75,10 +75,7 @@ def read_videos(path: Path) -> list[VideoRow]:
 def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
     """Return the page of the videos with the lowest AR@100, the most instances first in a tie.
 
-    Args:
-        videos: All videos with instances.
-        method: Its name, for the title.
-        timelines: The folder of the method's timelines, if it has any; their figures are targets.
+    `videos` are all with instances, `timelines` is the folder of the method's figures, if any.
     """
     ranked = sorted(videos, key=lambda row: (row.average_recall, -row.instances, row.video_id))
     worst = ranked[:SHOWN_VIDEOS]
@@ -95,18 +92,12 @@ def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | Non
         "those with most instances come first.",
         "",
     ]
-    titles = ["video", "instances", "proposals", "AR@100", "AUC"]
-    rows = [
-        [
-            printable(video.video_id),
-            f"{video.instances:,}",
-            f"{video.proposals:,}",
-            f"{100 * video.average_recall:.2f}",
-            f"{video.auc:.2f}",
-        ]
-        for video in worst
-    ]
-    align = "lrrrr"
+    titles, align = ["video", "instances", "proposals", "AR@100", "AUC"], "lrrrr"
+    rows = []
+    for video in worst:
+        counts = [f"{video.instances:,}", f"{video.proposals:,}"]
+        scores = [f"{100 * video.average_recall:.2f}", f"{video.auc:.2f}"]
+        rows.append([printable(video.video_id), *counts, *scores])
     if timelines is not None:
         figures = [f"{timelines}/{video.video_id}.svg" for video in worst]
         lines += [

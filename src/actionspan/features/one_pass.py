@@ -35,11 +35,10 @@ from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
-from actionspan.video.batches import snippet_batches
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow, weights_digest
-from actionspan.video.snippets import ClipSampler
+from actionspan.video.snippets import ClipSampler, snippet_batches
 
 
 class EncodedVideo(NamedTuple):

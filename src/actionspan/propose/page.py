@@ -10,7 +10,7 @@ from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.segments import Row, temporal_iou
 from actionspan.propose.results import Result, Shown, copy_path
-from actionspan.report.content import Page, PageVideo, choose_videos, page_video
+from actionspan.report.content import Page, PageVideo, choose_videos, path_from
 from actionspan.report.page import write_page
 from actionspan.report.video import playable_file
 
@@ -61,10 +61,9 @@ def _page_video(
     words = ("--video", str(file), "--out", str(copy))
     command = f"actionspan report video {shlex.join(words)}, then propose again"
     played, note = playable_file(file, copy, command, result.unplayable)
-    return page_video(
-        result.video_id,
-        folder,
-        played=played or file,
+    return PageVideo(
+        video_id=result.video_id,
+        file=path_from(folder, played or file),
         note=note,
         duration_seconds=result.duration_seconds,
         frames_per_second=result.frames_per_second if file.is_file() else None,

@@ -18,9 +18,9 @@ from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.video.batches import snippet_batches
 from actionspan.video.decode import has_eight_bits, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.snippets import snippet_batches
 
 if TYPE_CHECKING:
     import pandas

@@ -103,8 +103,8 @@ def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, i
         model=model,
         source=source,
         thumbnails=[
-            (round(picture.seconds, _MILLISECONDS), b64encode(picture.jpeg).decode())
-            for picture in thumbnails(path, _THUMBNAILS)
+            (round(seconds, _MILLISECONDS), b64encode(jpeg).decode())
+            for seconds, jpeg in thumbnails(path, _THUMBNAILS)
         ],
         frames_per_second=read_frame_rate(path),
         unplayable=why_not_playable(path),

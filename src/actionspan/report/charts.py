@@ -4,11 +4,11 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from actionspan.errors import InputError
+from actionspan.evaluation.curves import PANELS, curves_of
 from actionspan.evaluation.misses import NAMES
-from actionspan.evaluation.summary import Record, mtn_not_above_bsn, summary_rows
+from actionspan.evaluation.summary import Record, mtn_not_above_bsn, percent, summary_rows
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 
@@ -25,62 +25,36 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
         f"Subset {first['subset']}, videos: {first['videos']:,}, instances: "
         f"{first['instances']:,}. Intervals: bootstrap over videos"
     )
-    average, by_tiou = [], []
-    for record in records:
-        low, high = record["AR_interval"]
-        average.append(Series(name=record["method"], values=record["AR"], low=low, high=high))
-        ends = [record["recall@100_interval"][tiou] for tiou in record["recall"]]
-        by_tiou.append(
-            Series(
-                name=record["method"],
-                values=[recalls[-1] for recalls in record["recall"].values()],
-                low=[low for low, _ in ends],
-                high=[high for _, high in ends],
-            )
-        )
+    curves = {record["method"]: curves_of(record) for record in records}
     return [
         Chart(
-            title="Average recall",
-            x_label="average number of proposals (AN)",
+            title=title,
+            x_label=label,
             y_label="instances found (share)",
-            x=first["AN"],
-            series=average,
+            x=curves[first["method"]][kind].x,
+            series=[
+                Series(name=method, values=own[kind].y, low=own[kind].low, high=own[kind].high)
+                for method, own in curves.items()
+            ],
             note=note,
-        ),
-        Chart(
-            title="Recall at AN = 100",
-            x_label="tIoU threshold",
-            y_label="instances found (share)",
-            x=[float(tiou) for tiou in first["recall"]],
-            series=by_tiou,
-            note=note,
-        ),
+        )
+        for kind, title, label in PANELS
     ]
 
 
 def misses_charts(path: Path, method: str) -> list[Chart]:
     """Return the share of instances that a method misses, by their length in seconds.
 
-    Args:
-        path: `evaluation/misses/{method}.tsv`.
-        method: Its name.
-
     Raises:
-        InputError: The table is missing or has another format.
+        InputError: The table, `evaluation/misses/{method}.tsv`, is missing or has another format.
     """
     try:
-        rows = [
-            row
-            for row in read_tsv(path)
-            if row["characteristic"] == "length" and int(row["instances"])
-        ]
-        series = [
-            Series(
-                name=f"tIoU {name}",
-                values=[int(row[f"missed@{name}"]) / int(row["instances"]) for row in rows],
-            )
-            for name in NAMES
-        ]
+        rows = [row for row in read_tsv(path) if row["characteristic"] == "length"]
+        rows = [row for row in rows if int(row["instances"])]
+        series = []
+        for name in NAMES:
+            shares = [int(row[f"missed@{name}"]) / int(row["instances"]) for row in rows]
+            series.append(Series(name=f"tIoU {name}", values=shares))
         counts = ", ".join(f"{row['bin']} s: {row['instances']}" for row in rows)
     except (KeyError, ValueError):
         raise InputError(f"{path}: not a table of misses; make it again") from None
@@ -110,10 +84,12 @@ def loss_charts(logs: Iterable[Path]) -> list[Chart]:
         rows = read_tsv(path)
         try:
             epochs = [float(row["epoch"]) for row in rows]
-            series = [
-                Series(name=name, values=[_number(row[f"{name}_loss"]) for row in rows])
-                for name in ("training", "validation")
-            ]
+            series = []
+            for name in ("training", "validation"):
+                cells = [row[f"{name}_loss"] for row in rows]
+                losses = [float(cell) if cell else None for cell in cells]
+                if any(cells):
+                    series.append(Series(name=name, values=losses))
         except (KeyError, ValueError):
             raise InputError(f"{path}: not a log of a training; make it again") from None
         charts.append(
@@ -122,22 +98,17 @@ def loss_charts(logs: Iterable[Path]) -> list[Chart]:
                 x_label="epoch",
                 y_label="loss",
                 x=epochs,
-                series=[each for each in series if any(v is not None for v in each.values)],
+                series=series,
             )
         )
     return charts
 
 
-def _number(text: str) -> float | None:
-    return float(text) if text else None
-
-
 def seconds_charts(folder: Path) -> list[Chart]:
     """Return the seconds that the jobs of each stage took, as Snakemake noted them.
 
-    Args:
-        folder: `benchmarks`, of which `{rule}/{job}.tsv` and `{rule}.tsv` are read where they are
-            there. A job counts as it ran last.
+    In the folder `benchmarks`, `{rule}/{job}.tsv` and `{rule}.tsv` are read. A job counts as it
+    ran last.
     """
     seconds: dict[str, float] = defaultdict(float)
     jobs: dict[str, int] = defaultdict(int)
@@ -178,13 +149,10 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
 
 
 def reader_tables(paths: Iterable[Path]) -> list[Table]:
-    """Return what a reader gets from each method: a row for each of its lists.
-
-    Args:
-        paths: `evaluation/reader/{method}.json`.
+    """Return what a reader gets from each method: a row for each list of its record.
 
     Raises:
-        InputError: A file is missing or has another format.
+        InputError: A file, `evaluation/reader/{method}.json`, is missing or has another format.
     """
     rows = []
     for path in paths:
@@ -192,15 +160,9 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
         try:
             for name, each in record["lists"].items():
                 judged = [each, each["first"]["1"], each["first"]["5"]]
-                rows.append(
-                    [
-                        str(record["method"]),
-                        name,
-                        f"{each['per_video']:.1f}",
-                        *(_percent(one[key]) for one in judged for key in ("precision", "recall")),
-                        _percent(each["repeats"]),
-                    ]
-                )
+                shares = [one[key] for one in judged for key in ("precision", "recall")]
+                cells = [*map(percent, shares), percent(each["repeats"])]
+                rows.append([str(record["method"]), name, f"{each['per_video']:.1f}", *cells])
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a record of a reader's lists; make it again") from None
     if not rows:
@@ -218,7 +180,3 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
             "5 that overlap a better event",
         )
     ]
-
-
-def _percent(share: Any) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"

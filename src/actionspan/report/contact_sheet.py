@@ -46,34 +46,26 @@ _DOTS = 100  # pixels an inch
 
 
 def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
-    """Write the contact sheet of a video's best events as .jpg or .png, the best first.
+    """Write the contact sheet of a video's best 24 events as .jpg or .png, the best first.
 
-    Args:
-        path: Of the sheet.
-        video: The video file; a grey box stands for what cannot be decoded.
-        rows: Events in ActivityNet result format; at most 24 are shown.
+    A grey box replaces what cannot be decoded.
     """
     from actionspan.video.thumbnails import pictures_at
 
     shown = sorted(rows, key=lambda row: -row["score"])[:MOST]
-    order = sorted(range(len(shown)), key=lambda place: _middle(shown[place]))
-    found = pictures_at(video, [_middle(shown[place]) for place in order], _HEIGHT)
-    pictures: list[UInt8 | None] = [None] * len(shown)
-    for place, picture in zip(order, found, strict=True):
-        pictures[place] = None if picture is None else picture.rgb
-    _draw(path, video.stem, shown, pictures)
-
-
-def _middle(row: Row) -> float:
-    start, end = row["segment"]
-    return float(start + end) / 2
+    middles = [float(sum(row["segment"])) / 2 for row in shown]
+    times = sorted(set(middles))
+    decoded = dict(zip(times, pictures_at(video, times, _HEIGHT), strict=True))
+    pictures = [decoded[middle] for middle in middles]
+    rgb = [None if each is None else each.rgb for each in pictures]
+    _draw(path, video.stem, shown, rgb)
 
 
 def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 | None]) -> None:
     """Draw pictures (h, w, 3) in rows from the left, each with its caption below."""
     from matplotlib.figure import Figure
 
-    from actionspan.files.figures import INK, QUIET, fonts_for, house_style, save_figure
+    from actionspan.files.figures import INK, QUIET, RULE, fonts_for, house_style, save_figure
 
     wide = max([_NARROWEST, *(each.shape[1] for each in pictures if each is not None)])
     columns = max(1, min(len(rows), _WIDTH // (wide + _GAP)))
@@ -84,6 +76,8 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
     letters = int(wide / _LETTER)
     captions = [_caption(rank, row, letters) for rank, row in enumerate(rows, start=1)]
     nothing = "no events"
+    colour = [int(RULE[place : place + 2], 16) for place in (1, 3, 5)]
+    grey = np.full((_HEIGHT, wide, 3), colour, np.uint8)
     with house_style(), fonts_for([title, nothing, *captions]) as drawable:
         figure = Figure(figsize=(width / _DOTS, height / _DOTS), dpi=_DOTS)
 
@@ -101,18 +95,10 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
             box = (left / width, 1 - (top + _HEIGHT) / height, wide / width, _HEIGHT / height)
             axes = figure.add_axes(box)
             axes.axis("off")
-            shown = _grey(wide) if picture is None else picture
-            axes.imshow(shown, interpolation="none")
+            axes.imshow(grey if picture is None else picture, interpolation="none")
             axes.set_anchor("W")
             text(left, top + _HEIGHT + _CAPTION / 2, caption, 8, INK)
         save_figure(figure, path)
-
-
-def _grey(width: int) -> UInt8:
-    from actionspan.files.figures import RULE
-
-    colour = [int(RULE[place : place + 2], 16) for place in (1, 3, 5)]
-    return np.full((_HEIGHT, width, 3), colour, np.uint8)
 
 
 def _caption(rank: int, row: Row, letters: int) -> str:

@@ -1,7 +1,7 @@
 """What a page shows: its videos with their segments, charts and tables, as JSON for its scripts.
 
-A segment is a `Span` here, a list of start, end, label and score in the JSON, and drawn by
-`assets/segments.js`.
+Proposals and events are rows as files have them. In the JSON a segment is a list of start, end,
+label and score, drawn by `assets/segments.js`.
 """
 
 import base64
@@ -18,24 +18,6 @@ from actionspan.dataset.tables import Instance
 from actionspan.proposals.segments import Row
 
 _SECONDS, _SHARES = 3, 4  # decimals
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """A part of a video in seconds: an instance, which has no score, or a proposal."""
-
-    start: float
-    end: float
-    label: str = ""
-    score: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thumbnail:
-    """A small picture of a video at a time in seconds."""
-
-    seconds: float
-    jpeg: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +38,11 @@ class PageVideo:
     subset: str = ""
     note: str = ""
     recall: float | None = None
-    truth: Sequence[Span] = ()
-    proposals: Sequence[Span] = ()  # best first
-    events: Sequence[Span] = ()  # best first
+    truth: Sequence[Instance] = ()
+    proposals: Sequence[Row] = ()
+    events: Sequence[Row] = ()
     curves: Mapping[str, Sequence[float]]
-    thumbnails: Sequence[Thumbnail] = ()  # in order of time
+    thumbnails: Sequence[tuple[float, bytes]] = ()  # seconds and JPEG, in order of time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,68 +89,20 @@ class Page:
     tables: Sequence[Table] = ()
 
 
-def page_video(
-    video_id: str,
-    folder: Path,
-    *,
-    played: Path | None,
-    note: str,
-    duration_seconds: float,
-    frames_per_second: float | None,
-    subset: str = "",
-    recall: float | None,
-    truth: Iterable[Instance],
-    proposals: Iterable[Row],
-    events: Iterable[Row],
-    curves: Mapping[str, Sequence[float]],
-    thumbnails: Iterable[tuple[float, bytes]],
-) -> PageVideo:
-    """Return what the page in a folder shows of a video; rows are put in order, best first."""
-    return PageVideo(
-        video_id=video_id,
-        file="" if played is None else _relative(played, folder),
-        duration_seconds=duration_seconds,
-        frames_per_second=frames_per_second,
-        subset=subset,
-        note=note,
-        recall=recall,
-        truth=[Span(start=each.start, end=each.end, label=each.label) for each in truth],
-        proposals=_spans(proposals),
-        events=_spans(events),
-        curves=curves,
-        thumbnails=[Thumbnail(seconds=seconds, jpeg=jpeg) for seconds, jpeg in thumbnails],
-    )
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """Return a file's path as seen from a folder, with forward slashes."""
+def path_from(folder: Path, path: Path | None) -> str:
+    """Return a file's path as seen from a folder, with forward slashes; empty without a file."""
+    if path is None:
+        return ""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive of Windows
         return path.absolute().as_uri()
 
 
-def _spans(rows: Iterable[Row]) -> list[Span]:
-    return [
-        Span(
-            start=round(row["segment"][0], _SECONDS),
-            end=round(row["segment"][1], _SECONDS),
-            label=str(row.get("label") or ""),
-            score=row["score"],
-        )
-        for row in sorted(rows, key=lambda row: -row["score"])
-    ]
-
-
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
-    """Choose videos to look at, and say how they were chosen.
-
-    Args:
-        videos: The ids.
-        recalls: Of the videos that are scored.
-        most: How many to choose at most.
+    """Choose at most so many videos to look at, and say how they are chosen.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.
@@ -191,10 +125,11 @@ def choose_videos(
 
 def index_of(page: Page) -> dict[str, Any]:
     """Return what the list of videos needs, and what holds for all of them."""
-    spans = (span for video in page.videos for span in (*video.truth, *video.proposals))
+    labels = {each.label for video in page.videos for each in video.truth}
+    labels |= {_label(row) for video in page.videos for row in video.proposals}
     return {
         "title": page.title,
-        "labels": sorted({span.label for span in spans if span.label}),
+        "labels": sorted(labels - {""}),
         "videos": [
             {
                 "id": video.video_id,
@@ -204,7 +139,7 @@ def index_of(page: Page) -> dict[str, Any]:
                 "subset": video.subset,
                 "note": video.note,
                 "recall": _number(video.recall),
-                "score": _number(video.proposals[0].score) if video.proposals else None,
+                "score": _number(max((row["score"] for row in video.proposals), default=None)),
                 "truths": len(video.truth),
                 "proposals": len(video.proposals),
             }
@@ -216,65 +151,56 @@ def index_of(page: Page) -> dict[str, Any]:
 def details_of(video: PageVideo) -> dict[str, Any]:
     """Return the part of a video that is parsed when a person selects it."""
     return {
-        "truth": _rows(video.truth),
-        "proposals": _rows(video.proposals),
-        "events": _rows(video.events),
+        "truth": [_segment((each.start, each.end), each.label) for each in video.truth],
+        "proposals": _segments(video.proposals),
+        "events": _segments(video.events),
         "curves": {
             name: [_number(value, _SHARES) for value in values]
             for name, values in video.curves.items()
         },
         "thumbnails": [
-            [_number(picture.seconds, _SECONDS), base64.b64encode(picture.jpeg).decode("ascii")]
-            for picture in video.thumbnails
+            [_number(seconds, _SECONDS), base64.b64encode(jpeg).decode("ascii")]
+            for seconds, jpeg in video.thumbnails
         ],
     }
 
 
-def _rows(spans: Sequence[Span]) -> list[list[Any]]:
-    return [
-        [
-            _number(span.start, _SECONDS),
-            _number(span.end, _SECONDS),
-            span.label,
-            _number(span.score),
-        ]
-        for span in spans
-    ]
+def _segments(rows: Iterable[Row]) -> list[list[Any]]:
+    ranked = sorted(rows, key=lambda row: -row["score"])
+    return [_segment(row["segment"], _label(row), row["score"]) for row in ranked]
+
+
+def _segment(times: Sequence[float], label: str, score: float | None = None) -> list[Any]:
+    return [*(_number(seconds, _SECONDS) for seconds in times), label, _number(score)]
+
+
+def _label(row: Row) -> str:
+    return str(row.get("label") or "")
 
 
 def summary_of(page: Page) -> dict[str, Any]:
     """Return the charts and tables."""
-    return {
-        "charts": [
-            {
-                "title": chart.title,
-                "kind": chart.kind,
-                "xLabel": chart.x_label,
-                "yLabel": chart.y_label,
-                "note": chart.note,
-                "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
-                "series": [
-                    {
-                        "name": series.name,
-                        "values": list(map(_number, series.values)),
-                        "low": list(map(_number, series.low)),
-                        "high": list(map(_number, series.high)),
-                    }
-                    for series in chart.series
-                ],
-            }
-            for chart in page.charts
-        ],
-        "tables": [
-            {
-                "title": table.title,
-                "columns": list(table.columns),
-                "rows": list(map(list, table.rows)),
-                "note": table.note,
-            }
-            for table in page.tables
-        ],
-    }
+    charts = [
+        {
+            "title": chart.title,
+            "kind": chart.kind,
+            "xLabel": chart.x_label,
+            "yLabel": chart.y_label,
+            "note": chart.note,
+            "x": [x if isinstance(x, str) else _number(x) for x in chart.x],
+            "series": [
+                {
+                    "name": series.name,
+                    "values": list(map(_number, series.values)),
+                    "low": list(map(_number, series.low)),
+                    "high": list(map(_number, series.high)),
+                }
+                for series in chart.series
+            ],
+        }
+        for chart in page.charts
+    ]
+    return {"charts": charts, "tables": list(map(vars, page.tables))}
 
 
 def _number(value: Any, decimals: int | None = None) -> float | None:

@@ -4,7 +4,7 @@ import argparse
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,19 +13,13 @@ import numpy as np
 from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.dataset.formats.records import Subset
-from actionspan.dataset.tables import (
-    Annotation,
-    Video,
-    iterate_annotations,
-    read_name,
-    read_videos,
-)
+from actionspan.dataset.tables import Annotation, Video, iterate_annotations, read_name, read_videos
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores
 from actionspan.files.storage import open_h5
 from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.report import charts as made
-from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, page_video
+from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, path_from
 from actionspan.report.video import playable_file
 from actionspan.running.apart import work_apart
 from actionspan.settings import Checked, add_settings, from_arguments, option
@@ -53,28 +47,29 @@ class PageSettings(Checked):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-
-    def add(flag: str, help: str, *, required: bool = False) -> None:
-        parser.add_argument(flag, type=Path, required=required, help=help)
-
     parser.add_argument("--model", required=True, help="the model to show proposals of")
-    add("--annotations", "annotations.json", required=True)
-    add("--videos", "videos.tsv, for the files of the videos")
-    add("--proposals", "the model's proposals.json", required=True)
-    events = "its events.json, if it has one"
-    parser.add_argument("--events", type=Path, nargs="?", help=events)
-    add("--probabilities", "its probabilities.h5, if it has one")
-    add("--scores", "its scores by video, evaluation/videos/{model}.tsv")
-    add("--misses", "evaluation/misses/{model}.tsv")
-    add("--benchmarks", "folder of Snakemake's records of jobs")
-    add("--copies", "folder of copies that browsers play (default: videos, beside --out)")
+    for flag, help in (
+        ("--annotations", "annotations.json"),
+        ("--proposals", "the model's proposals.json"),
+        ("--out", "index.html"),
+    ):
+        parser.add_argument(flag, type=Path, required=True, help=help)
+    parser.add_argument("--events", type=Path, nargs="?", help="its events.json, if it has one")
+    for flag, help in (
+        ("--videos", "videos.tsv, for the files of the videos"),
+        ("--probabilities", "its probabilities.h5, if it has one"),
+        ("--scores", "its scores by video, evaluation/videos/{model}.tsv"),
+        ("--misses", "evaluation/misses/{model}.tsv"),
+        ("--benchmarks", "folder of Snakemake's records of jobs"),
+        ("--copies", "folder of copies that browsers play (default: videos, beside --out)"),
+    ):
+        parser.add_argument(flag, type=Path, help=help)
     for flag, help in (
         ("--evaluations", "records of all methods, for recall curves and the table"),
         ("--readers", "evaluation/reader/{method}.json, for a table"),
         ("--logs", "{model}/{run}/log.tsv of trainings, for their losses"),
     ):
         parser.add_argument(flag, type=Path, nargs="*", default=[], metavar="FILE", help=help)
-    add("--out", "index.html", required=True)
     add_settings(parser, PageSettings)
 
 
@@ -83,37 +78,22 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.report.page import write_page
 
     settings = from_arguments(PageSettings, arguments)
-    annotations, out = arguments.annotations, arguments.out
+    annotations = arguments.annotations
     scored = read_scores(arguments.scores) if arguments.scores else []
     recalls = {video.video_id: video.average_recall for video in scored}
-    ids = [
-        video.video_id
-        for video in iterate_annotations(annotations)
-        if video.subset in settings.subsets
-    ]
+    videos = {video.video_id: video for video in iterate_annotations(annotations)}
+    ids = [name for name, video in videos.items() if video.subset in settings.subsets]
     chosen, said = choose_videos(ids, recalls, settings.most_videos)
-    shown = {video.video_id: video for video in iterate_annotations(annotations)}
-    files = read_videos(arguments.videos) if arguments.videos else []
-    sources = Sources(
-        proposals=arguments.proposals,
-        events=arguments.events,
-        probabilities=arguments.probabilities,
-        videos={video.video_id: video for video in files},
-        recalls={name: round(recall, 4) for name, recall in recalls.items()},
-        copies=arguments.copies or out.parent / "videos",
-    )
-    videos = page_videos(
-        [shown[video] for video in chosen], sources, out.parent, settings.thumbnails
-    )
     charts, tables = _summary(arguments)
+    shown = _page_videos([videos[name] for name in chosen], arguments, settings.thumbnails, recalls)
     page = Page(
         title=read_name(annotations),
         subtitle="; ".join([f"{arguments.model}, actionspan {__version__}", *[said] * bool(said)]),
-        videos=list(videos),
+        videos=list(shown),
         charts=charts,
         tables=tables,
     )
-    write_page(out, page)
+    write_page(arguments.out, page)
 
 
 def _summary(arguments: argparse.Namespace) -> tuple[list[Chart], list[Table]]:
@@ -126,65 +106,40 @@ def _summary(arguments: argparse.Namespace) -> tuple[list[Chart], list[Table]]:
     return charts, [*made.summary_tables(records), *made.reader_tables(arguments.readers)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sources:
-    """The files of a run that tell of its videos.
-
-    Attributes:
-        proposals: Of the shown model, in ActivityNet result format.
-        events: Its distinct events, if it has any.
-        probabilities: Its curves, if it has any.
-        videos: Rows of videos.tsv.
-        recalls: AR@100 of the videos that are scored.
-        copies: The folder of copies that browsers play; its name in the workflow is that of their
-            targets.
-    """
-
-    proposals: Path
-    events: Path | None = None
-    probabilities: Path | None = None
-    videos: Mapping[str, Video] = field(default_factory=dict)
-    recalls: Mapping[str, float] = field(default_factory=dict)
-    copies: Path
-
-
-def page_videos(
-    chosen: Sequence[Annotation], sources: Sources, folder: Path, pictures: int
+def _page_videos(
+    chosen: Sequence[Annotation],
+    arguments: argparse.Namespace,
+    pictures: int,
+    recalls: Mapping[str, float],
 ) -> Iterator[PageVideo]:
-    """Yield what the page shows of each video.
+    """Yield what the page shows of each video, with so many thumbnails.
 
-    Args:
-        chosen: The videos.
-        sources: The files of the run.
-        folder: That of the page, from which video files are named.
-        pictures: Thumbnails of each video.
-
-    Raises:
-        InputError: A file of the run is missing or damaged. For a video file that is missing or
-            cannot be decoded there is a note on the page.
+    For a video file that is missing or cannot be decoded there is a note on the page.
     """
     wanted = {video.video_id for video in chosen}
-    looks = dict(_looked_at(chosen, sources, pictures))
-    proposals = _rows_of(sources.proposals, wanted)
-    events = _rows_of(sources.events, wanted) if sources.events is not None else {}
-    path = sources.probabilities
+    rows = read_videos(arguments.videos) if arguments.videos else []
+    files = {video.video_id: video for video in rows}
+    # its name in the workflow is that of the targets
+    copies = arguments.copies or arguments.out.parent / "videos"
+    looks = dict(_looked_at(chosen, files, copies, pictures))
+    proposals = _rows_of(arguments.proposals, wanted)
+    events = _rows_of(arguments.events, wanted) if arguments.events else {}
+    path = arguments.probabilities
     with nullcontext() if path is None else open_h5(path) as file:
-        table = None if path is None or file is None else read_probabilities(file, path)
+        table = None if file is None else read_probabilities(file, path)
         places = {} if table is None else {name: i for i, name in enumerate(table.video_id)}
         for video in chosen:
             name = video.video_id
-            row = sources.videos.get(name)
-            look = looks[name]
-            values = table.video(places[name]) if table is not None and name in places else None
-            yield page_video(
-                name,
-                folder,
-                played=look.file,
+            look, place = looks[name], places.get(name)
+            values = None if table is None or place is None else table.video(place)
+            yield PageVideo(
+                video_id=name,
+                file=path_from(arguments.out.parent, look.file),
                 note=look.note,
                 duration_seconds=video.duration_seconds,
-                frames_per_second=row.fps or None if row is not None else None,
+                frames_per_second=files[name].fps or None if name in files else None,
                 subset=video.subset,
-                recall=sources.recalls.get(name),
+                recall=round(recalls[name], 4) if name in recalls else None,
                 truth=video.instances,
                 proposals=proposals.get(name, ()),
                 events=events.get(name, ()),
@@ -219,14 +174,14 @@ class Look(NamedTuple):
 
 
 def _looked_at(
-    chosen: Sequence[Annotation], sources: Sources, pictures: int
+    chosen: Sequence[Annotation], files: Mapping[str, Video], copies: Path, pictures: int
 ) -> Iterator[tuple[str, Look]]:
     """Look at the files of videos; one that crashes its decoder does not stop the others."""
     items = []
     for video in chosen:
-        row = sources.videos.get(video.video_id)
+        row = files.get(video.video_id)
         path = row.path if row is not None and row.path != Path() else None
-        items.append((video.video_id, path, sources.copies, pictures))
+        items.append((video.video_id, path, copies, pictures))
     for index, outcome in work_apart(_look, items, stall_seconds=_STALL_SECONDS):
         name, path, *_ = items[index]
         yield name, outcome.value or Look(note=f"{path}: {outcome.reason}")

@@ -1,6 +1,6 @@
 """One HTML file with the timelines of videos, in which a person can correct them.
 
-Scripts, styles and data are inside; only the videos are files of their own. The data of each video
+Scripts, styles and data are inside; only the videos are separate files. The data of each video
 are a script element of JSON that is parsed when the video is chosen, so that a page of hundreds
 opens at once. The same content gives the same bytes.
 """
@@ -41,15 +41,7 @@ def write_page(path: Path, page: Page) -> None:
         "scripts": _scripts(),
         "policy": _policy(),
     }
-    with atomic_path(path) as partial:
-        # a file name that is not UTF-8 is shown with a question mark
-        stream = _environment().get_template("page.html.jinja").stream(parts)
-        stream.enable_buffering(64)
-        stream.dump(str(partial), encoding="utf-8", errors="replace")
-
-
-def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates", encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -57,6 +49,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    with atomic_path(path) as partial:
+        # a file name that is not UTF-8 is shown with a question mark
+        stream = environment.get_template("page.html.jinja").stream(parts)
+        stream.enable_buffering(64)
+        stream.dump(str(partial), encoding="utf-8", errors="replace")
 
 
 def _json(content: Any) -> Markup:
@@ -75,10 +72,8 @@ def _styles() -> list[Markup]:
 @cache
 def _scripts() -> list[Markup]:
     """Return the text of the script elements: the library, and our modules as one."""
-    return [
-        Markup(_asset(f"{_LIBRARY}.iife.min.js")),
-        Markup(as_one_script(_HERE / "assets", "main")),
-    ]
+    ours = as_one_script(_HERE / "assets", "main")
+    return [Markup(_asset(f"{_LIBRARY}.iife.min.js")), Markup(ours)]
 
 
 def _asset(name: str) -> str:

@@ -32,7 +32,7 @@ def playable_file(
 
     Args:
         path: The video's file, if it has one.
-        copy: The copy that browsers play, which may not be there yet.
+        copy: The copy that browsers play, which may not exist yet.
         command: What makes it.
         why: Why browsers cannot play the file, if that is known; empty: they can.
     """

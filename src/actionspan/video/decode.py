@@ -18,6 +18,7 @@ import importlib
 import sys
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -105,6 +106,20 @@ class Timeline:
         return float(self.seconds[-1] + self.step * (index - len(self.seconds) + 1))
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise an `InputError` where the block cannot read a video file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except av.FFmpegError as error:
+        reason = error.strerror or "unknown format"
+        raise InputError(f"{path}: not a video that FFmpeg can read: {reason}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
 def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
     """Read the time stamps of a file's frames without decoding them.
 
@@ -117,32 +132,25 @@ def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
     limits = limits or LimitSettings()
     stamps = array("q")
     missing, trimmed, headless, headed = 0, 0, 0, False
-    try:
-        with opened(path) as (container, stream):
-            rate = float(stream.average_rate or stream.guessed_rate or 25)
-            tick = float(stream.time_base or 1 / rate)
-            width, height = stream.codec_context.width, stream.codec_context.height
-            limits.check(width, height, stream.frames)
-            for before, packet in enumerate(container.demux(stream)):  # the last is empty
-                limits.check(width, height, before)
-                still_working()
-                if packet.size == 0:
-                    continue
-                headed = headed or packet.is_keyframe
-                headless += not headed
-                if packet.is_discard:
-                    trimmed += 1
-                elif packet.pts is None:
-                    missing += 1
-                else:
-                    stamps.append(packet.pts)
-            seekable = container.format.name != "mpegts"  # rewinding misses its first frame
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except av.FFmpegError as error:
-        raise InputError(f"{path}: not a video that FFmpeg can read: {error.strerror}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    with readable(path), opened(path) as (container, stream):
+        rate = float(stream.average_rate or stream.guessed_rate or 25)
+        tick = float(stream.time_base or 1 / rate)
+        width, height = stream.codec_context.width, stream.codec_context.height
+        limits.check(width, height, stream.frames)
+        for before, packet in enumerate(container.demux(stream)):  # the last is empty
+            limits.check(width, height, before)
+            still_working()
+            if packet.size == 0:
+                continue
+            headed = headed or packet.is_keyframe
+            headless += not headed
+            if packet.is_discard:
+                trimmed += 1
+            elif packet.pts is None:
+                missing += 1
+            else:
+                stamps.append(packet.pts)
+        seekable = container.format.name != "mpegts"  # rewinding misses its first frame
     # Put their time stamps in the order of display.
     frames = len(stamps) + missing
     if frames == 0:
@@ -197,8 +205,8 @@ def has_eight_bits(path: Path) -> bool:
     """Return whether a file's colours have 8 bits, so that steady decoding gives the same bits."""
     try:
         with opened(path) as (_, stream):
-            form = stream.format
-            return form is not None and all(part.bits <= 8 for part in form.components)
+            pixels = stream.format
+            return pixels is not None and all(part.bits <= 8 for part in pixels.components)
     except (OSError, av.FFmpegError, InputError):
         return False  # reading it says why
 

@@ -76,18 +76,15 @@ def recipe_attribute(made_by: str) -> dict[str, str]:
 def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, Path]:
     """Return the files that have features of these videos by the same recipe, by video id.
 
-    Files of another recipe that are kept for this purpose are removed, to make room.
-
-    Args:
-        videos: Rows as they were probed.
-        recipe: What `features recipe` wrote; without it, no features are valid.
+    Files of another recipe that are kept for this purpose are removed, to make room. The `recipe`
+    is what `features recipe` writes; without it, no features are valid.
     """
     if recipe is None:
         return {}
     made_by, folder = recipe_digest(recipe), recipe.parent
     kept = sorted((folder / "earlier").glob("*"))
     known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
-    found = {}
+    valid = {}
     for video in videos:
         shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
         # those in shards/ last: another job may be about to make them again
@@ -95,9 +92,9 @@ def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, 
             if path not in known:
                 known[path] = _held(path, made_by, path.parent in kept)
             if video.attributes.items() <= known[path].get(video.video_id, {}).items():
-                found[video.video_id] = path
+                valid[video.video_id] = path
                 break
-    return found
+    return valid
 
 
 def take_features(path: Path | None, video: Video, group: h5py.Group) -> bool:

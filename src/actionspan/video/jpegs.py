@@ -21,6 +21,7 @@ process, however much of it there is.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -53,16 +54,10 @@ def write_jpegs(
     quality: int,
     bound: float,
 ) -> None:
-    """Write positions in order of time into an empty group, in the form above.
+    """Write one or more positions in order of time into an empty group, in the format above.
 
-    Args:
-        group: Gets the datasets and attributes.
-        positions: One or more.
-        height: Of the stored frames and planes, a multiple of 8: no block of JPEG may hold two
-            planes.
-        width: Theirs.
-        quality: JPEG's, 1 to 100.
-        bound: Pixels of motion at code 255.
+    The `height` of the stored frames and planes is a multiple of 8: no block of JPEG may hold two
+    planes. `quality` is JPEG's, 1 to 100, and `bound` the pixels of motion at code 255.
 
     Raises:
         InputError: There is no position, or too many planes.
@@ -77,10 +72,9 @@ def write_jpegs(
                 f"{planes} flow planes of height {height} are too much for one JPEG picture: "
                 f"height times planes may be {JPEG_LONGEST}"
             )
-        rgb = cv2.cvtColor(scaled(position.rgb, height, width), cv2.COLOR_RGB2BGR)
-        frames.append(_jpeg(rgb, quality))
+        frames.append(jpeg_of(scaled(position.rgb, height, width), quality))
         stack = np.concatenate([scaled(plane, height, width) for plane in position.planes])
-        flows.append(_jpeg(stack, quality))
+        flows.append(jpeg_of(stack, quality))
         seconds.append(position.seconds)
     if not seconds:
         raise InputError("there is no frame to store")
@@ -109,9 +103,11 @@ def scaled(image: UInt8, height: int, width: int) -> UInt8:
     return np.asarray(resized, np.uint8)
 
 
-def _jpeg(image: Any, quality: int) -> UInt8:
+def jpeg_of(picture: UInt8, quality: int) -> UInt8:
+    """Return the bytes of a grey (h, w) or RGB (h, w, 3) picture as JPEG."""
+    image = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)
     done, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    assert done, "the settings keep pictures within what JPEG can hold"
+    assert done, "pictures are within what JPEG can hold"
     return np.asarray(data, np.uint8).reshape(-1)
 
 
@@ -126,36 +122,24 @@ _END = (0xFF, 0xD9)  # of every JPEG picture
 
 
 class JpegPictures:
-    """The pictures of a group.
-
-    Attributes:
-        path: Of its file.
-        height, width: Of every picture in pixels.
-        planes: 2L, of the flow.
-        bound: Pixels of motion at code 255.
-        sha256: Changes with any of the bytes.
-        count: Positions.
-        times: (P,) seconds of each.
-        attributes: The group's.
-    """
+    """The pictures of a group, with the group's `attributes`."""
 
     def __init__(self, path: Path, file: CheckedFile, name: str, group: h5py.Group) -> None:
         """Find the pictures of the group `name` within the bytes of its file.
 
         Raises:
-            KeyError: The group is in another form.
+            KeyError: The group has another format.
         """
-        self.path, self._name = path, name
+        self.path, self._name, self._file = path, name, file
         self.attributes: dict[str, Any] = dict(group.attrs)
         self.height, self.width = int(group.attrs["height"]), int(group.attrs["width"])
         self.planes, self.bound = int(group.attrs["planes"]), float(group.attrs["bound"])
         self.sha256 = str(group.attrs["sha256"])
-        self._file = file
         self._places: dict[Stream, Int64] = {
             stream: _begin(group[stream]) + group[f"{stream}_offsets"][:] for stream in STREAMS
         }
-        self.count = len(self._places["rgb"]) - 1
-        self.times: Float64 = group["time"][:]
+        self.count = len(self._places["rgb"]) - 1  # positions
+        self.times: Float64 = group["time"][:]  # (P,) seconds of each
 
     def channels(self, stream: Stream) -> int:
         """Return the channels of a picture: 3, or 2L of flow."""
@@ -191,16 +175,13 @@ class JpegPictures:
 def read_pictures(
     path: Path, kind: str, made_by: str, *, needed: Sequence[str]
 ) -> Iterator[tuple[str, JpegPictures]]:
-    """Yield the names and pictures of all groups of a file.
+    """Yield the names and pictures of all groups of a file, which have `needed` attributes too.
 
-    Args:
-        path: The file.
-        kind: What a group is, for messages: `clip` or `video`.
-        made_by: Which commands make the file.
-        needed: Further attributes that a group has.
+    In messages, `kind` is what a group is, `clip` or `video`, and `made_by` names the commands that
+    make the file.
 
     Raises:
-        InputError: The file is missing or in another form.
+        InputError: The file is missing or has another format.
     """
     with open_h5(path) as file:
         opened = CheckedFile(path)
@@ -250,16 +231,12 @@ def square(picture: UInt8, rows: slice, columns: slice, size: int) -> UInt8:
     if part.shape[:2] == (size, size):
         return np.ascontiguousarray(part)
     method = cv2.INTER_AREA if min(part.shape[:2]) > size else cv2.INTER_LINEAR
-    resized: Any
+    resize = partial(cv2.resize, dsize=(size, size), interpolation=method)
     if part.shape[2] <= _DIRECT and part.strides[2] == 1:
-        resized = cv2.resize(part, (size, size), interpolation=method).reshape(size, size, -1)
+        resized: Any = resize(part)
     else:  # plane by plane: where planes follow each other in memory this copies none
-        planes = [
-            cv2.resize(part[:, :, channel], (size, size), interpolation=method)
-            for channel in range(part.shape[2])
-        ]
-        resized = cv2.merge(planes).reshape(size, size, -1)
-    return np.asarray(resized, np.uint8)
+        resized = cv2.merge([resize(plane) for plane in np.moveaxis(part, 2, 0)])
+    return np.asarray(resized, np.uint8).reshape(size, size, -1)
 
 
 def flipped(picture: UInt8, stream: Literal["rgb", "flow"]) -> UInt8:

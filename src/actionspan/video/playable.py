@@ -7,7 +7,7 @@ turn a rotated video upright. Tried in Chromium 150, which plays more: Matroska,
 
 import math
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -16,14 +16,13 @@ from typing import Any
 import av
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
-from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
 from actionspan.dataset.containers import open_container, opened, turned_sideways
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
-from actionspan.video.decode import Frame, read_frames, read_timeline, resized
+from actionspan.video.decode import Frame, read_frames, read_timeline, readable, resized
 from actionspan.video.settings import CopySettings
 
 _NAMES = {
@@ -46,7 +45,7 @@ def why_not_playable(path: Path) -> str:
     Raises:
         InputError: It is not a video.
     """
-    with _readable(path), opened(path) as (container, stream):
+    with readable(path), opened(path) as (container, stream):
         codec, pixels = stream.codec.canonical_name, stream.format
         kind = "mp4" if "mp4" in container.format.name else container.format.name
         others = len(container.streams.video)
@@ -54,7 +53,8 @@ def why_not_playable(path: Path) -> str:
         late = float((stream.start_time or 0) * (stream.time_base or 0))
         frame = 1 / float(stream.average_rate or 25)
     if kind == "matroska,webm":
-        kind = "webm" if _is_webm(path) else "Matroska"
+        with path.open("rb") as file:
+            kind = "webm" if b"webm" in file.read(64) else "Matroska"
     name = _NAMES.get(codec, codec.upper())
     if kind not in _CODECS:
         return f"{name} in {kind if kind[0].isupper() else kind.upper()}"
@@ -101,7 +101,9 @@ def write_playable(path: Path, out: Path, settings: CopySettings | None = None) 
     ):
         video = _video_stream(file, shape, timeline.step, settings)
         heard = next(sound, None)
-        audio = None if heard is None else _audio_stream(file)
+        audio = None if heard is None else file.add_stream("aac", rate=_RATE, layout="stereo")
+        if audio is not None:
+            audio.bit_rate = 96_000
         last, key = -1, 0.0
         for frame in chain([first], frames):
             while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:
@@ -132,7 +134,7 @@ def _until_damaged(frames: Iterator[Frame], report: Callable[[str], None]) -> It
 def _size(path: Path, first: Frame, short_side: int) -> tuple[int, int]:
     """Return the height and width of a copy: even, pixels square, never enlarged."""
     height, width = map(float, first.picture().shape[:2])
-    with _readable(path), opened(path) as (_, stream):
+    with readable(path), opened(path) as (_, stream):
         stretch = float(stream.sample_aspect_ratio or 1)
         if turned_sideways(path, stream.id):
             height *= stretch
@@ -156,12 +158,6 @@ def _video_stream(
     return stream
 
 
-def _audio_stream(file: OutputContainer) -> AudioStream:
-    stream = file.add_stream("aac", rate=_RATE, layout="stereo")
-    stream.bit_rate = 96_000
-    return stream
-
-
 def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
     """Yield a file's sound as AAC takes it, timed as the pictures are, while it can be decoded."""
     with (
@@ -178,19 +174,3 @@ def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
                 if piece.pts >= 0:
                     yield piece
-
-
-def _is_webm(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"webm" in file.read(64)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (av.FFmpegError, OSError) as error:
-        reason = error.strerror or "unknown form"
-        raise InputError(f"{path}: not a video that FFmpeg can read: {reason}") from None

@@ -20,7 +20,7 @@ import cv2
 import h5py
 import numpy as np
 
-from actionspan.arrays import UInt8
+from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
@@ -28,14 +28,10 @@ from actionspan.files.storage import append_rows, digest
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.video import earlier
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized
-from actionspan.video.earlier import (
-    earlier_features,
-    recipe_attribute,
-    recipe_digest,
-    take_features,
-)
-from actionspan.video.settings import FrameSettings
+from actionspan.video.optical_flow import compute_flow
+from actionspan.video.settings import FlowSettings, FrameSettings
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
 _ROUNDING = 1e-6  # seconds: times this close are the same
@@ -105,20 +101,43 @@ def frame_differences(gray: UInt8) -> float:
     return float(np.mean(sums) / (255 * gray[0].size))
 
 
-def write_frames(
-    video: Video,
-    group: h5py.Group,
-    settings: FrameSettings,
-    limits: LimitSettings | None = None,
-) -> None:
-    """Decode a video and write its snippets, a block at a time.
+class Batch(NamedTuple):
+    """What `video frames` and `video flow` would write of a few snippets."""
 
-    Args:
-        video: The probed file.
-        group: Gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
-            `frame_difference` (T,) 0 … 1; with `clips` also what `ClipWriter` writes.
-        settings: What is kept.
-        limits: The largest picture and the most frames that are decoded.
+    pictures: UInt8  # (B, H, W, 3) centre frames
+    flow: UInt8  # (B, 2L, H, W) coded
+    time: Float64  # (B,) of the centre frames in seconds
+    frame_difference: Float32  # (B,) 0 … 1
+    flow_magnitude: Float32  # (B,) pixels
+
+
+def snippet_batches(
+    frames: Iterable[Frame], settings: FrameSettings, flow: FlowSettings, size: int
+) -> Iterator[Batch]:
+    """Yield the snippets of a sequence of frames, `size` at a time and fewer at its end.
+
+    Raises:
+        InputError: The flow cannot be computed, or the frames are too small for it.
+    """
+    remaining = cut_snippets(frames, settings)
+    while snippets := list(islice(remaining, size)):
+        planes, magnitude = compute_flow(np.stack([snippet.gray for snippet in snippets]), flow)
+        yield Batch(
+            pictures=np.stack([snippet.rgb for snippet in snippets]),
+            flow=planes,
+            time=np.array([snippet.seconds for snippet in snippets]),
+            frame_difference=np.array([frame_differences(s.gray) for s in snippets], np.float32),
+            flow_magnitude=magnitude,
+        )
+
+
+def write_frames(
+    video: Video, group: h5py.Group, settings: FrameSettings, limits: LimitSettings | None = None
+) -> None:
+    """Decode a probed video and write its snippets, a block at a time.
+
+    The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
+    `frame_difference` (T,) 0 … 1; with `clips` also what `ClipWriter` writes.
 
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
@@ -165,21 +184,18 @@ def frames_of_shard(
         The reasons of the rejected videos by video id.
     """
     good = [video for video in videos if not video.error]
-    made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
+    made_by, known = earlier.recipe_digest(recipe), earlier.earlier_features(good, recipe)
     digests = [digest("video frames", settings, made_by, video.sha256) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [
-            _Source(video, settings, limits or LimitSettings(), earlier.get(video.video_id))
-            for video in good
-        ],
+        [_Source(video, settings, limits, known.get(video.video_id)) for video in good],
         digests,
         _work,
         title="decoding",
         how=how,
         settings_digest=digest(digests),
-        attributes={"settings": to_json(frames=settings), **recipe_attribute(made_by)},
+        attributes={"settings": to_json(frames=settings), **earlier.recipe_attribute(made_by)},
     )
 
 
@@ -188,23 +204,21 @@ class _Source(NamedTuple):
 
     video: Video
     settings: FrameSettings
-    limits: LimitSettings
+    limits: LimitSettings | None
     earlier: Path | None  # a file that has its features
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
-    if not take_features(source.earlier, source.video, group):
+    if not earlier.take_features(source.earlier, source.video, group):
         write_frames(source.video, group, source.settings, source.limits)
 
 
 class ClipSampler:
     """Chooses a video's samples while another reader goes through its frames.
 
-    Args:
-        settings: `clip_rate` and `clip_side`.
-        keep: Called with each picture (h, w, 3) that is kept, in order, and the number of samples
-            that show it.
+    `keep` is called with each picture (h, w, 3) that is kept, in order, and the number of samples
+    that show it.
     """
 
     def __init__(self, settings: FrameSettings, keep: Callable[[UInt8, int], None]) -> None:
@@ -237,34 +251,28 @@ class ClipSampler:
         self.keep(resized(picture, self.size), count)
 
 
-class ClipWriter:
+class ClipWriter(ClipSampler):
     """Writes a video's samples.
 
-    Args:
-        group: Gets `clip` (K, h, w, 3), the frames kept, with the attribute `rate`, and `clip_row`
-            (M,): the row of `clip` that each sample shows.
-        settings: `clip_rate` and `clip_side`.
+    The group gets `clip` (K, h, w, 3), the frames kept, with the attribute `rate`, and `clip_row`
+    (M,): the row of `clip` that each sample shows.
     """
 
     def __init__(self, group: h5py.Group, settings: FrameSettings) -> None:
-        self.group, self.settings = group, settings
-        self.sampler = ClipSampler(settings, self._keep)
+        super().__init__(settings, self._take)
+        self.group = group
         self.kept = 0
         self.pictures: list[UInt8] = []  # not written yet
         self.rows: list[int] = []
 
-    def add(self, frame: Frame) -> None:
-        """Take the video's next frame."""
-        self.sampler.add(frame)
-
     def close(self) -> None:
-        """Write what is left, after the last frame."""
-        self.sampler.close()
+        """Give the last frame its samples, and write what is left."""
+        super().close()
         self._write()
         if self.kept:
             self.group["clip"].attrs["rate"] = self.settings.clip_rate
 
-    def _keep(self, picture: UInt8, samples: int) -> None:
+    def _take(self, picture: UInt8, samples: int) -> None:
         self.pictures.append(picture)
         self.rows += [self.kept] * samples
         self.kept += 1

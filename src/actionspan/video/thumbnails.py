@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import av
-import cv2
 import numpy as np
 from av.container import InputContainer
 from av.video.frame import VideoFrame
@@ -23,6 +22,7 @@ from actionspan.dataset.containers import opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
+from actionspan.video.jpegs import jpeg_of
 
 _QUALITY = 75  # of JPEG
 _MOST_FRAMES = 5000  # decoded for one picture: a long video may have a single key frame
@@ -33,13 +33,6 @@ _UNREADABLE = (OSError, av.FFmpegError, InputError)
 _Opened = tuple[InputContainer, VideoStream]
 
 
-class Thumbnail(NamedTuple):
-    """A small JPEG picture of a video at a time in seconds from its first frame."""
-
-    seconds: float
-    jpeg: bytes
-
-
 class Picture(NamedTuple):
     """A picture (h, w, 3) of a video at a time in seconds from its first frame."""
 
@@ -47,8 +40,8 @@ class Picture(NamedTuple):
     rgb: UInt8
 
 
-def thumbnails(path: Path, count: int, height: int = 72) -> list[Thumbnail]:
-    """Return pictures of `count` equal parts of a video, in order of time.
+def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, bytes]]:
+    """Return the time in seconds and JPEG of pictures of `count` equal parts of a video, in order.
 
     Each is a frame of the first half of its part, upright, with square pixels, `height` of them. A
     part without a frame has none; a video that is missing or damaged has fewer or none.
@@ -56,20 +49,18 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[Thumbnail]:
     seconds = _seconds(path)
     times = [(index + 0.5) * seconds / count for index in range(count)]
     found = pictures_at(path, times, height, early=0.5 * seconds / count)
-    own = {picture.seconds: picture for picture in found if picture is not None}
-    return [Thumbnail(picture.seconds, jpeg_bytes(picture.rgb)) for picture in own.values()]
+    own = {picture.seconds: picture.rgb for picture in found if picture is not None}
+    return [(seconds, jpeg_of(rgb, _QUALITY).tobytes()) for seconds, rgb in own.items()]
 
 
 def pictures_at(
     path: Path, times: Sequence[float], height: int, early: float = 0.0
 ) -> list[Picture | None]:
-    """Return the picture that is shown at each time, None where it cannot be decoded.
+    """Return the picture at each time, None where it cannot be decoded.
 
-    Args:
-        path: The video.
-        times: In seconds from its first frame, rising.
-        height: Of the pictures; their width follows from the shape of the picture as displayed.
-        early: Frames up to so many seconds before a time will do, which saves decoding.
+    The times are in seconds from the first frame, rising. The pictures have this `height` and the
+    shape of the video as displayed. Frames up to `early` seconds before a time will do, which
+    saves decoding.
     """
     pictures: list[Picture | None] = [None] * len(times)
     with suppress(*_UNREADABLE), opened(path) as main, opened(path) as scout:
@@ -78,14 +69,6 @@ def pictures_at(
             with suppress(*_UNREADABLE):
                 pictures[index] = reader.picture(seconds, height, early)
     return pictures
-
-
-def jpeg_bytes(rgb: UInt8) -> bytes:
-    """Return a picture (h, w, 3) as JPEG."""
-    bgr = cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
-    assert done, "pictures are far below JPEG's limits"
-    return data.tobytes()
 
 
 def _seconds(path: Path) -> float:
@@ -105,10 +88,8 @@ def _from_the_start(path: Path) -> Iterator[VideoFrame]:
 class _Reader:
     """A video, decoded from the key frames before the times that are asked for.
 
-    Args:
-        path: The file.
-        main: It opened, to decode.
-        scout: It opened again, to see where seeking leads without leaving what is being decoded.
+    The `scout` is the file opened again, to see where seeking leads without leaving what is being
+    decoded from `main`.
     """
 
     def __init__(self, path: Path, main: _Opened, scout: _Opened) -> None:
