@@ -16,7 +16,6 @@ from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:
     from actionspan.arrays import Float64
-    from actionspan.live.play import Player
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
     source = parse_source(arguments.source)
     if arguments.video is not None:
         source = replace(source, name=arguments.video)
-    from actionspan.live.play import play
+    import cv2
+    import torch
+
+    from actionspan.live.play import Player, play
+    from actionspan.running.memory import keep_freed_memory
     from actionspan.streaming import StageError
 
     instances = _instances(arguments.learn, source.name)
     learning = from_arguments(LearningSettings, arguments)
-    player = _player(arguments.model, settings, instances, learning)
+    keep_freed_memory()
+    cv2.setNumThreads(1)
+    torch.set_num_threads(settings.threads)
+    player = Player.load(Path(arguments.model), settings, instances, learning)
     stopping = threading.Event()
     with _signals(stopping) as caught:
         try:
@@ -95,24 +101,6 @@ def _instances(annotations: Path | None, video: str) -> "Float64 | None":
         raise InputError(f"{annotations}: no video {video!r}; --video names the one that plays")
     rows = [(instance.start, instance.end) for instance in known[video]]
     return np.array(rows, np.float64).reshape(-1, 2)
-
-
-def _player(
-    model: str,
-    settings: StreamSettings,
-    instances: "Float64 | None",
-    learning: LearningSettings,
-) -> "Player":
-    import cv2
-    import torch
-
-    from actionspan.live.play import Player
-    from actionspan.running.memory import keep_freed_memory
-
-    keep_freed_memory()
-    cv2.setNumThreads(1)
-    torch.set_num_threads(settings.threads)
-    return Player.load(Path(model), settings, instances, learning)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import groupby, pairwise
 from statistics import median
 
@@ -128,32 +129,33 @@ class FileFrames:
     """A file: one stretch, decoded as everywhere else; or a file on a web server."""
 
     live = False
-    file: str  # how a file is shown; empty: it is none
 
     def __init__(self, source: Source, connection: Connection | None = None) -> None:
         self._source, self._connection = source, connection
-        self.file = source.shown if connection is None else ""
+        self.file = source.shown if connection is None else ""  # as it is shown; empty: it is none
+
+    def resume(self, elapsed: float) -> None:
+        """Do nothing: a file is read again from its start."""
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
         if self._connection is None:
             yield read_frames(self._source.path, steady=True)
         else:
-            yield self._downloaded()
+            yield _downloaded(self._connection)
 
-    def _downloaded(self) -> Iterator[Frame]:
-        assert self._connection is not None
-        shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
-        try:
-            for picture, own in self._connection.frames():
-                following = at + _USUAL_STEP
-                if own is not None:
-                    shift = following - own if shift is None else shift
-                    following = max(own + shift, at + _LEAST_STEP)
-                at = following
-                yield Frame(picture, at)
-        finally:
-            self._connection.close()
+
+def _downloaded(connection: Connection) -> Iterator[Frame]:
+    """Yield the frames of a file on a web server."""
+    shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
+    with closing(connection):
+        for picture, own in connection.frames():
+            following = at + _USUAL_STEP
+            if own is not None:
+                shift = following - own if shift is None else shift
+                following = max(own + shift, at + _LEAST_STEP)
+            at = following
+            yield Frame(picture, at)
 
 
 class LiveFrames:
@@ -163,15 +165,14 @@ class LiveFrames:
     file = ""
 
     def __init__(
-        self,
-        source: Source,
-        connection: Connection,
-        settings: StreamSettings,
-        snippet_frames: int,
-        elapsed: float | None = None,
+        self, source: Source, connection: Connection, settings: StreamSettings, snippet_frames: int
     ) -> None:
         self._source, self._connection, self._settings = source, connection, settings
-        self._clock = LiveClock(snippet_frames, elapsed)
+        self._fewest, self._clock = snippet_frames, LiveClock(snippet_frames)
+
+    def resume(self, elapsed: float) -> None:
+        """Go on with a stream that has lasted so many seconds."""
+        self._clock = LiveClock(self._fewest, elapsed)
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield stretches without a gap inside, each from one connection.
@@ -186,11 +187,9 @@ class LiveFrames:
             if connection is not None:
                 self._clock.reconnected()
                 seen = _Watched(connection, self._clock)
-                try:
+                with closing(connection):
                     for _, stretch in groupby(seen, lambda _: self._clock.holes):
                         yield stretch
-                finally:
-                    connection.close()
                 reason = seen.reason or reason
                 if seen.frames:
                     wait, last_seen = _FIRST_WAIT, time.monotonic()

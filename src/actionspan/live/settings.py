@@ -71,10 +71,10 @@ class StreamSettings(Checked):
         """Return the policy for a source.
 
         Raises:
-            ValueError: Nearly all of a file would be dropped.
+            InputError: Nearly all of a file would be dropped.
         """
         if self.policy == "newest" and not live and self.rate != "real":
-            raise ValueError(
+            raise InputError(
                 "policy newest: a file at full speed would be dropped nearly whole; add --rate real"
             )
         if self.policy == "auto":
