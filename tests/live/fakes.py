@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -132,9 +133,7 @@ def run_stream(
 
 
 if __name__ == "__main__":  # a process of its own, which tests kill or interrupt
-    from actionspan.live import command
-
-    command._player = lambda model, settings, *_: player(float(model))
     from actionspan.cli import main
 
-    sys.exit(main(sys.argv[1:]))
+    with patch.object(Player, "load", lambda model, *_: player(float(str(model)))):
+        sys.exit(main(sys.argv[1:]))

@@ -84,7 +84,8 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
             "before, or begin again without --resume"
         )
     at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
-    at.unanswered = deque(Place(*place, time.monotonic()) for place in content["unanswered"])
+    now = time.monotonic()
+    at.unanswered = deque(Place(number, seconds, now) for number, seconds in content["unanswered"])
     at.proposer = _unpacked(at.proposer)
     return at
 

@@ -83,6 +83,17 @@ class OnlineProposer:
         self._first = 0  # number of the first snippet since the last gap
         self._begin()
 
+    def _begin(self) -> None:
+        """Begin a stretch of snippets without a gap."""
+        self._past = PastStream(self._past_settings)
+        self._network = NetworkStream(self.bundle.temporal)
+        self._cells = OnlineCells(self._density)
+        self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
+        self._times: Float64 = np.zeros(0)  # of the last snippets
+        self._count = 0  # snippets so far
+        # what the classifier sees of the last
+        self._classified: Float32 = np.zeros((0, 0), np.float32)
+
     def add(
         self, features: Mapping[str, Float32], seconds: float, motion: Mapping[str, float]
     ) -> Update:
@@ -125,17 +136,6 @@ class OnlineProposer:
     def finish(self, duration_seconds: float) -> Update:
         """The stream has ended: give the rest. No proposal passes its end."""
         return self._flush(duration_seconds)
-
-    def _begin(self) -> None:
-        """Begin a stretch of snippets without a gap."""
-        self._past = PastStream(self._past_settings)
-        self._network = NetworkStream(self.bundle.temporal)
-        self._cells = OnlineCells(self._density)
-        self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
-        self._times: Float64 = np.zeros(0)  # of the last snippets
-        self._count = 0  # snippets so far
-        # what the classifier sees of the last
-        self._classified: Float32 = np.zeros((0, 0), np.float32)
 
     def _flush(self, duration: float | None) -> Update:
         if not self._count:

@@ -4,12 +4,10 @@ import argparse
 import re
 import textwrap
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
 
 import yaml
 
-from actionspan.plan.sections import OURS, Section
+from actionspan.plan.sections import OURS, Section, plain
 from actionspan.settings import Knob
 
 _SHORT = """\
@@ -96,17 +94,11 @@ def sections_text(
         parts.append(("\n" if depth == 0 else "") + _commented(line, section.comment))
         for knob in section.knobs:
             if keys is None or knob.name in keys[name]:
-                key = f"{'  ' * (depth + 1)}{knob.name}: {_scalar(knob.default)}"
+                value = yaml.safe_dump(plain(knob.default), default_flow_style=True, width=1000)
+                value = value.removesuffix("...\n").strip()
+                key = f"{'  ' * (depth + 1)}{knob.name}: {value}"
                 parts.append(_commented(key, _comment(knob)))
     return "".join(parts)
-
-
-def _scalar(value: Any) -> str:
-    """Return a default as YAML on one line."""
-    if isinstance(value, Path | tuple):
-        value = str(value) if isinstance(value, Path) else list(value)
-    text = yaml.safe_dump(value, default_flow_style=True, width=1000)
-    return text.removesuffix("...\n").strip()
 
 
 def _comment(knob: Knob) -> str:

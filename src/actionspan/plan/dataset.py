@@ -99,12 +99,13 @@ class DatasetPlan:
         self.passed_over: dict[str, str] = {}
         self.annotation_folder: str | None = None
         self.video_info = [dataset["video_info"]] if dataset["video_info"] else []
-        if self.is_demo and dataset["annotations"] is not None:
-            raise InputError(
-                f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
-                "dataset.videos: demo; name the folder of its videos, or null for features alone"
-            )
         if self.is_demo:
+            if dataset["annotations"] is not None:
+                raise InputError(
+                    f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
+                    "dataset.videos: demo; name the folder of its videos, or null for features "
+                    "alone"
+                )
             files = demo_video_names(config["demo"]["videos"])
             self.paths = {Path(file).stem: f"results/dataset/demo/{file}" for file in files}
             self.annotation_files = ["results/dataset/demo/annotations.json"]
@@ -114,7 +115,13 @@ class DatasetPlan:
             if Path(dataset["annotations"]).is_dir():
                 self.annotation_folder = dataset["annotations"]
         self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
-        self.origin_flags = self._origin_flags(dataset["videos"])
+        self.origin_flags = flags({"folder": dataset["videos"]})
+        if self.is_demo:
+            self.origin_flags = flags({"name": "the rendered demo set"})
+        elif is_uri(dataset["videos"]):
+            words = [word for item in self.passed_over.items() for word in ("--left-out", *item)]
+            origin = flags({"name": f"the videos of {dataset['videos']}"})
+            self.origin_flags = f"{origin} {shlex.join(words)}"
         _check_external(config, name)
         self.videos = list(self.paths)
         per_shard = dataset["videos_per_shard"]
@@ -125,14 +132,6 @@ class DatasetPlan:
                 f"at most {MOST_SHARDS} are planned: give {-(-len(self.videos) // MOST_SHARDS)} "
                 "or more, or auto"
             )
-
-    def _origin_flags(self, folder: str | None) -> str:
-        if self.is_demo:
-            return flags({"name": "the rendered demo set"})
-        if not is_uri(folder):
-            return flags({"folder": folder})
-        words = [word for item in self.passed_over.items() for word in ("--left-out", *item)]
-        return f"{flags({'name': f'the videos of {folder}'})} {shlex.join(words)}"
 
     def shard_videos(self, wildcards: Any) -> list[Any]:
         """Return the files of the videos of a shard."""
@@ -199,10 +198,8 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
     files = [_word(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
     if not files:
         known = ", ".join(ANNOTATION_SUFFIXES)
-        raise InputError(
-            f"{name}: dataset.annotations: {annotations}: a folder without annotation files "
-            f"({known})"
-        )
+        reason = f"a folder without annotation files ({known})"
+        raise InputError(f"{name}: dataset.annotations: {annotations}: {reason}")
     return sorted(files)
 
 

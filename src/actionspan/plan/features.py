@@ -63,19 +63,14 @@ class FeaturesPlan:
         self.encoders = encoders_of(config)
         clips = self.encoders["clip_encoder"] != "none"
         if not clips:  # their knobs then re-run nothing
-            self.frames, self.encoders = (
-                {key: value for key, value in knobs.items() if not key.startswith("clip_")}
-                for knobs in (self.frames, self.encoders)
-            )
+            self.frames, self.encoders = map(_without_clips, (self.frames, self.encoders))
         self.frames["clips"] = clips
-        self.weights = weights_files(
-            *(self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
-        )
+        weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
+        self.weights = weights_files(*weights)
         self.flow_weights = weights_files(video["flow"]["weights"])
         # `features encode` has two devices
-        self.flow = {
-            "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
-        }
+        renamed = {"device": "flow_device"}
+        self.flow = {renamed.get(key, key): value for key, value in video["flow"].items()}
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 
     def recipe(self, wildcards: Any) -> list[str]:
@@ -87,6 +82,10 @@ class FeaturesPlan:
     def recipe_flag(self, wildcards: Any, input: Any) -> str:
         """Return the flag that names the recipe, an input of the job."""
         return f"--recipe {shlex.quote(str(input.recipe))}" if self.recipe(wildcards) else ""
+
+
+def _without_clips(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in knobs.items() if not key.startswith("clip_")}
 
 
 def trains_classifiers(config: Mapping[str, Any]) -> bool:
@@ -108,9 +107,8 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
         finetune = config["finetune"]
         if encoders["flow_encoder"] == encoders["rgb_encoder"]:
             # not what RGB was tuned to
-            encoders["flow_weights"] = (
-                encoders["flow_weights"] or encoders["rgb_weights"] or PACKAGED
-            )
+            given = encoders["flow_weights"] or encoders["rgb_weights"]
+            encoders["flow_weights"] = given or PACKAGED
         for stream in finetune["streams"]:
             encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
         # as they saw pictures while they were tuned

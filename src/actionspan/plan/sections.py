@@ -153,11 +153,11 @@ def fill_in(config: MutableMapping[str, Any]) -> None:
             part = part.setdefault(word, {}) if isinstance(part, MutableMapping) else None
         if isinstance(part, MutableMapping):
             for knob in section.knobs:
-                part.setdefault(knob.name, _plain(knob.default))
+                part.setdefault(knob.name, plain(knob.default))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a default as YAML would give it."""
     if isinstance(value, tuple):
-        return list(map(_plain, value))
+        return list(map(plain, value))
     return str(value) if isinstance(value, Path) else value

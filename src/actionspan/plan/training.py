@@ -94,39 +94,34 @@ def _exchange_flags(config: Mapping[str, Any], exchange: str, ranks: int) -> str
     return "" if exchange == "none" else f"--exchange={exchange} --ranks={ranks} {parallel}"
 
 
-class FinetunePlan:
+class FinetunePlan(_Together):
     """The tuning of encoders.
 
     Attributes:
         weights: The checkpoints that encoders start from, where they are files.
         settings: The flags of a tuning.
         joined: The flags of the exchange.
-        processes: How many processes tune together.
-        threads: The cores of all of them.
-        launch: What starts them.
         memory: MB: the libraries and the budget of each process.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        finetune, features = config["finetune"], config["features"]
+        super().__init__(config, "finetune")
+        finetune, features = self._section, config["features"]
         encoders = {key: features["encoders"][key] for key in ENCODERS}
         if "flow" not in finetune["streams"]:  # what is not tuned re-runs nothing
             encoders = {key: value for key, value in encoders.items() if "flow" not in key}
         self.weights = weights_files(encoders.get("rgb_weights"), encoders.get("flow_weights"))
         own = {key: value for key, value in finetune.items() if key not in _STAGE}
-        training = {
-            key: value
-            for key, value in config["temporal"]["training"].items()
-            if key not in WITHOUT_TEMPORAL
-        }
-        sections = (own, encoders, features["rescale"], training)
-        self.settings = " ".join(flags(section) for section in sections)
-        exchange, ranks = finetune["exchange"], finetune["ranks"]
-        self.processes = processes(exchange, ranks)
-        self.threads = self.processes * int(finetune["threads"])
-        self.launch = launch(config, self.processes)
-        self.memory = (LIBRARIES_MB + int(finetune["memory_budget_mb"])) * self.processes
-        self.joined = _exchange_flags(config, exchange, ranks)
+        temporal = config["temporal"]["training"].items()
+        training = {key: value for key, value in temporal if key not in WITHOUT_TEMPORAL}
+        self.settings = " ".join(map(flags, (own, encoders, features["rescale"], training)))
+        self.joined = _exchange_flags(config, finetune["exchange"], finetune["ranks"])
+        budget = LIBRARIES_MB + int(finetune["memory_budget_mb"])
+        self.memory = budget * self.processes()
+
+    def processes(self, _: Any = None) -> int:
+        """Return how many processes tune together."""
+        return processes(self._section["exchange"], self._section["ranks"])
 
 
 class RecognitionPlan(_Together):
