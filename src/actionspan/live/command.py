@@ -20,33 +20,23 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a video file, camera:0, or an address (rtsp://…, http://…); passwords in addresses "
-        "are never shown or written",
+    add = parser.add_argument
+    source = (
+        "a video file, camera:0, or an address (rtsp://…, http://…); passwords in addresses are "
+        "never shown or written"
     )
-    parser.add_argument(
-        "--model",
-        required=True,
-        help="model.pt or the folder that holds it, of a network that can stream",
+    add("source", metavar="SOURCE", help=source)
+    model = "model.pt or the folder that holds it, of a network that can stream"
+    add("--model", required=True, help=model)
+    add("--out", type=Path, default=Path("live"), help="folder for the results (default: live)")
+    add("--resume", action="store_true", help="go on where an earlier run into --out stopped")
+    labels = (
+        "train the network while the stream plays, with labels of this file (any form), each "
+        "known some time after its instance; it scores first, then learns, and writes model.pt"
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("live"), help="folder for the results (default: live)"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on where an earlier run into --out stopped"
-    )
-    parser.add_argument(
-        "--learn",
-        type=Path,
-        metavar="ANNOTATIONS",
-        help="train the network while the stream plays, with labels of this file (any form), each "
-        "known some time after its instance; it scores first, then learns, and writes model.pt",
-    )
-    parser.add_argument(
-        "--video", help="the stream's id in results and annotations (default: the source's name)"
-    )
+    add("--learn", type=Path, metavar="ANNOTATIONS", help=labels)
+    name = "the stream's id in results and annotations (default: the source's name)"
+    add("--video", help=name)
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
 
@@ -73,15 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     stopping = threading.Event()
     with _signals(stopping) as caught:
         try:
-            ended = play(
-                source,
-                player,
-                settings,
-                arguments.out,
-                resume=arguments.resume,
-                echo=sys.stdout,
-                stopping=stopping,
-            )
+            how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}
+            ended = play(source, player, settings, arguments.out, **how)
         except StageError as error:
             raise InputError(str(error)) from None
     print(f"{arguments.out}: {ended.line}", file=sys.stderr)

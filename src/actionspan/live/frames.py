@@ -146,7 +146,6 @@ class FileFrames:
 
 
 def _downloaded(connection: Connection) -> Iterator[Frame]:
-    """Yield the frames of a file on a web server."""
     shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
     with closing(connection):
         for picture, own in connection.frames():

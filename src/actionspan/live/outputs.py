@@ -106,12 +106,9 @@ class LiveChapters:
         chosen = [row for _, row in choose_chapters(self._recent, self._settings())]
         old = [row for row in chosen if row["segment"][1] < horizon]
         self._settled += webvtt(old, self._settings()).removeprefix("WEBVTT\n")
-        self._until = max([self._until, *(row["segment"][1] for row in old)])
-        self._recent = [
-            row
-            for row in self._recent
-            if row["segment"][1] >= horizon and row["segment"][0] >= self._until
-        ]
+        until = max([self._until, *(row["segment"][1] for row in old)])
+        recent = [row for row in self._recent if row["segment"][1] >= horizon]
+        self._recent, self._until = [row for row in recent if row["segment"][0] >= until], until
 
     def _settings(self) -> ChapterSettings:
         return ChapterSettings(chapters=max(1, len(self._recent)), share=0.0, shortest=0.0)

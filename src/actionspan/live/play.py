@@ -71,15 +71,9 @@ class Player:
             learning = learning or LearningSettings()
             proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
             learned = [digest(learning, instances.tolist())]
+        given = (bundle.encoders, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
         with naming(model):
-            chain = encoding_chain(
-                bundle.encoders,
-                bundle.flow,
-                bundle.frames.stack,
-                bundle.weights,
-                wanted=bundle.widths,
-                one_process=settings.executor != "process",
-            )
+            chain = encoding_chain(*given, one_process=settings.executor != "process")
         file = model / "model.pt" if model.is_dir() else model
         return cls(
             frames=bundle.frames,
@@ -102,14 +96,8 @@ def play(
 ) -> Ended:
     """Stream a source and write its results into the folder `out`.
 
-    Args:
-        source: What to open.
-        player: The model.
-        settings: How.
-        out: The folder for the results.
-        resume: Whether to continue an earlier run.
-        echo: Gets each event as a line of JSON.
-        stopping: Ends the stream soon after it is set, with valid files.
+    `resume` continues an earlier run. `echo` gets each event as a line of JSON. Soon after
+    `stopping` is set the stream ends, with valid files.
 
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
@@ -191,14 +179,13 @@ def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:
         InputError: It is of another stream, or of a live one that cannot be seen again.
     """
     state = read_state(out, made_of)
-    if state is not None:
-        try:
-            unchanged(out, state.written)
-        except InputError as error:
-            if live:
-                raise InputError(f"{error}; begin again without --resume") from None
-            print(f"{error}; the stream is made again", file=sys.stderr)
-            return None
+    try:
+        unchanged(out, state.written if state else {})
+    except InputError as error:
+        if live:
+            raise InputError(f"{error}; begin again without --resume") from None
+        print(f"{error}; the stream is made again", file=sys.stderr)
+        return None
     return state
 
 

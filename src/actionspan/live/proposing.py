@@ -68,9 +68,7 @@ class OnlineProposer:
                 "stream needs a model trained with features.encoders.clip_encoder: none"
             )
         past, density, network = bundle.transform.past, bundle.density, bundle.temporal
-        if (past is None or network.look_ahead is None) or (
-            density is None or density.ahead is None
-        ):
+        if past is None or network.look_ahead is None or density is None or density.ahead is None:
             names = " or ".join(name for name in MODELS if network_class(name) is type(network))
             raise InputError(
                 f"the model {names} sees the whole video; a stream needs a model trained with "

@@ -211,7 +211,6 @@ class Stream:
         self.outputs.proposals(update.proposals, self.at.seconds)
 
     def _keep(self, pipeline: Any) -> None:
-        """Write the status and the state when they are due."""
         if self.status.due():
             self._write_status(pipeline)
             self.outputs.refresh()

@@ -33,10 +33,7 @@ class StreamSettings(Checked):
         "full", "play a file as fast as the work allows, or at its own rate, like a camera"
     )
     delay: float = option(
-        2.0,
-        "a proposal is sent at most this long after its end is seen",
-        unit="seconds",
-        least=0,
+        2.0, "a proposal is sent at most this long after its end is seen", unit="seconds", least=0
     )
     executor: Executor = option(
         "thread", "what runs the stages; all give the same results, to the bit"

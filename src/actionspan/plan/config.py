@@ -76,11 +76,9 @@ def page_text() -> str:
 def sections_text(
     sections: Mapping[str, Section], keys: Mapping[str, Collection[str]] | None = None
 ) -> str:
-    """Return sections as YAML; what those that are left out hold is not written.
+    """Return sections by name as YAML, each behind the one that it is in.
 
-    Args:
-        sections: By name, each behind the one that it is in.
-        keys: Those of each section that are written; by default all.
+    `keys` are those of each section that are written; by default all.
     """
     parts: list[str] = []
     open_: list[str] = []
@@ -114,13 +112,8 @@ def _commented(line: str, comment: str) -> str:
     if not comment:
         return line + "\n"
     start = max(_COLUMN, len(line) + 2)
-    wrap = textwrap.TextWrapper(
-        width=_WIDTH,
-        initial_indent=" " * start + "# ",
-        subsequent_indent=" " * _COLUMN + "# ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    wrap = textwrap.TextWrapper(_WIDTH, break_on_hyphens=False, break_long_words=False)
+    wrap.initial_indent, wrap.subsequent_indent = (" " * n + "# " for n in (start, _COLUMN))
     first, *rest = wrap.wrap(comment)
     return "\n".join([line + first[len(line) :], *rest]) + "\n"
 

@@ -77,25 +77,13 @@ class Storage:
 
 
 class DatasetPlan:
-    """The videos of a run and the shards they are worked on in.
-
-    Attributes:
-        is_demo: Whether the videos are the rendered ones.
-        paths: The file of each video; empty where only external features are given.
-        videos: The ids of all videos.
-        shards: The video ids of each shard.
-        annotation_files: The annotation file, or the files of a folder.
-        annotation_folder: That folder, if they lie in one.
-        video_info: The table that completes annotations, if there is one.
-        passed_over: The files of the video folder that are left out, and why.
-        fetched: Whether videos lie in storage, from which each job needs its own fetched.
-        origin_flags: The flags of `dataset index` that say where the videos come from.
-    """
+    """The videos of a run and the shards they are worked on in."""
 
     def __init__(self, config: Mapping[str, Any], name: str, storage: Storage) -> None:
         dataset = config["dataset"]
         self._storage = storage
         self.is_demo = dataset["videos"] == "demo"
+        # files of the video folder that are left out, and why
         self.passed_over: dict[str, str] = {}
         self.annotation_folder: str | None = None
         self.video_info = [dataset["video_info"]] if dataset["video_info"] else []
@@ -114,7 +102,9 @@ class DatasetPlan:
             self.annotation_files = _annotation_files(dataset["annotations"], name)
             if Path(dataset["annotations"]).is_dir():
                 self.annotation_folder = dataset["annotations"]
+        # whether videos lie in storage, from which each job needs its own fetched
         self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
+        # the flags of `dataset index` that say where the videos come from
         self.origin_flags = flags({"folder": dataset["videos"]})
         if self.is_demo:
             self.origin_flags = flags({"name": "the rendered demo set"})
@@ -123,7 +113,7 @@ class DatasetPlan:
             origin = flags({"name": f"the videos of {dataset['videos']}"})
             self.origin_flags = f"{origin} {shlex.join(words)}"
         _check_external(config, name)
-        self.videos = list(self.paths)
+        self.videos = list(self.paths)  # none where only external features are given
         per_shard = dataset["videos_per_shard"]
         self.shards = assign_shards(self.videos, per_shard)
         if len(self.shards) > MOST_SHARDS:

@@ -16,49 +16,34 @@ _RECIPE = "results/features/recipe.json"
 
 
 class FeaturesPlan:
-    """The features of a run.
-
-    Attributes:
-        external: Whether people bring the features.
-        kind: What encoders give, `pooled` or `scores`.
-        tuned: Whether the encoders are those of `finetune`, which see its pictures.
-        one_pass: Whether a job goes from videos to features with nothing written between.
-        takes_over: Whether existing features are kept when their shard is made again. With tuned
-            encoders, or classifiers of the videos' own segments, a new video changes all features.
-        frames_file: The pattern of a shard's frames.
-        flow_file: The pattern of a shard's flow.
-        code: The files that stand for the code of the steps that make features.
-        image_code: Those of frames and flow alone.
-        external_files: External features; a changed file re-runs what depends on it.
-        frames: The settings of frames, with as many flows as classifiers see at once.
-        encoders: The settings of the encoders.
-        weights: The checkpoints of the encoders.
-        flow_weights: The checkpoint that computes the flow, if any.
-        flow: The settings of the flow, as `features encode` takes them.
-        image_settings: The flags of frames and flow, as their own commands take them.
-        shard_files: The feature shards of the data set.
-    """
+    """The features of a run: whose they are, the settings that make them, and their files."""
 
     def __init__(self, config: Mapping[str, Any], shards: Iterable[str]) -> None:
         features, video = config["features"], config["video"]
-        self.external = features["source"] == "external"
-        self.kind, self.tuned = kind_of(config), features["source"] == "finetuned"
+        self.external = features["source"] == "external"  # people bring the features
+        self.kind = kind_of(config)
+        # encoders are those of `finetune`, which see its pictures
+        self.tuned = features["source"] == "finetuned"
+        # a job goes from videos to features with nothing written between
         self.one_pass = not video["keep"]
+        # Existing features are kept when their shard is made again. With tuned encoders, or
+        # classifiers of the videos' own segments, a new video changes all features.
         own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
         self.takes_over = not (self.external or self.tuned or own_segments)
         new = "new/" if self.takes_over else ""
-        self.frames_file = f"results/video/frames/{new}{{shard}}.h5"
+        self.frames_file = f"results/video/frames/{new}{{shard}}.h5"  # patterns of a shard's files
         self.flow_file = f"results/video/flow/{new}{{shard}}.h5"
+        # the files that stand for the code of the steps that make frames and flow, and features
         self.image_code = [shard_step("video frames"), shard_step("video flow")]
         separate = [*self.image_code, shard_step("features extract")]
         self.code = [shard_step("features encode")] if self.one_pass else separate
-        self.external_files: list[str] = []
+        self.external_files: list[str] = []  # a changed one re-runs what depends on it
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))
             shards = ["external"]
         self.shard_files = [f"results/features/shards/{name}.h5" for name in shards]
         self.frames = dict(video["frames"])
-        if trains_classifiers(config):
+        if trains_classifiers(config):  # as many flows as classifiers see at once
             self.frames["stack"] = config["recognition"]["store"]["stack"]
         self.encoders = encoders_of(config)
         clips = self.encoders["clip_encoder"] != "none"
@@ -68,9 +53,10 @@ class FeaturesPlan:
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
         self.weights = weights_files(*weights)
         self.flow_weights = weights_files(video["flow"]["weights"])
-        # `features encode` has two devices
+        # as `features encode` takes them, which has two devices
         renamed = {"device": "flow_device"}
         self.flow = {renamed.get(key, key): value for key, value in video["flow"].items()}
+        # the flags of frames and flow, as their own commands take them
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 
     def recipe(self, wildcards: Any) -> list[str]:

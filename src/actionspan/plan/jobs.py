@@ -35,8 +35,7 @@ class ClusterPlan:
     """What jobs ask a cluster for."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._most: int | None = config["cluster"]["max_runtime"]
-        self._image: str | None = config["cluster"]["container"]
+        self._cluster = config["cluster"]
 
     def container(self, *, wanted: bool) -> str | None:
         """Return the image that jobs run in; `wanted` with `--sdm apptainer`.
@@ -44,23 +43,25 @@ class ClusterPlan:
         Raises:
             InputError: It is wanted, but not given: jobs would run without one.
         """
-        if wanted and self._image is None:
+        image: str | None = self._cluster["container"]
+        if wanted and image is None:
             raise InputError(
                 "cluster.container: null, but --sdm apptainer runs jobs in an image; name one "
                 "(docs/cluster.md says how to build it)"
             )
-        return self._image
+        return image
 
     def minutes(self, minutes: int, group: str | None = None) -> int:
         """Return the `runtime` of a rule: its minutes, within `cluster.max_runtime`.
 
         `minutes` are enough for a large data set. The rules of a `group` share the limit.
         """
-        if self._most is None:
+        most: int | None = self._cluster["max_runtime"]
+        if most is None:
             return minutes
         if group is None:
-            return min(minutes, self._most)
-        return max(1, min(minutes, minutes * self._most // GROUPS[group]))
+            return min(minutes, most)
+        return max(1, min(minutes, minutes * most // GROUPS[group]))
 
 
 class Asked(NamedTuple):

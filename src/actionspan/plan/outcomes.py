@@ -107,22 +107,7 @@ BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
 
 class OutcomesPlan:
-    """The methods of a run and the files that are made of their proposals.
-
-    Attributes:
-        models: The trained networks.
-        evaluated: Those whose candidates PEM evaluates.
-        baselines: The baselines; external features have no frames that could differ.
-        methods: All that is evaluated, in the order of the tables.
-        chapters: The chapters of each video and model.
-        chaptered: The videos whose chapters one job makes: all, or in a large set one.
-        timelines: A few timelines, evenly spread over the videos; all others can be asked for.
-        bundles: The bundle of each model; with external features a model cannot take videos.
-        shown: The model whose proposals pictures and the page show.
-        shown_events: Its distinct events, if it has any.
-        made_copies: The copies for browsers that are there.
-        page: The page of the data set, if a plain run makes it.
-    """
+    """The methods of a run and the files that are made of their proposals."""
 
     def __init__(
         self, config: Mapping[str, Any], videos: list[str], features: FeaturesPlan, run: str
@@ -130,25 +115,32 @@ class OutcomesPlan:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
+        # those whose candidates PEM evaluates
+        self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
+        # external features have no frames that could differ
         skipped = "difference" if features.external else None
         self.baselines = [name for name in evaluation["baselines"] if name != skipped]
-        self.methods = self.models + self.baselines
+        self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
+        # with external features a model cannot take videos
+        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
+        # the videos whose chapters one job makes: all, or in a large set one
         browsed = len(videos) <= BROWSED
         self.chaptered = videos if browsed else ["{video}"]
         chapters = [f"{folder}/chapters/{{}}.vtt" for folder in folders if browsed]
         self.chapters = [path.format(video) for path in chapters for video in videos]
+        # the model whose proposals pictures and the page show, and its events, if it has any
+        self.shown: str = config["report"]["model"] or self.models[-1]
+        events = f"results/proposals/{self.shown}/events.json"
+        self.shown_events = [events] * (self.shown in ON_SEQUENCES)
+        # a few timelines, evenly spread over the videos; all others can be asked for
         count = min(evaluation["timelines"], len(videos))
         drawn = [videos[index * len(videos) // count] for index in range(count)]
-        self.shown: str = config["report"]["model"] or self.models[-1]
-        folder = f"results/proposals/{self.shown}"
-        self.shown_events = [f"{folder}/events.json"] * (self.shown in ON_SEQUENCES)
-        self.made_copies = sorted(map(str, Path("results/report/videos").glob("*.mp4")))
-        self.page = ["results/report/index.html"] if config["report"]["page"] else []
         folder = f"results/evaluation/timelines/{self.shown}"
         self.timelines = [f"{folder}/{video}.svg" for video in drawn]
-        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
-        self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
+        # copies for browsers that are there, and the page, if a plain run makes it
+        self.made_copies = sorted(map(str, Path("results/report/videos").glob("*.mp4")))
+        self.page = ["results/report/index.html"] if config["report"]["page"] else []
 
     def network_features(self, wildcards: Any) -> str:
         """Return the features that a model's network learns from."""

@@ -43,21 +43,15 @@ class _Together(ABC):
 
 
 class RanksPlan(_Together):
-    """The processes of a temporal training, whose run has a name like ring-4.
-
-    Attributes:
-        run: The name of the configured run.
-        scaling_runs: The names of the timed runs; one rank without an exchange is the reference.
-        scaling_training: The training of timed runs: short, and the last epoch kept, so that all
-            do equal work.
-    """
+    """The processes of a temporal training; its `run` has a name like ring-4."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config, "temporal")
         temporal, scaling = self._section, config["scaling"]
         self.run = f"{temporal['exchange']}-{temporal['ranks']}"
         named = [f"{name}-{ranks}" for name in scaling["exchanges"] for ranks in scaling["ranks"]]
-        self.scaling_runs = ["none-1", *named]
+        self.scaling_runs = ["none-1", *named]  # one rank without an exchange: the reference
+        # short, and the last epoch kept, so that all timed runs do equal work
         timed = {"epochs": scaling["epochs"], "keep": "last"}
         self.scaling_training = {**temporal["training"], **timed}
 
@@ -95,14 +89,7 @@ def _exchange_flags(config: Mapping[str, Any], exchange: str, ranks: int) -> str
 
 
 class FinetunePlan(_Together):
-    """The tuning of encoders.
-
-    Attributes:
-        weights: The checkpoints that encoders start from, where they are files.
-        settings: The flags of a tuning.
-        joined: The flags of the exchange.
-        memory: MB: the libraries and the budget of each process.
-    """
+    """The tuning of encoders: its flags, checkpoints to start from, and memory in MB."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config, "finetune")
@@ -127,13 +114,6 @@ class FinetunePlan(_Together):
 class RecognitionPlan(_Together):
     """The clips that classifiers learn from, and the processes that learn.
 
-    Attributes:
-        trimmed: Whether clips are files of their own, not segments of the training videos.
-        clips: Trimmed clips by id.
-        shards: The clips of each shard, or the videos whose segments are clips.
-        folder_flags: The flags that name the folder of trimmed clips.
-        clip_files: The trimmed clips and the files that divide them into subsets.
-
     Raises:
         InputError: The folder of clips or a split file is not what it should be.
     """
@@ -141,9 +121,10 @@ class RecognitionPlan(_Together):
     def __init__(self, config: Mapping[str, Any], video_shards: dict[str, list[str]]) -> None:
         super().__init__(config, "recognition")
         recognition, store = self._section, self._section["store"]
+        # clips are files, not segments of the training videos
         self.trimmed = recognition["clips"] is not None
-        self.clips: dict[str, TrimmedClip] = {}
-        self.shards = video_shards
+        self.clips: dict[str, TrimmedClip] = {}  # by id
+        self.shards = video_shards  # of clips, or of the videos that hold them
         splits = Path(recognition["splits"]) if recognition["splits"] else None
         if self.trimmed:
             folder, fraction = Path(recognition["clips"]), store["validation_fraction"]
@@ -152,6 +133,7 @@ class RecognitionPlan(_Together):
             self.shards = assign_shards(list(self.clips), "auto")
         named = flags(recognition, "clips", "splits", "split")
         self.folder_flags = f"{named} {flags(store, 'validation_fraction')}"
+        # the trimmed clips, and the files that divide them into subsets
         lists = sorted(map(str, splits.glob("*.txt"))) if splits else []
         self.clip_files = [*(str(clip.path) for clip in self.clips.values()), *lists]
 

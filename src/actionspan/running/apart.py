@@ -45,9 +45,7 @@ class Outcome(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """A message from work in progress."""
-
-    what: Any
+    what: Any  # a message from work in progress
 
 
 def work_apart(
