@@ -22,7 +22,7 @@ from actionspan.running.launcher import let_root_speak
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose error message comes from one rank only: all have the same flags."""
+    """A parser that reports an error from one rank only: all have the same flags."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with status 2."""
@@ -84,8 +84,11 @@ def _status(words: Sequence[str], error: Exception) -> int | None:
         return 0
     if lacks_memory(error):
         command = " ".join(word for word in words[:2] if not word.startswith("-"))
-        more = "give it more (on a cluster: mem_mb), or fewer processes"
-        return _complain(words[0], f"too little memory for `{command}`; {more}")
+        line = (
+            f"too little memory for `{command}`"
+            "; give it more (on a cluster: mem_mb), or fewer processes"
+        )
+        return _complain(words[0], line)
     if isinstance(error, OSError) and error.filename is not None:
         # a folder that cannot be written, a file that is a folder, a name too long, …
         return _complain(words[0], f"{printable(str(error.filename))}: {error.strerror}")

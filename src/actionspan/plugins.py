@@ -80,7 +80,7 @@ def _of_checkout(group: Group) -> list[EntryPoint]:
     from importlib.metadata import EntryPoint
 
     project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8")).get("project", {})
-    if project.get("name") != "actionspan":  # of who put the package beside a project
+    if project.get("name") != "actionspan":  # of another project that holds the package
         return []
     named = f"actionspan.{group}"
     points: Mapping[str, str] = project.get("entry-points", {}).get(named, {})

@@ -30,8 +30,8 @@ class LiveClock:
     wall clock at its first frame, so a gap between two connections is as long as it was. A frame
     that lacks its stamp follows the last one at the usual step.
 
-    Without stamps a frame has the time of its arrival. After a hole nobody knows when the frames
-    that come in a burst were seen, so they are skipped until frames come at their usual pace.
+    Without stamps a frame has the time of its arrival. It is unknown when the frames
+    of a burst after a hole were seen, so they are skipped until frames come at their usual pace.
 
     Args:
         snippet_frames: Frames of a snippet; a jump by more of the usual steps is a hole.
@@ -69,7 +69,7 @@ class LiveClock:
         self._came.clear()
 
     def stamp(self, own: float | None) -> float | None:
-        """Return the time of a frame that has just come; None: nobody knows when it was seen.
+        """Return the time of a frame that has just come; None: it is unknown when it was seen.
 
         `own` is the source's time stamp in seconds.
         """

@@ -160,7 +160,7 @@ def _keep_learned(player: Player, out: Path) -> dict[str, str]:
 def _open(
     source: Source, settings: StreamSettings, snippet_frames: int
 ) -> tuple[Frames, float | None, str]:
-    """Return the frames of a source, the length in seconds of a file, and what it is known by."""
+    """Return the frames of a source, the length in seconds of a file, and its identity."""
     if source.kind == "file":
         video = probe_video(source.path)
         if video.error:
@@ -176,7 +176,7 @@ def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:
     """Return the state of an earlier run; None: there is none, or its files were changed.
 
     Raises:
-        InputError: It is of another stream, or of a live one that cannot be seen again.
+        InputError: It belongs to another stream, or to a live one, which cannot be seen again.
     """
     state = read_state(out, made_of)
     try:

@@ -70,7 +70,7 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
     """Return the state of an earlier run, None if there is none.
 
     Raises:
-        InputError: It is of another stream, or cannot be read.
+        InputError: It belongs to another stream, or cannot be read.
     """
     path = folder / STATE_FILE
     if not path.is_file():

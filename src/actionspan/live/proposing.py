@@ -2,8 +2,8 @@
 
     snippets → rows (features.past) → network (temporal.streaming) → cells → proposals
 
-Each part keeps what it needs of the past and no more, so memory is that of the longest segment
-however long the stream is. Actionness is that of the network on the whole video, up to rounding.
+Each part keeps only the past that it needs, so memory depends on the longest segment and not on the
+stream. Actionness equals what the network gives on the whole video, up to rounding.
 """
 
 from collections.abc import Mapping

@@ -50,9 +50,9 @@ class Arrived:
 class HandOver:
     """A queue of at most `room` snippets between two threads.
 
-    By `block` whoever puts waits for room. By `newest` nobody waits: where there is no room, the
-    whole queue is dropped, so that long stretches are kept and not every second snippet, and a gap
-    that says so goes with the next snippet.
+    With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
+    whole queue is dropped, so that long stretches are kept and not every second snippet, and the
+    next snippet carries a gap that says so.
     """
 
     def __init__(self, room: int, policy: Policy) -> None:

@@ -139,8 +139,8 @@ def parse_source(text: str) -> Source:
 def redacted(address: str) -> str:
     """Return an address without user, password, query and fragment.
 
-    Whatever stands before the last @ is hidden, even where a password holds a slash. Where it
-    could hold ? or # too, nothing but the scheme is shown.
+    All before the last @ is hidden, even where a password holds a slash. Where a password could
+    hold ? or # too, only the scheme is shown.
     """
     scheme, _, rest = address.partition("://")
     before, at, after = rest.rpartition("@")

@@ -16,7 +16,7 @@ _RECIPE = "results/features/recipe.json"
 
 
 class FeaturesPlan:
-    """The features of a run: whose they are, the settings that make them, and their files."""
+    """The features of a run: where they come from, the settings that make them, and their files."""
 
     def __init__(self, config: Mapping[str, Any], shards: Iterable[str]) -> None:
         features, video = config["features"], config["video"]
@@ -148,8 +148,8 @@ def keep_features(workflow: Any, shards: Sequence[str]) -> None:
     """Link the feature shards that jobs of this run make again, until all of these are there.
 
     Snakemake deletes the outputs of a job before it starts. A hard link keeps such a file, and
-    takes no room while nothing is deleted. Jobs take over from it what still stands. Where the file
-    system has no hard links, nothing is kept, and every video is encoded again.
+    takes no room while nothing is deleted. Jobs take over from it what is still valid. On a file
+    system without hard links nothing is kept, and every video is encoded again.
     """
     made = {str(file) for job in workflow.dag.needrun_jobs() for file in job.output}
     there = [Path(shard) for shard in shards if shard in made and Path(shard).is_file()]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from actionspan.errors import InputError
 from actionspan.plan.messages import Failed
 
-# A group of short rules is one job, whose minutes add up to at most these (tests/plan).
+# A group of short rules is one job; the minutes of its rules add up to at most these (tests/plan).
 GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
@@ -181,7 +181,7 @@ _PYTHON = Path(".snakemake/python")
 
 
 def start_this_python() -> None:
-    """Make `python` in a job the one that runs Snakemake, and `mpiexec` the one beside it.
+    """Make `python` in a job the one that runs Snakemake, and `mpiexec` the one in its folder.
 
     Each Snakemake does so, also in a job of a cluster or in a pod. Environments of `--sdm` have
     their own `python`: conda puts its folder first, a container does not see this one.

@@ -73,7 +73,7 @@ class RanksPlan(_Together):
 def launch(config: Mapping[str, Any], count: int) -> str:
     """Return what starts several processes; a single process needs nothing.
 
-    Their number stands where the launcher has `{ranks}`, or follows it as `-n N`.
+    Their number replaces `{ranks}` in the launcher, or follows it as `-n N`.
     """
     launcher: str = config["mpi"]["launcher"]
     if count == 1:

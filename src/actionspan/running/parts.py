@@ -2,8 +2,8 @@
 
 A shard's result is an HDF5 file with a group for each video. While the job runs, each group has a
 file under `{result}.parts/`; these survive a kill and are merged at the end. A part counts as done
-only if it is whole and its digest is that of the same settings and source. The reason for which a
-video was rejected is a part too, so that the next start does not try it again.
+only if it is whole and its digest fits the settings and the source. The reason for which a video
+was rejected is a part too, so that the next start does not try it again.
 """
 
 import json

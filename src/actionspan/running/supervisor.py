@@ -70,11 +70,11 @@ def supervise(words: Sequence[str]) -> None:
 
 
 def _above(run: Process | None) -> Iterator[Process]:
-    """Yield the processes without which nobody needs the work."""
+    """Yield the processes that the work is for: when one is gone, it is no longer needed."""
     pids = [os.getppid()]
     if run is not None:
         line = list(ancestors(os.getpid()))
-        # between ranks and their run may be daemons of a cluster, which are nobody's children
+        # daemons of a cluster, which have no parent, may come between ranks and their run
         pids = line[: line.index(run.pid)] if run.pid in line else pids
         yield run
     yield from filter(None, map(Process.of, pids))
