@@ -22,7 +22,7 @@ from actionspan.running.launcher import let_root_speak
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose error message comes from one rank only: all have the same flags."""
+    """A parser that reports an error from one rank only: all have the same flags."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with status 2."""
@@ -56,9 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
-        _add_level(parser, modules, words, "COMMAND", listed=False)
+        _add_level(parser, modules, words, "COMMAND")
         if completed is not None:
-            _complete(parser)
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+            return 0
         parsed, unknown = parser.parse_known_args(words)
         if unknown:
             parsed.parser.refuse(unknown)
@@ -95,13 +98,9 @@ def _status(words: Sequence[str], error: Exception) -> int | None:
 
 
 def _add_level(
-    parser: Parser,
-    modules: Mapping[str, str],
-    words: Sequence[str],
-    level: str,
-    *,
-    listed: bool = True,
+    parser: Parser, modules: Mapping[str, str], words: Sequence[str], level: str
 ) -> None:
+    listed = level == "STEP"  # the help lists commands in groups, at its end
     help = None if listed else "what to do, see below"
     commands = parser.add_subparsers(dest=level.lower(), required=True, metavar=level, help=help)
     if words and not words[0].startswith("-") and words[0] not in modules:
@@ -137,14 +136,6 @@ def _listing(modules: Mapping[str, str]) -> str:
 def _meant(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.75)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _complete(parser: argparse.ArgumentParser) -> NoReturn:
-    """Print what may follow what was typed; `argcomplete` of the shell asks for it."""
-    import argcomplete
-
-    argcomplete.autocomplete(parser)
-    sys.exit(0)
 
 
 def _complain(command: str, line: str, status: int = 2) -> int:

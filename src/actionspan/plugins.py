@@ -65,13 +65,9 @@ def settings_of_steps() -> Mapping[str, tuple[type[Any], str]]:
     """
     sections: dict[str, tuple[type[Any], str]] = {}
     for package in sorted({point.module.split(".")[0] for point in plugins("steps").values()}):
-        name = f"{package}.settings"
-        found = importlib.util.find_spec(package)
-        if (
-            found is not None
-            and found.submodule_search_locations
-            and importlib.util.find_spec(name)
-        ):
+        spec, name = importlib.util.find_spec(package), f"{package}.settings"
+        is_package = spec is not None and spec.submodule_search_locations
+        if is_package and importlib.util.find_spec(name):
             sections |= getattr(importlib.import_module(name), "SECTIONS", {})
     return sections
 
@@ -84,7 +80,7 @@ def _of_checkout(group: Group) -> list[EntryPoint]:
     from importlib.metadata import EntryPoint
 
     project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8")).get("project", {})
-    if project.get("name") != "actionspan":  # of who put the package beside a project
+    if project.get("name") != "actionspan":  # of another project that holds the package
         return []
     named = f"actionspan.{group}"
     points: Mapping[str, str] = project.get("entry-points", {}).get(named, {})

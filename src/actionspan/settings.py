@@ -119,15 +119,16 @@ class Knob:
 
     def _allowed(self, value: Any) -> str:
         """Return what is allowed in place of a value."""
+        choices = ", ".join(map(str, self.choices))
         if self.many:
             if isinstance(value, str):
                 return f"write a list: [{', '.join(value.replace(',', ' ').split())}]"
             kind = "rising" if self.rising else "different"
-            what = f"of {_listed(self.choices)}" if self.choices else "numbers"
+            what = f"of {choices}" if self.choices else "numbers"
             bounds = f", each {self.bounds}" if self.bounds else ""
             return f"{kind} {what}{bounds}{', one or more' * (self.fewest > 0)}"
         if self.choices:
-            return f"one of {_listed(self.choices)}"
+            return f"one of {choices}"
         if self.kind not in (int, float):
             kinds = {str: f"a text of {self.fewest} or more characters", bool: "true or false"}
             return kinds.get(self.kind, "a path")
@@ -265,7 +266,3 @@ def _is_finite(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number with too many digits for floating point
         return False
-
-
-def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(str, names))

@@ -4,43 +4,23 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 
+from actionspan.live.learning import Actionness
 from actionspan.live.play import Player, play
 from actionspan.live.progress import Ended
+from actionspan.live.proposing import OnlineProposal, Update
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.settings import FrameSettings
 
 CUTTING = FrameSettings(snippet_frames=4, stack=1, short_side=32)
 LOOK_AHEAD = 2
 EVERY = 5  # snippets between two proposals
-
-
-class Found(NamedTuple):
-    snippet: int
-    seconds: float
-    start: float
-    action: float
-    end: float
-
-
-class Proposal(NamedTuple):
-    start: float
-    end: float
-    score: float
-    label: str | None = None
-    label_score: float | None = None
-
-
-@dataclass
-class Update:
-    actionness: list[Found] = field(default_factory=list)
-    proposals: list[Proposal] = field(default_factory=list)
 
 
 class Brightness(nn.Module):
@@ -98,7 +78,7 @@ class FakeProposer:
 
     def finish(self, duration_seconds: float) -> Update:
         update = self._flush()
-        update.proposals.append(Proposal(0.0, duration_seconds, 0.125))
+        update.proposals.append(OnlineProposal(0.0, duration_seconds, 0.125))
         return update
 
     def state_dict(self) -> dict[str, Any]:
@@ -116,9 +96,9 @@ class FakeProposer:
 
     def _emit(self, update: Update) -> None:
         number, seconds, value = self.waiting.pop(0)
-        update.actionness.append(Found(number, seconds, value / 2, value, 1 - value))
+        update.actionness.append(Actionness(number, seconds, value / 2, value, 1 - value))
         if number % EVERY == EVERY - 1:
-            update.proposals.append(Proposal(max(0.0, seconds - 1), seconds, value))
+            update.proposals.append(OnlineProposal(max(0.0, seconds - 1), seconds, value))
 
 
 def player(seconds: float = 0.0) -> Player:
@@ -153,9 +133,7 @@ def run_stream(
 
 
 if __name__ == "__main__":  # a process of its own, which tests kill or interrupt
-    from actionspan.live import command
-
-    command._player = lambda model, settings, *_: player(float(model))
     from actionspan.cli import main
 
-    sys.exit(main(sys.argv[1:]))
+    with patch.object(Player, "load", lambda model, *_: player(float(str(model)))):
+        sys.exit(main(sys.argv[1:]))

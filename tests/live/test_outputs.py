@@ -9,8 +9,8 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.files.checksums import fingerprint
 from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS, Outputs
+from actionspan.live.proposing import OnlineProposal
 from actionspan.live.reading import Gap
-from live.fakes import Proposal
 from live.vtt import cues
 
 LATENCY = {"total": 3.0, "look_ahead": 1.0, "compute": 1.5, "queueing": 0.5}
@@ -26,7 +26,9 @@ def test_every_file_is_valid_after_each_line(tmp_path):
     scores = [0.5, 0.9, 0.7]
     for number, score in enumerate(scores):
         outputs.actionness(number, number / 2, (0.1, 0.2, 0.3), LATENCY)
-        outputs.proposals([Proposal(number, number + 2.0, score)], emitted=number + 2.5)
+        outputs.proposals(
+            [OnlineProposal(float(number), number + 2.0, score)], emitted=number + 2.5
+        )
         assert cues((tmp_path / CHAPTERS).read_text())
         assert events(tmp_path)[-1]["score"] == score
     outputs.gap(Gap(start=1.0, end=4.0, dropped=3, reason="slow"))
@@ -57,7 +59,7 @@ def test_every_file_is_valid_after_each_line(tmp_path):
 
 def test_a_label_is_everywhere(tmp_path):
     outputs = Outputs(tmp_path, "v")
-    outputs.proposals([Proposal(0.0, 1.0, 0.5, "wave <hello>", 0.75)], emitted=1.0)
+    outputs.proposals([OnlineProposal(0.0, 1.0, 0.5, "wave <hello>", 0.75)], emitted=1.0)
     outputs.close()
     assert events(tmp_path)[0]["label"] == "wave <hello>"
     (row,) = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]["v"]
@@ -71,12 +73,12 @@ def test_a_label_is_everywhere(tmp_path):
 
 def test_going_on_forgets_what_came_after(tmp_path):
     outputs = Outputs(tmp_path, "v")
-    outputs.proposals([Proposal(0.0, 1.0, 1 / 3)], emitted=1.0)
+    outputs.proposals([OnlineProposal(0.0, 1.0, 1 / 3)], emitted=1.0)
     outputs.actionness(0, 0.0, (0.0, 0.0, 0.0), LATENCY)
     written = outputs.written()
     before = {name: (tmp_path / name).read_bytes() for name in written}
     assert {name: fingerprint(tmp_path / name) for name in written} == written
-    outputs.proposals([Proposal(5.0, 6.0, 0.25)], emitted=6.0)
+    outputs.proposals([OnlineProposal(5.0, 6.0, 0.25)], emitted=6.0)
     outputs.actionness(1, 0.5, (0.0, 0.0, 0.0), LATENCY)
     outputs.close()
     again = Outputs(tmp_path, "v", written=written)

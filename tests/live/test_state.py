@@ -1,5 +1,6 @@
 """States: what is written is read, bit for bit, and only for the stream it was made of."""
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.live.progress import STATE_FILE, State, read_state, write_state
+from actionspan.live.progress import STATE_FILE, Place, Progress, read_state, write_state
 
-STATE = State(
+STATE = Progress(
     made_of="abc",
     ended=False,
     snippets=7,
@@ -17,7 +18,7 @@ STATE = State(
     done=6,
     dropped=1,
     began=1e9,
-    unanswered=[(5, 1.0), (6, 1.25)],
+    unanswered=deque([Place(5, 1.0, 0.0), Place(6, 1.25, 0.0)]),
     written={"events.jsonl": "10 abc"},
     proposer={
         "window": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
@@ -32,7 +33,9 @@ STATE = State(
 def test_a_state_is_read_as_it_was_written(tmp_path):
     write_state(tmp_path, STATE)
     found = read_state(tmp_path, "abc")
-    assert replace(found, proposer={}) == replace(STATE, proposer={})
+    assert [place[:2] for place in found.unanswered] == [(5, 1.0), (6, 1.25)]
+    other = {"proposer": {}, "unanswered": deque()}
+    assert replace(found, **other) == replace(STATE, **other)
     for key in ("window", "count", "empty"):
         np.testing.assert_array_equal(found.proposer[key], STATE.proposer[key])
         assert found.proposer[key].dtype == STATE.proposer[key].dtype

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from actionspan.live.progress import STATUS_FILE, Counts, Latency, Status
+from actionspan.live.progress import STATUS_FILE, Latency, Status
 
 
 def rows(folder):
@@ -17,9 +17,9 @@ def test_a_row_has_counts_queues_shares_and_latencies(tmp_path):
     for compute in (0.01, 0.02, 0.03):
         status.answered(Latency(look_ahead=0.1, compute=compute, queueing=0.0))
     stages = [{"busy_seconds": 0.0, "samples": 4}, {"busy_seconds": 0.0, "samples": 3}]
-    status.write(Counts(frames=50, submitted=6, done=3, dropped=2, waiting=1), stages)
+    status.write(stages, frames=50, submitted=6, dropped=2, done=3, waiting=1)
     stages = [{"busy_seconds": 1e9, "samples": 6}, {"busy_seconds": 0.0, "samples": 6}]
-    status.write(Counts(frames=60, submitted=6, done=6, dropped=2, waiting=0), stages)
+    status.write(stages, frames=60, submitted=6, dropped=2, done=6, waiting=0)
     status.close()
     first, second = rows(tmp_path)
     assert first | {"seconds": ""} == {
@@ -49,7 +49,7 @@ def test_parts_add_up_to_the_total():
 def test_a_stream_that_goes_on_appends(tmp_path):
     for append in (False, True, True):
         status = Status(tmp_path, append=append)
-        status.write(Counts(1, 1, 1, 0, 0), [{"busy_seconds": 0.0, "samples": 1}])
+        status.write([{"busy_seconds": 0.0, "samples": 1}], frames=1, submitted=1)
         status.close()
     assert len(rows(tmp_path)) == 3
     assert Status(tmp_path).summary()["total"] == {"p50": None, "p95": None, "max": None}

@@ -16,38 +16,27 @@ from actionspan.settings import add_settings, from_arguments
 
 if TYPE_CHECKING:
     from actionspan.arrays import Float64
-    from actionspan.live.play import Player
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a video file, camera:0, or an address (rtsp://…, http://…); passwords in addresses "
-        "are never shown or written",
+    add = parser.add_argument
+    source = (
+        "a video file, camera:0, or an address (rtsp://…, http://…); passwords in addresses are "
+        "never shown or written"
     )
-    parser.add_argument(
-        "--model",
-        required=True,
-        help="model.pt or the folder that holds it, of a network that can stream",
+    add("source", metavar="SOURCE", help=source)
+    model = "model.pt or the folder that holds it, of a network that can stream"
+    add("--model", required=True, help=model)
+    add("--out", type=Path, default=Path("live"), help="folder for the results (default: live)")
+    add("--resume", action="store_true", help="go on where an earlier run into --out stopped")
+    labels = (
+        "train the network while the stream plays, with labels of this file (any form), each "
+        "known some time after its instance; it scores first, then learns, and writes model.pt"
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("live"), help="folder for the results (default: live)"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on where an earlier run into --out stopped"
-    )
-    parser.add_argument(
-        "--learn",
-        type=Path,
-        metavar="ANNOTATIONS",
-        help="train the network while the stream plays, with labels of this file (any form), each "
-        "known some time after its instance; it scores first, then learns, and writes model.pt",
-    )
-    parser.add_argument(
-        "--video", help="the stream's id in results and annotations (default: the source's name)"
-    )
+    add("--learn", type=Path, metavar="ANNOTATIONS", help=labels)
+    name = "the stream's id in results and annotations (default: the source's name)"
+    add("--video", help=name)
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
 
@@ -58,24 +47,24 @@ def run(arguments: argparse.Namespace) -> int:
     source = parse_source(arguments.source)
     if arguments.video is not None:
         source = replace(source, name=arguments.video)
-    from actionspan.live.play import play
+    import cv2
+    import torch
+
+    from actionspan.live.play import Player, play
+    from actionspan.running.memory import keep_freed_memory
     from actionspan.streaming import StageError
 
     instances = _instances(arguments.learn, source.name)
     learning = from_arguments(LearningSettings, arguments)
-    player = _player(arguments.model, settings, instances, learning)
+    keep_freed_memory()
+    cv2.setNumThreads(1)
+    torch.set_num_threads(settings.threads)
+    player = Player.load(Path(arguments.model), settings, instances, learning)
     stopping = threading.Event()
     with _signals(stopping) as caught:
         try:
-            ended = play(
-                source,
-                player,
-                settings,
-                arguments.out,
-                resume=arguments.resume,
-                echo=sys.stdout,
-                stopping=stopping,
-            )
+            how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}
+            ended = play(source, player, settings, arguments.out, **how)
         except StageError as error:
             raise InputError(str(error)) from None
     print(f"{arguments.out}: {ended.line}", file=sys.stderr)
@@ -95,24 +84,6 @@ def _instances(annotations: Path | None, video: str) -> "Float64 | None":
         raise InputError(f"{annotations}: no video {video!r}; --video names the one that plays")
     rows = [(instance.start, instance.end) for instance in known[video]]
     return np.array(rows, np.float64).reshape(-1, 2)
-
-
-def _player(
-    model: str,
-    settings: StreamSettings,
-    instances: "Float64 | None",
-    learning: LearningSettings,
-) -> "Player":
-    import cv2
-    import torch
-
-    from actionspan.live.play import Player
-    from actionspan.running.memory import keep_freed_memory
-
-    keep_freed_memory()
-    cv2.setNumThreads(1)
-    torch.set_num_threads(settings.threads)
-    return Player.load(Path(model), settings, instances, learning)
 
 
 @contextmanager

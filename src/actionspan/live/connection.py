@@ -12,11 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import av
 import cv2
-import numpy as np
 from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
@@ -37,14 +36,10 @@ _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,20})", re.IGNORECASE | re.MU
 _PICTURE_ENDS = b"\xff\xd9"
 # Streams of pictures without time stamps: FFmpeg makes some up, for 25 frames a second.
 _UNSTAMPED = {"mpjpeg", "mjpeg", "image2pipe", "jpeg_pipe", "h264", "hevc", "m4v"}
-_OPTIONS = {
-    "fflags": "nobuffer",
-    "analyzeduration": "2000000",  # microseconds spent on finding out what the streams are
-}
-_RTSP = {
-    "rtsp_flags": "prefer_tcp",  # over UDP a lost packet smears the picture for a while
-    "allowed_media_types": "video",
-}
+# the second: microseconds spent on finding out what the streams are
+_OPTIONS = {"fflags": "nobuffer", "analyzeduration": "2000000"}
+# over UDP a lost packet smears the picture for a while
+_RTSP = {"rtsp_flags": "prefer_tcp", "allowed_media_types": "video"}
 _BYTES = {"raw_packet_size": "65536"}
 _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
@@ -62,7 +57,7 @@ class Parts:
         self._boundary = boundary
         self._data = bytearray()
         self._in_picture = False
-        self._length: int | None = None  # of the picture, as its head says
+        self._length = 0  # of the picture, as its head says; 0: it does not
         self._searched = 0  # bytes that hold no boundary
 
     def add(self, data: bytes) -> Iterator[bytes]:
@@ -98,12 +93,13 @@ class Parts:
         assert head is not None
         del self._data[: head.end()]
         self._in_picture, self._searched = True, 0
-        self._length = int(length[1]) if length else None
+        self._length = int(length[1]) if length else 0
         return b""
 
     def _picture(self) -> bytes | None:
-        end = self._length if self._length and self._ends_at(self._length) else None
-        if end is None:
+        end = self._length
+        there = self._data[max(0, end - 64) : end]
+        if len(self._data) < end or not there.rstrip(b"\0\r\n").endswith(_PICTURE_ENDS):
             end = self._data.find(b"\n" + self._boundary, self._searched)
             self._searched = max(0, len(self._data) - len(self._boundary))
         if end < 0:
@@ -113,11 +109,6 @@ class Parts:
         self._in_picture = False
         return picture
 
-    def _ends_at(self, length: int) -> bool:
-        """Whether a picture is there and ends where its head says so."""
-        there = self._data[max(0, length - 64) : length]
-        return len(self._data) >= length and there.rstrip(b"\0\r\n").endswith(_PICTURE_ENDS)
-
 
 class Seen(NamedTuple):
     """A frame as it comes out of a connection."""
@@ -126,11 +117,12 @@ class Seen(NamedTuple):
     own: float | None  # its own time stamp in seconds
 
 
-class Connection(Protocol):
+class Connection(ABC):
     """An open source."""
 
-    recorded: bool  # it has an end and time stamps of its own, as a file has
+    recorded = False  # it has an end and time stamps of its own, as a file has
 
+    @abstractmethod
     def frames(self) -> Iterator[Seen]:
         """Yield frames as they come, until the source ends or is silent.
 
@@ -138,6 +130,7 @@ class Connection(Protocol):
             InputError: It broke off; the line says why.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Let the source go."""
 
@@ -157,10 +150,9 @@ def connect(source: Source, settings: StreamSettings) -> Connection:
     return _Stream(source, settings)
 
 
-class _Address(ABC):
+class _Address(Connection):
     """What FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
 
-    recorded = False
     _stamped = False  # its frames have time stamps
 
     def __init__(self, source: Source, container: Any, settings: StreamSettings) -> None:
@@ -207,10 +199,8 @@ class _Stream(_Address):
         self._stream: Any = container.streams.best("video")
         if self._stream is None or self._stream.codec_context is None:
             container.close()
-            lacks = (
-                "no video stream" if self._stream is None else "a codec that FFmpeg does not know"
-            )
-            raise InputError(f"{self._shown}: {lacks}")
+            unknown = "no video stream", "a codec that FFmpeg does not know"
+            raise InputError(f"{self._shown}: {unknown[self._stream is not None]}")
         self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
         self._stamped = container.format.name not in _UNSTAMPED
         self.recorded = source.may_be_recorded and self._stamped and container.duration is not None
@@ -231,7 +221,7 @@ class _Multipart(_Address):
     """JPEGs over HTTP; FFmpeg's own reader of them ends where a camera sends anything else."""
 
     def __init__(self, source: Source, settings: StreamSettings) -> None:
-        container = _opened(source, settings, _BYTES, form="data")
+        container = _opened(source, settings, _BYTES, format="data")
         super().__init__(source, container, settings)
         self._decoder: Any = av.CodecContext.create("mjpeg", "r")
         self._come: Iterator[bytes] = (bytes(packet) for packet in container.demux())
@@ -269,14 +259,10 @@ class _Multipart(_Address):
                 raise InputError(f"{self._shown}: it sends, but no JPEG for {self._quiet:g} s")
 
 
-def _opened(
-    source: Source, settings: StreamSettings, options: dict[str, str], form: str | None = None
-) -> Any:
-    timeouts = (settings.open_seconds, settings.read_seconds)
+def _opened(source: Source, settings: StreamSettings, options: dict[str, str], **more: Any) -> Any:
+    more |= {"timeout": (settings.open_seconds, settings.read_seconds), "options": options}
     try:
-        return av.open(
-            source.place, format=form, options=options, timeout=timeouts, metadata_errors="replace"
-        )
+        return av.open(source.place, metadata_errors="replace", **more)
     except av.ExitError:
         reason = f"no answer within {settings.open_seconds:g} s"
     except (av.FFmpegError, OSError) as error:
@@ -286,10 +272,8 @@ def _opened(
     raise InputError(f"{source.shown}: {reason}")
 
 
-class _Camera:
+class _Camera(Connection):
     """A camera of this machine, through OpenCV."""
-
-    recorded = False
 
     def __init__(self, source: Source) -> None:
         self._shown = source.shown
@@ -309,14 +293,10 @@ class _Camera:
             good, picture = self._capture.read()
             if not good:
                 raise InputError(f"{self._shown}: gives no more frames")
-            yield Seen(partial(_rgb, picture), None)
+            yield Seen(partial(cv2.cvtColor, picture, cv2.COLOR_BGR2RGB), None)
 
     def close(self) -> None:
         self._capture.release()
-
-
-def _rgb(picture: Any) -> UInt8:
-    return np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 def _reason(error: Exception) -> str:

@@ -64,8 +64,8 @@ def encoding_chain(
     flow: FlowSettings,
     stack: int,
     weights: Mapping[str, Mapping[str, Tensor]] | None = None,
+    widths: Mapping[str, int] | None = None,
     *,
-    wanted: Mapping[str, int] | None = None,
     one_process: bool = True,
 ) -> nn.Sequential:
     """Return the chain of a model's encoders, in as many modules as it can be cut into.
@@ -74,8 +74,8 @@ def encoding_chain(
         encoders: The encoders of the model.
         flow: Its optical flow.
         stack: Flow fields of a snippet.
-        weights: The tuned parameters of a model's encoders, by stream.
-        wanted: The lengths of the vectors that the model takes, by stream.
+        weights: Tuned parameters of the encoders, by stream.
+        widths: The lengths of the vectors that the model takes, by stream.
         one_process: Whether all stages are in this process; only then may they use a GPU.
 
     Raises:
@@ -90,8 +90,8 @@ def encoding_chain(
         encoders = replace(encoders, device="cpu")
     # layer by layer, to be cut anywhere
     streams = TwoStream(replace(encoders, runtime="eager"), 2 * stack, weights)
-    if wanted is not None:
-        streams.check(wanted)
+    if widths is not None:
+        streams.check(widths)
     histogram = encoders.flow_histogram or streams.flow is None
     parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=streams.flow is not None)]
     if streams.flow is not None:

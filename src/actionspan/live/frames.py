@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import groupby, pairwise
 from statistics import median
 
@@ -29,8 +30,8 @@ class LiveClock:
     wall clock at its first frame, so a gap between two connections is as long as it was. A frame
     that lacks its stamp follows the last one at the usual step.
 
-    Without stamps a frame has the time of its arrival. After a hole nobody knows when the frames
-    that come in a burst were seen, so they are skipped until frames come at their usual pace.
+    Without stamps a frame has the time of its arrival. It is unknown when the frames
+    of a burst after a hole were seen, so they are skipped until frames come at their usual pace.
 
     Args:
         snippet_frames: Frames of a snippet; a jump by more of the usual steps is a hole.
@@ -68,7 +69,7 @@ class LiveClock:
         self._came.clear()
 
     def stamp(self, own: float | None) -> float | None:
-        """Return the time of a frame that has just come; None: nobody knows when it was seen.
+        """Return the time of a frame that has just come; None: it is unknown when it was seen.
 
         `own` is the source's time stamp in seconds.
         """
@@ -128,32 +129,32 @@ class FileFrames:
     """A file: one stretch, decoded as everywhere else; or a file on a web server."""
 
     live = False
-    file: str  # how a file is shown; empty: it is none
 
     def __init__(self, source: Source, connection: Connection | None = None) -> None:
         self._source, self._connection = source, connection
-        self.file = source.shown if connection is None else ""
+        self.file = source.shown if connection is None else ""  # as it is shown; empty: it is none
+
+    def resume(self, elapsed: float) -> None:
+        """Do nothing: a file is read again from its start."""
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
         if self._connection is None:
             yield read_frames(self._source.path, steady=True)
         else:
-            yield self._downloaded()
+            yield _downloaded(self._connection)
 
-    def _downloaded(self) -> Iterator[Frame]:
-        assert self._connection is not None
-        shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
-        try:
-            for picture, own in self._connection.frames():
-                following = at + _USUAL_STEP
-                if own is not None:
-                    shift = following - own if shift is None else shift
-                    following = max(own + shift, at + _LEAST_STEP)
-                at = following
-                yield Frame(picture, at)
-        finally:
-            self._connection.close()
+
+def _downloaded(connection: Connection) -> Iterator[Frame]:
+    shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
+    with closing(connection):
+        for picture, own in connection.frames():
+            following = at + _USUAL_STEP
+            if own is not None:
+                shift = following - own if shift is None else shift
+                following = max(own + shift, at + _LEAST_STEP)
+            at = following
+            yield Frame(picture, at)
 
 
 class LiveFrames:
@@ -163,15 +164,14 @@ class LiveFrames:
     file = ""
 
     def __init__(
-        self,
-        source: Source,
-        connection: Connection,
-        settings: StreamSettings,
-        snippet_frames: int,
-        elapsed: float | None = None,
+        self, source: Source, connection: Connection, settings: StreamSettings, snippet_frames: int
     ) -> None:
         self._source, self._connection, self._settings = source, connection, settings
-        self._clock = LiveClock(snippet_frames, elapsed)
+        self._fewest, self._clock = snippet_frames, LiveClock(snippet_frames)
+
+    def resume(self, elapsed: float) -> None:
+        """Go on with a stream that has lasted so many seconds."""
+        self._clock = LiveClock(self._fewest, elapsed)
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield stretches without a gap inside, each from one connection.
@@ -186,11 +186,9 @@ class LiveFrames:
             if connection is not None:
                 self._clock.reconnected()
                 seen = _Watched(connection, self._clock)
-                try:
+                with closing(connection):
                     for _, stretch in groupby(seen, lambda _: self._clock.holes):
                         yield stretch
-                finally:
-                    connection.close()
                 reason = seen.reason or reason
                 if seen.frames:
                     wait, last_seen = _FIRST_WAIT, time.monotonic()

@@ -160,12 +160,9 @@ class OnlineLearner:
         labels[len(labels) - self._ahead :, INSIDE] = 0
         rows = np.stack([self._rows[place] for place in range(first, last)])
         # a short stream: nothing, and no video, lies before its first row
-        missing = (
-            (self.settings.learning_window + self._back + self._ahead - len(rows), 0),
-            (0, 0),
-        )
-        rows, labels = np.pad(rows, missing), np.pad(labels, missing)
-        self._pipeline.step(torch.from_numpy(rows)[None], torch.from_numpy(labels)[None])
+        missing = self.settings.learning_window + self._back + self._ahead - len(rows)
+        given = (np.pad(each, ((missing, 0), (0, 0))) for each in (rows, labels))
+        self._pipeline.step(*(torch.from_numpy(each)[None] for each in given))
         self.steps += 1
 
     def _forget(self, done: int) -> None:

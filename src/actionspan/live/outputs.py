@@ -7,7 +7,7 @@ import json
 import os
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -54,27 +54,25 @@ class Found:
             label_score = row["label_score"]
         self._numbers.extend((*row["segment"], row["score"], label, label_score))
         if len(self._numbers) > _NUMBERS * (MOST + _SPARE):
-            kept = np.sort(self._order()[:MOST])
-            self._numbers = array("d", self._table()[kept].tobytes())
+            table, best = self._best()
+            self._numbers = array("d", table[np.sort(best)].tobytes())
 
     def rows(self) -> Iterator[Row]:
         """Yield the proposals, best first; of equal scores the earliest."""
         names = list(self._labels)
-        table = self._table()
-        for place in self._order()[:MOST]:
+        table, best = self._best()
+        for place in best:
             start, end, score, label, label_score = table[place].tolist()
             row: Row = {"score": score, "segment": [start, end]}
             if label >= 0:
                 row |= {"label": names[int(label)], "label_score": label_score}
             yield row
 
-    def _table(self) -> Float64:
+    def _best(self) -> tuple[Float64, Int64]:
+        """Return all proposals, and the places of the best among them, best first."""
         # a copy: an array that numpy looks at cannot grow
-        return np.array(self._numbers, np.float64).reshape(-1, _NUMBERS)
-
-    def _order(self) -> Int64:
-        order: Int64 = np.argsort(-self._table()[:, 2], kind="stable")
-        return order
+        table = np.array(self._numbers, np.float64).reshape(-1, _NUMBERS)
+        return table, np.argsort(-table[:, 2], kind="stable")[:MOST]
 
 
 class LiveChapters:
@@ -108,12 +106,9 @@ class LiveChapters:
         chosen = [row for _, row in choose_chapters(self._recent, self._settings())]
         old = [row for row in chosen if row["segment"][1] < horizon]
         self._settled += webvtt(old, self._settings()).removeprefix("WEBVTT\n")
-        self._until = max([self._until, *(row["segment"][1] for row in old)])
-        self._recent = [
-            row
-            for row in self._recent
-            if row["segment"][1] >= horizon and row["segment"][0] >= self._until
-        ]
+        until = max([self._until, *(row["segment"][1] for row in old)])
+        recent = [row for row in self._recent if row["segment"][1] >= horizon]
+        self._recent, self._until = [row for row in recent if row["segment"][0] >= until], until
 
     def _settings(self) -> ChapterSettings:
         return ChapterSettings(chapters=max(1, len(self._recent)), share=0.0, shortest=0.0)
@@ -145,21 +140,24 @@ class Outputs:
         folder.mkdir(parents=True, exist_ok=True)
         none = {file: Growing() for file in _GROWING}
         self._sums = none if written is None else unchanged(folder, written)
-        self._files = {file: self._open(file, again=written is not None) for file in _GROWING}
+        self._files: dict[str, TextIO] = {}
+        for file in _GROWING:
+            if written is not None:
+                os.truncate(folder / file, self._sums[file].size)
+            self._files[file] = (folder / file).open(
+                "w" if written is None else "a", encoding="utf-8", newline="\n"
+            )
         if written is None:
             self._line(ACTIONNESS, "\t".join(_COLUMNS))
         else:
-            for row in _emitted(folder / EVENTS):
-                self._add(row)
+            with (folder / EVENTS).open(encoding="utf-8") as lines:
+                for event in map(json.loads, lines):
+                    if event["event"] == "proposal":
+                        self._add(_row(event))
         self._unwritten = False
         self._rewriting, self._written = 0.0, 0.0  # seconds the tables took, and when
         self._chapters.write(folder / CHAPTERS)
         self.write_tables()
-
-    def _open(self, file: str, *, again: bool) -> TextIO:
-        if again:
-            os.truncate(self.folder / file, self._sums[file].size)
-        return (self.folder / file).open("a" if again else "w", encoding="utf-8", newline="\n")
 
     def event(self, kind: str, **fields: Any) -> None:
         """Write an event: `kind` and what there is to say of it."""
@@ -176,28 +174,19 @@ class Outputs:
         latency_ms: Mapping[str, float],
     ) -> None:
         """Write start, actionness and end of a snippet."""
-        seconds, *values = (round(float(value), _DIGITS) for value in (seconds, *curves))
-        named = dict(zip(_COLUMNS[2:], values, strict=True))
-        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in (seconds, *values))]
+        values = [round(float(value), _DIGITS) for value in (seconds, *curves)]
+        cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in values)]
         self._line(ACTIONNESS, "\t".join(cells))
-        self.event(
-            "actionness", snippet=snippet, seconds=seconds, **named, latency_ms=dict(latency_ms)
-        )
+        named = dict(zip(_COLUMNS[1:], values, strict=True))
+        self.event("actionness", snippet=snippet, **named, latency_ms=dict(latency_ms))
 
-    def proposals(self, found: Iterable[OnlineProposal], emitted: float) -> None:
+    def proposals(self, found: Sequence[OnlineProposal], emitted: float) -> None:
         """Write proposals; `emitted` is how many seconds of the stream have been seen."""
-        before = self.found.count
         for proposal in found:
-            fields: dict[str, Any] = {
-                "start": float(proposal.start),
-                "end": float(proposal.end),
-                "score": float(proposal.score),
-            }
-            if proposal.label is not None:
-                fields |= {"label": proposal.label, "label_score": proposal.label_score}
+            fields = {key: value for key, value in vars(proposal).items() if value is not None}
             self.event("proposal", **fields, emitted=emitted)
             self._add(_row(fields))
-        if self.found.count > before:
+        if found:
             self._unwritten = True
             self._chapters.write(self.folder / CHAPTERS)
 
@@ -270,12 +259,3 @@ def _row(fields: Mapping[str, Any]) -> Row:
     if "label" in fields:
         row |= {"label": fields["label"], "label_score": fields["label_score"]}
     return row
-
-
-def _emitted(path: Path) -> Iterable[Row]:
-    """Yield the proposals of a file of events."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            event = json.loads(line)
-            if event["event"] == "proposal":
-                yield _row(event)

@@ -3,12 +3,10 @@
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 from torch import nn
@@ -23,15 +21,7 @@ from actionspan.live.encoding import Message, encoding_chain, message_of
 from actionspan.live.frames import FileFrames, Frames, LiveFrames
 from actionspan.live.learning import OnlineLearner
 from actionspan.live.outputs import Outputs, unchanged
-from actionspan.live.progress import (
-    STATE_FILE,
-    Ended,
-    Place,
-    Progress,
-    State,
-    Status,
-    read_state,
-)
+from actionspan.live.progress import STATE_FILE, Ended, Progress, Status, read_state
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, HandOver, Reader
 from actionspan.live.run import Stream
@@ -81,16 +71,9 @@ class Player:
             learning = learning or LearningSettings()
             proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
             learned = [digest(learning, instances.tolist())]
-        one_process = settings.executor != "process"
+        given = (bundle.encoders, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
         with naming(model):
-            chain = encoding_chain(
-                bundle.encoders,
-                bundle.flow,
-                bundle.frames.stack,
-                bundle.weights,
-                wanted=bundle.widths,
-                one_process=one_process,
-            )
+            chain = encoding_chain(*given, one_process=settings.executor != "process")
         file = model / "model.pt" if model.is_dir() else model
         return cls(
             frames=bundle.frames,
@@ -99,15 +82,6 @@ class Player:
             made_of=digest(file_sha256(file), settings.delay, *learned),
             file=file,
         )
-
-
-class _Opened(NamedTuple):
-    """A source that is there."""
-
-    live: bool
-    frames: Callable[[float | None], Frames]  # takes the seconds the stream has lasted
-    duration: float | None
-    made_of: str
 
 
 def play(
@@ -122,54 +96,46 @@ def play(
 ) -> Ended:
     """Stream a source and write its results into the folder `out`.
 
-    Args:
-        source: What to open.
-        player: The model.
-        settings: How.
-        out: The folder for the results.
-        resume: Whether to continue an earlier run.
-        echo: Gets each event as a line of JSON.
-        stopping: Ends the stream soon after it is set, with valid files.
+    `resume` continues an earlier run. `echo` gets each event as a line of JSON. Soon after
+    `stopping` is set the stream ends, with valid files.
 
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
     """
     if source.kind != "file":
         _warm_up(player)
-    opened = _open(source, settings, player.frames.snippet_frames)
-    try:
-        policy = settings.policy_for(live=opened.live)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    made_of = digest(opened.made_of, player.made_of)
-    state = _earlier(out, made_of, live=opened.live) if resume else None
+    frames, duration, identity = _open(source, settings, player.frames.snippet_frames)
+    policy = settings.policy_for(live=frames.live)
+    made_of = digest(identity, player.made_of)
+    state = _earlier(out, made_of, live=frames.live) if resume else None
     if state is not None and state.ended:
         Outputs(out, source.name, None, state.written).close()  # its tables may have been damaged
         print(f"{out}: the stream has ended; nothing is left to do", file=sys.stderr)
         return Ended("finished", state.seconds, None)
     if player.file.resolve().parent == out.resolve():
         raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
-    begin, progress = Begin(), Progress(made_of=made_of)
+    begin = Begin()
     if state is None:
-        (out / STATE_FILE).unlink(
-            missing_ok=True
-        )  # of an earlier stream, whose files are begun again
+        # of an earlier stream, whose files are begun again
+        (out / STATE_FILE).unlink(missing_ok=True)
     else:
-        begin, progress = _go_on(state, live=opened.live)
         player.proposer.load_state_dict(state.proposer)
+        if state.snippets:
+            begin = Begin(snippet=state.snippets, seconds=state.seconds)
+            # a wall clock that was set back must not take the stream back
+            frames.resume(max(time.time() - state.began, state.seconds))
     hand_over = HandOver(settings.queue, policy)
-    reader = Reader(opened.frames(begin.elapsed), player.frames, settings, hand_over, begin)
     stream = Stream(
         shown=source.shown,
-        live=opened.live,
-        duration=opened.duration,
+        live=frames.live,
+        duration=duration,
         settings=settings,
-        reader=reader,
+        reader=Reader(frames, player.frames, settings, hand_over, begin),
         hand_over=hand_over,
         proposer=player.proposer,
         outputs=Outputs(out, source.name, echo, state.written if state else None),
         status=Status(out, append=state is not None),
-        at=progress,
+        at=state or Progress(made_of=made_of),
         stopping=stopping or threading.Event(),
         keep_learned=partial(_keep_learned, player, out),
     )
@@ -191,65 +157,36 @@ def _keep_learned(player: Player, out: Path) -> dict[str, str]:
     return {_LEARNED: fingerprint(out / _LEARNED) or ""}
 
 
-def _open(source: Source, settings: StreamSettings, snippet_frames: int) -> _Opened:
+def _open(
+    source: Source, settings: StreamSettings, snippet_frames: int
+) -> tuple[Frames, float | None, str]:
+    """Return the frames of a source, the length in seconds of a file, and its identity."""
     if source.kind == "file":
         video = probe_video(source.path)
         if video.error:
             raise InputError(f"{source.shown}: {video.error}")
-        frames = FileFrames(source)
-        return _Opened(False, lambda elapsed: frames, video.duration_seconds, video.sha256)
+        return FileFrames(source), video.duration_seconds, video.sha256
     connection = connect(source, settings)
     if connection.recorded:
-        frames = FileFrames(source, connection)
-        return _Opened(False, lambda elapsed: frames, None, source.shown)
-    return _Opened(
-        True,
-        lambda elapsed: LiveFrames(source, connection, settings, snippet_frames, elapsed),
-        None,
-        source.shown,
-    )
+        return FileFrames(source, connection), None, source.shown
+    return LiveFrames(source, connection, settings, snippet_frames), None, source.shown
 
 
-def _earlier(out: Path, made_of: str, *, live: bool) -> State | None:
+def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:
     """Return the state of an earlier run; None: there is none, or its files were changed.
 
     Raises:
-        InputError: It is of another stream, or of a live one that cannot be seen again.
+        InputError: It belongs to another stream, or to a live one, which cannot be seen again.
     """
     state = read_state(out, made_of)
-    if state is not None:
-        try:
-            unchanged(out, state.written)
-        except InputError as error:
-            if live:
-                raise InputError(f"{error}; begin again without --resume") from None
-            print(f"{error}; the stream is made again", file=sys.stderr)
-            return None
+    try:
+        unchanged(out, state.written if state else {})
+    except InputError as error:
+        if live:
+            raise InputError(f"{error}; begin again without --resume") from None
+        print(f"{error}; the stream is made again", file=sys.stderr)
+        return None
     return state
-
-
-def _go_on(state: State, *, live: bool) -> tuple[Begin, Progress]:
-    """Return where an earlier run stopped."""
-    began = state.snippets > 0
-    begin = Begin(
-        snippet=state.snippets,
-        seconds=state.seconds if began else None,
-        # a wall clock that was set back must not take the stream back
-        elapsed=max(time.time() - state.began, state.seconds) if live and began else None,
-    )
-    progress = Progress(
-        made_of=state.made_of,
-        began=state.began,
-        snippets=state.snippets,
-        seconds=state.seconds,
-        dropped=state.dropped,
-        done=state.done,
-        unanswered=deque(
-            Place(number=number, seconds=seconds, arrived=time.monotonic())
-            for number, seconds in state.unanswered
-        ),
-    )
-    return begin, progress
 
 
 def _pipeline(chain: nn.Sequential, settings: StreamSettings, message: Message) -> Pipeline:

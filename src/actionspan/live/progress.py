@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -13,13 +13,11 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch, write_torch
-from actionspan.live.reading import Arrived
 
 STATE_FILE, STATUS_FILE = "state.pt", "status.tsv"
 _FORMAT = "actionspan stream 2"
 _ARRAY = "numpy array"  # key of an array inside the file, which holds tensors and plain values only
 _KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
-_PARTS = ("look_ahead", "compute", "queueing")
 
 
 class Ended(NamedTuple):
@@ -37,57 +35,42 @@ class Ended(NamedTuple):
         return f"{found}{self.seconds:.1f} s, {self.reason}{more}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """A snippet whose actionness is still to come."""
 
     number: int
-    seconds: float
-    arrived: float
+    seconds: float  # time stamp
+    arrived: float  # `time.monotonic` when its centre frame came
 
 
 @dataclass(kw_only=True)
 class Progress:
-    """How far a stream is; an earlier run may have begun it."""
-
-    made_of: str
-    began: float = 0.0  # seconds since 1970 of the first frame of a live source
-    snippets: int = 0  # numbered so far
-    seconds: float = 0.0  # time stamp of the last one worked on
-    dropped: int = 0
-    submitted: int = 0
-    done: int = 0
-    in_flight: deque[Arrived] = field(default_factory=deque)
-    unanswered: deque[Place] = field(default_factory=deque)  # no actionness yet
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """A stream between two snippets, all that came before written down."""
+    """How far a stream is. With the last two fields it is the state that a later run resumes."""
 
     made_of: str  # digest of what must be the same to go on: source, model, settings
-    ended: bool  # nothing is left to do
-    snippets: int  # numbered so far; the next has this number
-    seconds: float  # time stamp of the last
-    done: int  # worked on
-    dropped: int
-    began: float  # seconds since 1970 of the first frame of a live source
-    unanswered: list[tuple[int, float]]  # numbers and time stamps: their actionness is to come
-    written: dict[str, str]  # fingerprints of growing files, and of what was learned
-    proposer: dict[str, Any]
+    ended: bool = False  # nothing is left to do
+    snippets: int = 0  # numbered so far; the next has this number
+    seconds: float = 0.0  # time stamp of the last one worked on
+    done: int = 0  # worked on
+    dropped: int = 0
+    began: float = 0.0  # seconds since 1970 of the first frame of a live source
+    unanswered: deque[Place] = field(default_factory=deque)
+    written: Mapping[str, str] = field(default_factory=dict)  # fingerprints of files, by name
+    proposer: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_state(folder: Path, state: State) -> None:
+def write_state(folder: Path, at: Progress) -> None:
     """Write a state, atomically."""
-    content = asdict(state) | {"format": _FORMAT, "proposer": _packed(state.proposer)}
-    write_torch(folder / STATE_FILE, content)
+    unanswered = [(place.number, place.seconds) for place in at.unanswered]
+    changed = {"unanswered": unanswered, "proposer": _packed(at.proposer)}
+    write_torch(folder / STATE_FILE, vars(at) | changed | {"format": _FORMAT})
 
 
-def read_state(folder: Path, made_of: str) -> State | None:
-    """Return the state of a stream that was not finished, None if there is none.
+def read_state(folder: Path, made_of: str) -> Progress | None:
+    """Return the state of an earlier run, None if there is none.
 
     Raises:
-        InputError: It is of another stream, or cannot be read.
+        InputError: It belongs to another stream, or cannot be read.
     """
     path = folder / STATE_FILE
     if not path.is_file():
@@ -100,8 +83,11 @@ def read_state(folder: Path, made_of: str) -> State | None:
             f"{path}: of another stream: the source, the model or a setting has changed; go on as "
             "before, or begin again without --resume"
         )
-    fields = {name: content[name] for name in State.__dataclass_fields__}
-    return State(**fields | {"proposer": _unpacked(content["proposer"])})
+    at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
+    now = time.monotonic()
+    at.unanswered = deque(Place(number, seconds, now) for number, seconds in content["unanswered"])
+    at.proposer = _unpacked(at.proposer)
+    return at
 
 
 def _packed(value: Any) -> Any:
@@ -135,25 +121,13 @@ class Latency(NamedTuple):
     compute: float  # flow, encoders, temporal network, proposals
     queueing: float  # everything else: waiting for a free stage
 
-    @property
-    def total(self) -> float:
-        """From arrival to emission."""
-        return sum(self)
+    def named(self) -> dict[str, float]:
+        """Return the total and the parts by name."""
+        return {"total": sum(self), **self._asdict()}
 
     def milliseconds(self) -> dict[str, float]:
-        """Return the parts and their sum in milliseconds."""
-        named = {"total": self.total} | dict(zip(_PARTS, self, strict=True))
-        return {name: round(1000 * seconds, 3) for name, seconds in named.items()}
-
-
-class Counts(NamedTuple):
-    """Totals since the stream began."""
-
-    frames: int  # read
-    submitted: int  # snippets given to the first stage
-    done: int  # snippets answered
-    dropped: int  # snippets
-    waiting: int  # snippets before the first stage, now
+        """Return the total and the parts in milliseconds."""
+        return {name: round(1000 * seconds, 3) for name, seconds in self.named().items()}
 
 
 class Status:
@@ -172,40 +146,39 @@ class Status:
 
     def answered(self, latency: Latency) -> None:
         """Note the latency of a snippet's actionness."""
-        self._recent.append(latency.total)
+        self._recent.append(sum(latency))
         self._all.append(latency)
 
     def due(self) -> bool:
         """Whether it is time for a row."""
         return time.monotonic() - self._last >= self._every
 
-    def write(self, counts: Counts, stages: Sequence[Mapping[str, Any]]) -> None:
-        """Write a row; `stages` is what `Pipeline.report` returns."""
+    def write(self, stages: Sequence[Mapping[str, Any]], *, submitted: int, **counts: int) -> None:
+        """Write a row.
+
+        Args:
+            stages: What `Pipeline.report` returns.
+            submitted: Snippets given to the first stage since the stream began.
+            counts: Further columns, such as the frames read so far.
+        """
         now = time.monotonic()
         passed, busy = now - self._last, [stage["busy_seconds"] for stage in stages]
         earlier = self._busy or [0.0] * len(busy)
         shares = [(b - a) / max(passed, 1e-9) for a, b in zip(earlier, busy, strict=True)]
-        entered = [counts.submitted, *(stage["samples"] for stage in stages)]
+        entered = [submitted, *(stage["samples"] for stage in stages)]
         queues = [max(0, a - b) for a, b in zip(entered, entered[1:], strict=False)]
-        row: dict[str, Any] = {
-            "seconds": f"{now - self._began:.1f}",
-            "frames": counts.frames,
-            "dropped": counts.dropped,
-            "done": counts.done,
-            "waiting": counts.waiting,
-        }
+        row: dict[str, Any] = {"seconds": f"{now - self._began:.1f}", **counts}
         for number, (queue, share) in enumerate(zip(queues, shares, strict=True), start=1):
             row |= {f"queue_{number}": queue, f"busy_{number}": f"{min(share, 1):.3f}"}
-        row |= _percentiles(self._recent)
+        row |= {f"latency_{key}_ms": value for key, value in _percentiles(self._recent, "").items()}
         self._line(row)
         self._last, self._busy, self._recent = now, busy, []
 
     def summary(self) -> dict[str, Any]:
         """Return percentiles of the total and of its parts in milliseconds."""
-        columns = {"total": [each.total for each in self._all]}
-        for part in _PARTS:
-            columns[part] = [getattr(each, part) for each in self._all]
-        return {name: _percentiles(values, prefix="") for name, values in columns.items()}
+        named = [latency.named() for latency in self._all]
+        names = ("total", *Latency._fields)
+        return {name: _percentiles([each[name] for each in named], None) for name in names}
 
     def close(self) -> None:
         """Close the file."""
@@ -217,7 +190,10 @@ class Status:
         header = "\t".join(row) + "\n"
         try:
             if self._file is None:
-                again = self._append and self._path.is_file() and _first_line(self._path) == header
+                again = self._append and self._path.is_file()
+                if again:
+                    with self._path.open(encoding="utf-8") as file:
+                        again = file.readline() == header
                 self._file = self._path.open("a" if again else "w", encoding="utf-8")
                 if not again:
                     self._file.write(header)
@@ -227,15 +203,10 @@ class Status:
             raise InputError(f"{self._path}: {error.strerror}") from None
 
 
-def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8") as file:
-        return file.readline()
-
-
-def _percentiles(seconds: Sequence[float], prefix: str = "latency_") -> dict[str, Any]:
-    """Return median, 95th percentile and maximum in milliseconds; empty where there is no value."""
-    names = [f"{prefix}{name}_ms" if prefix else name for name in ("p50", "p95", "max")]
+def _percentiles(seconds: Sequence[float], missing: str | None) -> dict[str, Any]:
+    """Return median, 95th percentile and maximum in milliseconds, or `missing` for each."""
+    names = ("p50", "p95", "max")
     if not seconds:
-        return dict.fromkeys(names, "" if prefix else None)
+        return dict.fromkeys(names, missing)
     found = np.percentile(seconds, [50, 95, 100]).tolist()
     return {name: round(1000 * value, 1) for name, value in zip(names, found, strict=True)}

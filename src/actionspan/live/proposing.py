@@ -2,8 +2,8 @@
 
     snippets → rows (features.past) → network (temporal.streaming) → cells → proposals
 
-Each part keeps what it needs of the past and no more, so memory is that of the longest segment
-however long the stream is. Actionness is that of the network on the whole video, up to rounding.
+Each part keeps only the past that it needs, so memory depends on the longest segment and not on the
+stream. Actionness equals what the network gives on the whole video, up to rounding.
 """
 
 from collections.abc import Mapping
@@ -60,17 +60,37 @@ class OnlineProposer:
     """
 
     def __init__(self, bundle: Bundle, *, delay_seconds: float = 2.0) -> None:
-        _check(bundle, delay_seconds)
-        assert bundle.transform.past is not None
-        assert bundle.temporal.look_ahead is not None
+        if not (np.isfinite(delay_seconds) and delay_seconds >= 0):
+            raise InputError(f"delay {delay_seconds}: 0 seconds or more")
+        if bundle.encoders.clip_encoder != "none":
+            raise InputError(
+                f"the model's clip encoder {bundle.encoders.clip_encoder} sees seconds ahead; a "
+                "stream needs a model trained with features.encoders.clip_encoder: none"
+            )
+        past, density, network = bundle.transform.past, bundle.density, bundle.temporal
+        if past is None or network.look_ahead is None or density is None or density.ahead is None:
+            names = " or ".join(name for name in MODELS if network_class(name) is type(network))
+            raise InputError(
+                f"the model {names} sees the whole video; a stream needs a model trained with "
+                "temporal.models: [stream]"
+            )
         self.bundle, self.delay_seconds = bundle, delay_seconds
-        self.look_ahead = bundle.transform.past.ahead + bundle.temporal.look_ahead
+        self._past_settings, self._density = past, density
+        self.look_ahead = past.ahead + network.look_ahead
         self.learner: OnlineLearner | None = None  # learns between two snippets, if there is one
         self._first = 0  # number of the first snippet since the last gap
-        self._times: Float64
-        self._count: int
-        self._classified: Float32
         self._begin()
+
+    def _begin(self) -> None:
+        """Begin a stretch of snippets without a gap."""
+        self._past = PastStream(self._past_settings)
+        self._network = NetworkStream(self.bundle.temporal)
+        self._cells = OnlineCells(self._density)
+        self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
+        self._times: Float64 = np.zeros(0)  # of the last snippets
+        self._count = 0  # snippets so far
+        # what the classifier sees of the last
+        self._classified: Float32 = np.zeros((0, 0), np.float32)
 
     def add(
         self, features: Mapping[str, Float32], seconds: float, motion: Mapping[str, float]
@@ -109,29 +129,11 @@ class OnlineProposer:
 
     def gap(self) -> Update:
         """Frames were lost: give what is pending, and begin again after them."""
-        update = self._flush(None)
-        self._first += self._count
-        self._begin()
-        return update
+        return self._flush(None)
 
     def finish(self, duration_seconds: float) -> Update:
         """The stream has ended: give the rest. No proposal passes its end."""
-        update = self._flush(duration_seconds)
-        self._first += self._count
-        self._begin()
-        return update
-
-    def _begin(self) -> None:
-        """Begin a stretch of snippets without a gap."""
-        assert self.bundle.transform.past is not None
-        assert self.bundle.density is not None
-        self._past = PastStream(self.bundle.transform.past)
-        self._network = NetworkStream(self.bundle.temporal)
-        self._cells = OnlineCells(self.bundle.density)
-        self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
-        self._times = np.zeros(0)  # of the last snippets
-        self._count = 0  # snippets so far
-        self._classified = np.zeros((0, 0), np.float32)  # what the classifier sees of the last
+        return self._flush(duration_seconds)
 
     def _flush(self, duration: float | None) -> Update:
         if not self._count:
@@ -146,7 +148,10 @@ class OnlineProposer:
         if self.learner is not None:
             self.learner.gap(rows, actionness)
         self._selection.add(*self._cells.finish(interval))
-        return Update(actionness, self._emit(np.inf, interval, duration))
+        update = Update(actionness, self._emit(np.inf, interval, duration))
+        self._first += self._count
+        self._begin()
+        return update
 
     def _take(self, found: list[Float32], interval: float) -> list[Actionness]:
         """Hand curves on to the cells; return them as actionness."""
@@ -166,11 +171,12 @@ class OnlineProposer:
         if not len(segments):
             return []
         labels = self._labels(segments, interval)
-        seconds = np.maximum(self._seconds(segments, interval), 0.0)
-        if duration is not None:
-            seconds = np.minimum(seconds, duration)
-        assert self.bundle.density is not None
-        shortest, longest = self.bundle.density.lengths
+        # the middle of a step is its snippet's time
+        middles = self._count - len(self._times) + np.arange(-1, len(self._times) + 1) + 0.5
+        ends = [self._times[0] - interval], self._times, [self._times[-1] + interval]
+        seconds = np.interp(segments, middles, np.concatenate(ends))
+        seconds = np.clip(seconds, 0.0, np.inf if duration is None else duration)
+        shortest, longest = self._density.lengths
         rows = zip(seconds.tolist(), scores.tolist(), labels, strict=True)
         return [
             OnlineProposal(start, end, score, *label)
@@ -197,14 +203,6 @@ class OnlineProposer:
         if len(self._times) < 2:
             return float(max(2 * self._times[0], 1e-3)) if not self._first else 1.0
         return float(np.median(np.diff(self._times[-_FEWEST:])))
-
-    def _seconds(self, places: Float64, interval: float) -> Float64:
-        """Return the seconds at places in steps; the middle of a step is its snippet's time."""
-        first = self._count - len(self._times)
-        middles = first + np.arange(-1, len(self._times) + 1) + 0.5
-        ends = [self._times[0] - interval], self._times, [self._times[-1] + interval]
-        seconds: Float64 = np.interp(places, middles, np.concatenate(ends))
-        return seconds
 
     def _forget(self, interval: float) -> None:
         """Drop what no later proposal depends on."""
@@ -246,24 +244,3 @@ def _transformed(features: Mapping[str, Float32], transform: Transform) -> dict[
         name: stream.apply(np.asarray(features[name], np.float32)[None])[0]
         for name, stream in transform.streams.items()
     }
-
-
-def _check(bundle: Bundle, delay_seconds: float) -> None:
-    if not (np.isfinite(delay_seconds) and delay_seconds >= 0):
-        raise InputError(f"delay {delay_seconds}: 0 seconds or more")
-    if bundle.encoders.clip_encoder != "none":
-        raise InputError(
-            f"the model's clip encoder {bundle.encoders.clip_encoder} sees seconds ahead; a stream "
-            "needs a model trained with features.encoders.clip_encoder: none"
-        )
-    if (
-        bundle.transform.past is None
-        or bundle.temporal.look_ahead is None
-        or bundle.density is None
-        or bundle.density.ahead is None
-    ):
-        names = " or ".join(name for name in MODELS if network_class(name) is type(bundle.temporal))
-        raise InputError(
-            f"the model {names} sees the whole video; a stream needs a model trained with "
-            "temporal.models: [stream]"
-        )

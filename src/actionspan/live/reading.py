@@ -50,9 +50,9 @@ class Arrived:
 class HandOver:
     """A queue of at most `room` snippets between two threads.
 
-    By `block` whoever puts waits for room. By `newest` nobody waits: where there is no room, the
-    whole queue is dropped, so that long stretches are kept and not every second snippet, and a gap
-    that says so goes with the next snippet.
+    With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
+    whole queue is dropped, so that long stretches are kept and not every second snippet, and the
+    next snippet carries a gap that says so.
     """
 
     def __init__(self, room: int, policy: Policy) -> None:
@@ -77,7 +77,8 @@ class HandOver:
             if self.policy == "block":
                 self._changed.wait_for(lambda: len(self._waiting) < self.room or self._closed)
             elif len(self._waiting) >= self.room:
-                arrived = self._drop_for(arrived)
+                gap = self._drop(arrived.snippet.seconds)
+                arrived = replace(arrived, gap=gap.joined(arrived.gap) if arrived.gap else gap)
             if self._closed:
                 return False
             self._waiting.append(arrived)
@@ -115,16 +116,9 @@ class HandOver:
     def clear(self) -> Gap | None:
         """Drop what waits, and return the gap it leaves."""
         with self._changed:
-            gap = self._dropped_now(self._waiting[-1].snippet.seconds) if self._waiting else None
-            self._waiting.clear()
-            return gap
+            return self._drop(self._waiting[-1].snippet.seconds) if self._waiting else None
 
-    def _drop_for(self, newer: Arrived) -> Arrived:
-        gap = self._dropped_now(newer.snippet.seconds)
-        self._waiting.clear()
-        return replace(newer, gap=gap.joined(newer.gap) if newer.gap else gap)
-
-    def _dropped_now(self, end: float) -> Gap:
+    def _drop(self, end: float) -> Gap:
         first, count = self._waiting[0], len(self._waiting)
         self.dropped += count
         start = first.snippet.seconds if first.after is None else first.after
@@ -137,6 +131,7 @@ class HandOver:
                     dropped=gap.dropped + each.gap.dropped,
                     reason=each.gap.reason if gap.reason == "slow" else gap.reason,
                 )
+        self._waiting.clear()
         return gap
 
 
@@ -146,7 +141,6 @@ class Begin:
 
     snippet: int = 0  # the first that is wanted
     seconds: float | None = None  # time stamp of the snippet before it
-    elapsed: float | None = None  # of a live source: seconds since its first frame
 
 
 class Reader:
@@ -175,7 +169,7 @@ class Reader:
         self._thread = threading.Thread(target=self._read, name="reader", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._thread.start()
 
     def stop(self, wait: float = 2.0) -> None:
@@ -203,15 +197,17 @@ class Reader:
             self._arrivals.clear()
             cut = cut_snippets(self._counted(stretch), self._cutting)
             for snippet in islice(cut, 0 if live else skip, None):
-                gap = None
+                gap, now = None, time.monotonic()
                 if lost and before is not None:
                     gap = Gap(start=before, end=snippet.seconds, dropped=0, reason=lost)
+                while self._arrivals and self._arrivals[0][0] < snippet.seconds:
+                    self._arrivals.popleft()
                 arrived = Arrived(
                     number=number,
                     snippet=snippet,
                     after=before,
-                    centre_arrived=self._arrival(snippet.seconds),
-                    arrived=time.monotonic(),
+                    centre_arrived=self._arrivals[0][1] if self._arrivals else now,
+                    arrived=now,
                     gap=gap,
                 )
                 if not self._hand_over.put(arrived):
@@ -252,9 +248,3 @@ class Reader:
         if self._pace is None:
             self._pace = time.monotonic() - seconds
         self._stopped.wait(max(0.0, self._pace + seconds - time.monotonic()))
-
-    def _arrival(self, seconds: float) -> float:
-        """Return when the frame with a time stamp came, and forget earlier ones."""
-        while self._arrivals and self._arrivals[0][0] < seconds:
-            self._arrivals.popleft()
-        return self._arrivals[0][1] if self._arrivals else time.monotonic()

@@ -7,6 +7,7 @@ everything that was written fits what the proposer remembers: that is where stat
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,16 +17,7 @@ from typing import Any
 from actionspan.errors import InputError
 from actionspan.live.encoding import Message, encoded, message_of
 from actionspan.live.outputs import Outputs
-from actionspan.live.progress import (
-    Counts,
-    Ended,
-    Latency,
-    Place,
-    Progress,
-    State,
-    Status,
-    write_state,
-)
+from actionspan.live.progress import Ended, Latency, Place, Progress, Status, write_state
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.live.reading import Arrived, Gap, HandOver, Reader
 from actionspan.live.settings import StreamSettings
@@ -55,6 +47,8 @@ class Stream:
 
     def __post_init__(self) -> None:
         self._resumed = self.at.snippets > 0
+        self._in_flight: deque[Arrived] = deque()
+        self._submitted = 0
         self._failure: InputError | None = None
         self._began = False
         self._missed: Gap | None = None  # what came while a live stream was made ready
@@ -71,7 +65,9 @@ class Stream:
         """
         self.reader.start()
         try:
-            first = self._first()
+            first = None
+            while first is None and not self.stopping.is_set() and not self.hand_over.ended:
+                first = self._take(_IDLE)
             if first is not None:
                 with make_pipeline(message_of(first.snippet)) as pipeline:
                     self._work(pipeline, first)
@@ -84,14 +80,6 @@ class Stream:
                 closing.callback(self.outputs.close)
                 closing.callback(self.status.close)
                 closing.callback(self.reader.stop)
-
-    def _first(self) -> Arrived | None:
-        """Wait for the first snippet; None: the stream ended or was stopped before it."""
-        while not self.stopping.is_set() and not self.hand_over.ended:
-            first = self._take(_IDLE)
-            if first is not None:
-                return first
-        return None
 
     def _announce(self, first: Arrived) -> None:
         """Write the first event; a resumed stream has it."""
@@ -120,13 +108,13 @@ class Stream:
             self._answers(pipeline, 0 if arrived is not None else _POLL)
             self._keep(pipeline)
             arrived = None
-            if len(self.at.in_flight) < room:
-                arrived = self._take(0 if self.at.in_flight else _IDLE)
-            if arrived is None and not self.at.in_flight:
+            if len(self._in_flight) < room:
+                arrived = self._take(0 if self._in_flight else _IDLE)
+            if arrived is None and not self._in_flight:
                 if self.hand_over.ended:
                     break
                 self._flush_if_lost()
-        while self.at.in_flight:  # a signal came: what is in the pipeline is soon done
+        while self._in_flight:  # a signal came: what is in the pipeline is soon done
             self._answers(pipeline, _IDLE)
         self._write_status(pipeline)
 
@@ -158,7 +146,7 @@ class Stream:
         if self.hand_over.policy == "block":
             return first
         pipeline.submit(message_of(first.snippet))
-        self.at.submitted += 1
+        self._submitted += 1
         while not self.stopping.is_set() and pipeline.answer(_IDLE) is None:
             pass
         at = first.snippet.seconds
@@ -174,27 +162,29 @@ class Stream:
             gap = arrived.gap or Gap(start=start, end=end, dropped=0, reason="slow")
             arrived, self._missed = replace(arrived, gap=self._missed.joined(gap)), None
         pipeline.submit(message_of(arrived.snippet))
-        self.at.in_flight.append(arrived)
-        self.at.submitted += 1
+        self._in_flight.append(arrived)
+        self._submitted += 1
 
     def _answers(self, pipeline: Any, timeout: float) -> None:
         """Work on all answers that are ready; wait for the first one if there is none."""
-        while self.at.in_flight:
+        while self._in_flight:
             answer = pipeline.answer(timeout)
             if answer is None:
                 return
-            self._answered(self.at.in_flight.popleft(), answer.output)
+            self._answered(self._in_flight.popleft(), answer.output)
             timeout = 0
 
     def _answered(self, arrived: Arrived, output: Any) -> None:
         """Give the features of a snippet to the proposer and write down what it finds."""
         made = encoded(output)
         if arrived.gap is not None:
-            self._gap(arrived.gap)
+            self.at.dropped += arrived.gap.dropped
+            self._write(self.proposer.gap())
+            self.at.unanswered.clear()
+            self.outputs.gap(arrived.gap)
         begun = time.monotonic()
         seconds = arrived.snippet.seconds
-        centre = Place(number=arrived.number, seconds=seconds, arrived=arrived.centre_arrived)
-        self.at.unanswered.append(centre)
+        self.at.unanswered.append(Place(arrived.number, seconds, arrived.centre_arrived))
         update = self.proposer.add(made.features, seconds, made.motion)
         now = time.monotonic()
         compute = min(made.compute_seconds + now - begun, now - arrived.arrived)
@@ -202,16 +192,12 @@ class Stream:
         self.at.done += 1
         self._write(update, arrived.arrived, compute)
 
-    def _gap(self, gap: Gap) -> None:
-        self.at.dropped += gap.dropped
-        self._write(self.proposer.gap())
-        self.at.unanswered.clear()
-        self.outputs.gap(gap)
-
     def _write(self, update: Update, arrived: float | None = None, compute: float = 0.0) -> None:
         """Write what a snippet that arrived then and was computed gave, or a gap or the end."""
         for found in update.actionness:
-            place = self._place_of(found.seconds)
+            place = self.at.unanswered.popleft()
+            while place.seconds < found.seconds and self.at.unanswered:  # some may have none
+                place = self.at.unanswered.popleft()
             now = time.monotonic()
             released = now if arrived is None else arrived
             latency = Latency(
@@ -224,15 +210,7 @@ class Stream:
             self.outputs.actionness(place.number, place.seconds, curves, latency.milliseconds())
         self.outputs.proposals(update.proposals, self.at.seconds)
 
-    def _place_of(self, seconds: float) -> Place:
-        """Return the snippet of a time stamp; actionness comes in order, some may have none."""
-        place = self.at.unanswered.popleft()
-        while place.seconds < seconds and self.at.unanswered:
-            place = self.at.unanswered.popleft()
-        return place
-
     def _keep(self, pipeline: Any) -> None:
-        """Write the status and the state when they are due."""
         if self.status.due():
             self._write_status(pipeline)
             self.outputs.refresh()
@@ -240,36 +218,31 @@ class Stream:
             self._save()
 
     def _write_status(self, pipeline: Any) -> None:
-        counts = Counts(
+        self.status.write(
+            pipeline.report(),
+            submitted=self._submitted,
             frames=self.reader.frames,
-            submitted=self.at.submitted,
-            done=self.at.done,
             dropped=self.at.dropped,
+            done=self.at.done,
             waiting=len(self.hand_over),
         )
-        self.status.write(counts, pipeline.report())
 
-    def _save(self, *, ended: bool = False, kept: Mapping[str, str] | None = None) -> None:
-        state = State(
-            made_of=self.at.made_of,
-            ended=ended,
-            snippets=self.at.snippets,
-            seconds=self.at.seconds,
-            done=self.at.done,
-            dropped=self.at.dropped,
-            began=self.at.began,
-            unanswered=[(place.number, place.seconds) for place in self.at.unanswered],
-            written=self.outputs.written() | dict(kept or {}),
-            proposer={} if ended else self.proposer.state_dict(),
-        )
-        write_state(self.outputs.folder, state)
+    def _save(self, kept: Mapping[str, str] | None = None) -> None:
+        """Write the state; of a stream that has ended, with the files `kept` of what it learned."""
+        ended = kept is not None
+        written = self.outputs.written() | dict(kept or {})
+        proposer = {} if ended else self.proposer.state_dict()
+        at = replace(self.at, ended=ended, written=written, proposer=proposer)
+        write_state(self.outputs.folder, at)
         self._saved = time.monotonic()
 
     def _end(self) -> Ended:
         """Flush the rest, write the last event, and say why the stream ended."""
         reason = self._reason()
         early = reason in ("interrupted", "broken")
-        seconds = self.at.seconds if early else self._length()
+        length = self.settings.duration if reason == "limit" else self.duration
+        length = self.reader.seconds if length is None else length
+        seconds = self.at.seconds if early else length
         if self._failure is not None and not self._began:
             raise self._failure
         if self.at.snippets:
@@ -294,7 +267,7 @@ class Stream:
             **learned,
         )
         if not early:
-            self._save(ended=True, kept=kept)
+            self._save(kept)
         if self._failure is not None:
             raise self._failure
         return Ended(reason, seconds, self.outputs.found.count)
@@ -305,10 +278,3 @@ class Stream:
         if self.stopping.is_set():
             return "interrupted"
         return "limit" if self.reader.reached_limit else "finished"
-
-    def _length(self) -> float:
-        """Return how long the stream was in seconds."""
-        known, limit = self.duration, self.settings.duration
-        if limit is not None and self.reader.reached_limit:
-            return limit
-        return self.reader.seconds if known is None else known

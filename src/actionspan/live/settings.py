@@ -33,10 +33,7 @@ class StreamSettings(Checked):
         "full", "play a file as fast as the work allows, or at its own rate, like a camera"
     )
     delay: float = option(
-        2.0,
-        "a proposal is sent at most this long after its end is seen",
-        unit="seconds",
-        least=0,
+        2.0, "a proposal is sent at most this long after its end is seen", unit="seconds", least=0
     )
     executor: Executor = option(
         "thread", "what runs the stages; all give the same results, to the bit"
@@ -71,10 +68,10 @@ class StreamSettings(Checked):
         """Return the policy for a source.
 
         Raises:
-            ValueError: Nearly all of a file would be dropped.
+            InputError: Nearly all of a file would be dropped.
         """
         if self.policy == "newest" and not live and self.rate != "real":
-            raise ValueError(
+            raise InputError(
                 "policy newest: a file at full speed would be dropped nearly whole; add --rate real"
             )
         if self.policy == "auto":
@@ -142,8 +139,8 @@ def parse_source(text: str) -> Source:
 def redacted(address: str) -> str:
     """Return an address without user, password, query and fragment.
 
-    Whatever stands before the last @ is hidden, even where a password holds a slash. Where it
-    could hold ? or # too, nothing but the scheme is shown.
+    All before the last @ is hidden, even where a password holds a slash. Where a password could
+    hold ? or # too, only the scheme is shown.
     """
     scheme, _, rest = address.partition("://")
     before, at, after = rest.rpartition("@")

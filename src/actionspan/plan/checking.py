@@ -14,13 +14,7 @@ from jsonschema.validators import extend
 from actionspan.errors import InputError, printable
 from actionspan.files.text import filled_in
 from actionspan.parallel.settings import processes
-from actionspan.plan.features import (
-    encoders_of,
-    kind_of,
-    start_of,
-    training_of,
-    trains_classifiers,
-)
+from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
 from actionspan.plan.schema import add_sections, build_schema
 from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
@@ -46,11 +40,9 @@ _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itse
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:
-    """Check every key and value of a configuration against the schema of the settings.
+    """Check every key and value of a merged configuration against the schema of the settings.
 
-    Args:
-        config: The merged configuration.
-        name: How messages call the configuration, e.g. `"config.yaml"`.
+    `name` is what messages call it, e.g. `"config.yaml"`.
 
     Raises:
         InputError: A key or value is wrong; the line names it and what is allowed.

@@ -4,12 +4,10 @@ import argparse
 import re
 import textwrap
 from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
 
 import yaml
 
-from actionspan.plan.sections import OURS, Section
+from actionspan.plan.sections import OURS, Section, plain
 from actionspan.settings import Knob
 
 _SHORT = """\
@@ -78,11 +76,9 @@ def page_text() -> str:
 def sections_text(
     sections: Mapping[str, Section], keys: Mapping[str, Collection[str]] | None = None
 ) -> str:
-    """Return sections as YAML; what those that are left out hold is not written.
+    """Return sections by name as YAML, each behind the one that it is in.
 
-    Args:
-        sections: By name, each behind the one that it is in.
-        keys: Those of each section that are written; by default all.
+    `keys` are those of each section that are written; by default all.
     """
     parts: list[str] = []
     open_: list[str] = []
@@ -96,17 +92,11 @@ def sections_text(
         parts.append(("\n" if depth == 0 else "") + _commented(line, section.comment))
         for knob in section.knobs:
             if keys is None or knob.name in keys[name]:
-                key = f"{'  ' * (depth + 1)}{knob.name}: {_scalar(knob.default)}"
+                value = yaml.safe_dump(plain(knob.default), default_flow_style=True, width=1000)
+                value = value.removesuffix("...\n").strip()
+                key = f"{'  ' * (depth + 1)}{knob.name}: {value}"
                 parts.append(_commented(key, _comment(knob)))
     return "".join(parts)
-
-
-def _scalar(value: Any) -> str:
-    """Return a default as YAML on one line."""
-    if isinstance(value, Path | tuple):
-        value = str(value) if isinstance(value, Path) else list(value)
-    text = yaml.safe_dump(value, default_flow_style=True, width=1000)
-    return text.removesuffix("...\n").strip()
 
 
 def _comment(knob: Knob) -> str:
@@ -122,13 +112,8 @@ def _commented(line: str, comment: str) -> str:
     if not comment:
         return line + "\n"
     start = max(_COLUMN, len(line) + 2)
-    wrap = textwrap.TextWrapper(
-        width=_WIDTH,
-        initial_indent=" " * start + "# ",
-        subsequent_indent=" " * _COLUMN + "# ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    wrap = textwrap.TextWrapper(_WIDTH, break_on_hyphens=False, break_long_words=False)
+    wrap.initial_indent, wrap.subsequent_indent = (" " * n + "# " for n in (start, _COLUMN))
     first, *rest = wrap.wrap(comment)
     return "\n".join([line + first[len(line) :], *rest]) + "\n"
 

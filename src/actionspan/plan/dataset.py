@@ -77,34 +77,23 @@ class Storage:
 
 
 class DatasetPlan:
-    """The videos of a run and the shards they are worked on in.
-
-    Attributes:
-        is_demo: Whether the videos are the rendered ones.
-        paths: The file of each video; empty where only external features are given.
-        videos: The ids of all videos.
-        shards: The video ids of each shard.
-        annotation_files: The annotation file, or the files of a folder.
-        annotation_folder: That folder, if they lie in one.
-        video_info: The table that completes annotations, if there is one.
-        passed_over: The files of the video folder that are left out, and why.
-        fetched: Whether videos lie in storage, from which each job needs its own fetched.
-        origin_flags: The flags of `dataset index` that say where the videos come from.
-    """
+    """The videos of a run and the shards they are worked on in."""
 
     def __init__(self, config: Mapping[str, Any], name: str, storage: Storage) -> None:
         dataset = config["dataset"]
         self._storage = storage
         self.is_demo = dataset["videos"] == "demo"
+        # files of the video folder that are left out, and why
         self.passed_over: dict[str, str] = {}
         self.annotation_folder: str | None = None
         self.video_info = [dataset["video_info"]] if dataset["video_info"] else []
-        if self.is_demo and dataset["annotations"] is not None:
-            raise InputError(
-                f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
-                "dataset.videos: demo; name the folder of its videos, or null for features alone"
-            )
         if self.is_demo:
+            if dataset["annotations"] is not None:
+                raise InputError(
+                    f"{name}: dataset.annotations: {dataset['annotations']} is not used with "
+                    "dataset.videos: demo; name the folder of its videos, or null for features "
+                    "alone"
+                )
             files = demo_video_names(config["demo"]["videos"])
             self.paths = {Path(file).stem: f"results/dataset/demo/{file}" for file in files}
             self.annotation_files = ["results/dataset/demo/annotations.json"]
@@ -113,10 +102,18 @@ class DatasetPlan:
             self.annotation_files = _annotation_files(dataset["annotations"], name)
             if Path(dataset["annotations"]).is_dir():
                 self.annotation_folder = dataset["annotations"]
+        # whether videos lie in storage, from which each job needs its own fetched
         self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
-        self.origin_flags = self._origin_flags(dataset["videos"])
+        # the flags of `dataset index` that say where the videos come from
+        self.origin_flags = flags({"folder": dataset["videos"]})
+        if self.is_demo:
+            self.origin_flags = flags({"name": "the rendered demo set"})
+        elif is_uri(dataset["videos"]):
+            words = [word for item in self.passed_over.items() for word in ("--left-out", *item)]
+            origin = flags({"name": f"the videos of {dataset['videos']}"})
+            self.origin_flags = f"{origin} {shlex.join(words)}"
         _check_external(config, name)
-        self.videos = list(self.paths)
+        self.videos = list(self.paths)  # none where only external features are given
         per_shard = dataset["videos_per_shard"]
         self.shards = assign_shards(self.videos, per_shard)
         if len(self.shards) > MOST_SHARDS:
@@ -125,14 +122,6 @@ class DatasetPlan:
                 f"at most {MOST_SHARDS} are planned: give {-(-len(self.videos) // MOST_SHARDS)} "
                 "or more, or auto"
             )
-
-    def _origin_flags(self, folder: str | None) -> str:
-        if self.is_demo:
-            return flags({"name": "the rendered demo set"})
-        if not is_uri(folder):
-            return flags({"folder": folder})
-        words = [word for item in self.passed_over.items() for word in ("--left-out", *item)]
-        return f"{flags({'name': f'the videos of {folder}'})} {shlex.join(words)}"
 
     def shard_videos(self, wildcards: Any) -> list[Any]:
         """Return the files of the videos of a shard."""
@@ -199,10 +188,8 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
     files = [_word(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
     if not files:
         known = ", ".join(ANNOTATION_SUFFIXES)
-        raise InputError(
-            f"{name}: dataset.annotations: {annotations}: a folder without annotation files "
-            f"({known})"
-        )
+        reason = f"a folder without annotation files ({known})"
+        raise InputError(f"{name}: dataset.annotations: {annotations}: {reason}")
     return sorted(files)
 
 

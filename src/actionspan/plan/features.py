@@ -16,66 +16,47 @@ _RECIPE = "results/features/recipe.json"
 
 
 class FeaturesPlan:
-    """The features of a run.
-
-    Attributes:
-        external: Whether people bring the features.
-        kind: What encoders give, `pooled` or `scores`.
-        tuned: Whether the encoders are those of `finetune`, which see its pictures.
-        one_pass: Whether a job goes from videos to features with nothing written between.
-        takes_over: Whether existing features are kept when their shard is made again. With tuned
-            encoders, or classifiers of the videos' own segments, a new video changes all features.
-        frames_file: The pattern of a shard's frames.
-        flow_file: The pattern of a shard's flow.
-        code: The files that stand for the code of the steps that make features.
-        image_code: Those of frames and flow alone.
-        external_files: External features; a changed file re-runs what depends on it.
-        frames: The settings of frames, with as many flows as classifiers see at once.
-        encoders: The settings of the encoders.
-        weights: The checkpoints of the encoders.
-        flow_weights: The checkpoint that computes the flow, if any.
-        flow: The settings of the flow, as `features encode` takes them.
-        image_settings: The flags of frames and flow, as their own commands take them.
-        shard_files: The feature shards of the data set.
-    """
+    """The features of a run: where they come from, the settings that make them, and their files."""
 
     def __init__(self, config: Mapping[str, Any], shards: Iterable[str]) -> None:
         features, video = config["features"], config["video"]
-        self.external = features["source"] == "external"
-        self.kind, self.tuned = kind_of(config), features["source"] == "finetuned"
+        self.external = features["source"] == "external"  # people bring the features
+        self.kind = kind_of(config)
+        # encoders are those of `finetune`, which see its pictures
+        self.tuned = features["source"] == "finetuned"
+        # a job goes from videos to features with nothing written between
         self.one_pass = not video["keep"]
+        # Existing features are kept when their shard is made again. With tuned encoders, or
+        # classifiers of the videos' own segments, a new video changes all features.
         own_segments = trains_classifiers(config) and not config["recognition"]["clips"]
         self.takes_over = not (self.external or self.tuned or own_segments)
         new = "new/" if self.takes_over else ""
-        self.frames_file = f"results/video/frames/{new}{{shard}}.h5"
+        self.frames_file = f"results/video/frames/{new}{{shard}}.h5"  # patterns of a shard's files
         self.flow_file = f"results/video/flow/{new}{{shard}}.h5"
+        # the files that stand for the code of the steps that make frames and flow, and features
         self.image_code = [shard_step("video frames"), shard_step("video flow")]
         separate = [*self.image_code, shard_step("features extract")]
         self.code = [shard_step("features encode")] if self.one_pass else separate
-        self.external_files: list[str] = []
+        self.external_files: list[str] = []  # a changed one re-runs what depends on it
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))
             shards = ["external"]
         self.shard_files = [f"results/features/shards/{name}.h5" for name in shards]
         self.frames = dict(video["frames"])
-        if trains_classifiers(config):
+        if trains_classifiers(config):  # as many flows as classifiers see at once
             self.frames["stack"] = config["recognition"]["store"]["stack"]
         self.encoders = encoders_of(config)
         clips = self.encoders["clip_encoder"] != "none"
         if not clips:  # their knobs then re-run nothing
-            self.frames, self.encoders = (
-                {key: value for key, value in knobs.items() if not key.startswith("clip_")}
-                for knobs in (self.frames, self.encoders)
-            )
+            self.frames, self.encoders = map(_without_clips, (self.frames, self.encoders))
         self.frames["clips"] = clips
-        self.weights = weights_files(
-            *(self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
-        )
+        weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
+        self.weights = weights_files(*weights)
         self.flow_weights = weights_files(video["flow"]["weights"])
-        # `features encode` has two devices
-        self.flow = {
-            "flow_device" if key == "device" else key: value for key, value in video["flow"].items()
-        }
+        # as `features encode` takes them, which has two devices
+        renamed = {"device": "flow_device"}
+        self.flow = {renamed.get(key, key): value for key, value in video["flow"].items()}
+        # the flags of frames and flow, as their own commands take them
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 
     def recipe(self, wildcards: Any) -> list[str]:
@@ -87,6 +68,10 @@ class FeaturesPlan:
     def recipe_flag(self, wildcards: Any, input: Any) -> str:
         """Return the flag that names the recipe, an input of the job."""
         return f"--recipe {shlex.quote(str(input.recipe))}" if self.recipe(wildcards) else ""
+
+
+def _without_clips(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in knobs.items() if not key.startswith("clip_")}
 
 
 def trains_classifiers(config: Mapping[str, Any]) -> bool:
@@ -108,9 +93,8 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
         finetune = config["finetune"]
         if encoders["flow_encoder"] == encoders["rgb_encoder"]:
             # not what RGB was tuned to
-            encoders["flow_weights"] = (
-                encoders["flow_weights"] or encoders["rgb_weights"] or PACKAGED
-            )
+            given = encoders["flow_weights"] or encoders["rgb_weights"]
+            encoders["flow_weights"] = given or PACKAGED
         for stream in finetune["streams"]:
             encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
         # as they saw pictures while they were tuned
@@ -164,8 +148,8 @@ def keep_features(workflow: Any, shards: Sequence[str]) -> None:
     """Link the feature shards that jobs of this run make again, until all of these are there.
 
     Snakemake deletes the outputs of a job before it starts. A hard link keeps such a file, and
-    takes no room while nothing is deleted. Jobs take over from it what still stands. Where the file
-    system has no hard links, nothing is kept, and every video is encoded again.
+    takes no room while nothing is deleted. Jobs take over from it what is still valid. On a file
+    system without hard links nothing is kept, and every video is encoded again.
     """
     made = {str(file) for job in workflow.dag.needrun_jobs() for file in job.output}
     there = [Path(shard) for shard in shards if shard in made and Path(shard).is_file()]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from actionspan.errors import InputError
 from actionspan.plan.messages import Failed
 
-# A group of short rules is one job, whose minutes add up to at most these (tests/plan).
+# A group of short rules is one job; the minutes of its rules add up to at most these (tests/plan).
 GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
@@ -35,17 +35,13 @@ class ClusterPlan:
     """What jobs ask a cluster for."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._most: int | None = config["cluster"]["max_runtime"]
         self._cluster = config["cluster"]
 
     def container(self, *, wanted: bool) -> str | None:
-        """Return the image that jobs run in.
-
-        Args:
-            wanted: Whether Snakemake shall use containers (`--sdm apptainer`).
+        """Return the image that jobs run in; `wanted` with `--sdm apptainer`.
 
         Raises:
-            InputError: It shall, but there is no image: jobs would run without one.
+            InputError: It is wanted, but not given: jobs would run without one.
         """
         image: str | None = self._cluster["container"]
         if wanted and image is None:
@@ -58,15 +54,14 @@ class ClusterPlan:
     def minutes(self, minutes: int, group: str | None = None) -> int:
         """Return the `runtime` of a rule: its minutes, within `cluster.max_runtime`.
 
-        Args:
-            minutes: What the rule needs for a large data set.
-            group: The rule's group, whose rules share the limit.
+        `minutes` are enough for a large data set. The rules of a `group` share the limit.
         """
-        if self._most is None:
+        most: int | None = self._cluster["max_runtime"]
+        if most is None:
             return minutes
         if group is None:
-            return min(minutes, self._most)
-        return max(1, min(minutes, minutes * self._most // GROUPS[group]))
+            return min(minutes, most)
+        return max(1, min(minutes, minutes * most // GROUPS[group]))
 
 
 class Asked(NamedTuple):
@@ -90,30 +85,24 @@ class Partition(NamedTuple):
 
 def partitions() -> dict[str, Partition]:
     """Return the partitions of this cluster by name; none if it has no SLURM that answers."""
-    if shutil.which("sinfo") is None:
-        return {}
     command = ["sinfo", "--noheader", "--exact", "--format=%P|%l|%m|%c"]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=_QUERY_SECONDS
+        said = subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=_QUERY_SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return {}
-    return read_partitions(done.stdout)
+    return read_partitions(said)
 
 
 def read_partitions(text: str) -> dict[str, Partition]:
     """Read lines of sinfo, each with name (`*`: the default), time limit, MB and cores."""
-    found: dict[str, Partition] = {}
+    found: dict[str, list[Partition]] = {}
     for line in text.split():
         marked, limit, memory, cores = line.split("|")
-        name = marked.rstrip("*")
         offered = _minutes(limit), int(memory.rstrip("+")), int(cores.rstrip("+"))
-        before = found.get(name)
-        found[name] = _largest(
-            ([before] if before else []) + [Partition(*offered, marked.endswith("*"))]
-        )
-    return found
+        found.setdefault(marked.rstrip("*"), []).append(Partition(*offered, marked.endswith("*")))
+    return {name: _largest(nodes) for name, nodes in found.items()}
 
 
 def _minutes(limit: str) -> float:
@@ -129,16 +118,16 @@ def _minutes(limit: str) -> float:
 def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
     """Check that each job fits its partition; otherwise it would wait for ever.
 
-    Args:
-        jobs: What the jobs of a run ask for.
-        known: The partitions by name; without any, nothing is checked.
+    Nothing is checked where no partition is `known`.
 
     Raises:
         InputError: A job asks for too much; the line names its rules, the limit and the cure.
     """
+    if not known:
+        return
     default = next((name for name, each in known.items() if each.is_default), None)
     wrong: dict[tuple[str, str], dict[str, int]] = {}
-    for job in jobs if known else ():
+    for job in jobs:
         partition = job.partition or default
         if partition is None:
             raise InputError(
@@ -149,16 +138,17 @@ def check_limits(jobs: Iterable[Asked], known: Mapping[str, Partition]) -> None:
         for what in _CURES:
             if getattr(job, what) > getattr(offered, what):
                 wrong.setdefault((partition, what), {})[job.name] = getattr(job, what)
-    order = [*_CURES]
-    for (partition, what), found in sorted(wrong.items(), key=lambda it: order.index(it[0][1])):
-        most = getattr(_offered(partition, known), what)
-        limit, cure = _CURES[what]
-        if what == "minutes" and most < SHORTEST:
-            cure = ""
-        raise InputError(
-            f"partition {partition}: {limit.format(most)}, but {_listed(found)} ask for more and "
-            f"would wait for ever: {cure.format(most)}give another slurm_partition"
-        )
+    if not wrong:
+        return
+    partition, what = min(wrong, key=lambda each: [*_CURES].index(each[1]))
+    most = getattr(_offered(partition, known), what)
+    limit, cure = _CURES[what]
+    if what == "minutes" and most < SHORTEST:
+        cure = ""
+    raise InputError(
+        f"partition {partition}: {limit.format(most)}, but {_listed(wrong[partition, what])} ask "
+        f"for more and would wait for ever: {cure.format(most)}give another slurm_partition"
+    )
 
 
 def _offered(names: str, known: Mapping[str, Partition]) -> Partition:
@@ -191,7 +181,7 @@ _PYTHON = Path(".snakemake/python")
 
 
 def start_this_python() -> None:
-    """Make `python` in a job the one that runs Snakemake, and `mpiexec` the one beside it.
+    """Make `python` in a job the one that runs Snakemake, and `mpiexec` the one in its folder.
 
     Each Snakemake does so, also in a job of a cluster or in a pod. Environments of `--sdm` have
     their own `python`: conda puts its folder first, a container does not see this one.
@@ -228,7 +218,12 @@ def check_jobs(workflow: Any) -> None:
     chosen = getattr(workflow.executor_settings, "partition_config", None)
     if chosen or "SNAKEMAKE_SLURM_PARTITIONS" in os.environ:
         return  # the executor itself chooses a partition for each job
-    check_limits([_asked(job) for job in _needed(workflow)], partitions())
+    needed = {}
+    for job in workflow.dag.needrun_jobs():
+        if not job.is_local:
+            each = workflow.dag.get_job_group(job) or job
+            needed[id(each)] = each
+    check_limits(map(_asked, needed.values()), partitions())
 
 
 class Messages(logging.Handler):
@@ -277,30 +272,11 @@ def _scheduler_log(job: Any) -> Path | None:
     return max(logs, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _needed(workflow: Any) -> list[Any]:
-    """Return the jobs and groups that will be submitted."""
-    dag = workflow.dag
-    needed = {}
-    for job in dag.needrun_jobs():
-        if not job.is_local:
-            each = dag.get_job_group(job) or job
-            needed[id(each)] = each
-    return list(needed.values())
-
-
 def _asked(job: Any) -> Asked:
-    resources = job.resources
+    values = [job.resources.get(name) for name in ("runtime", "mem_mb", "cpus_per_task")]
+    # 0: a resource that is not given or not known yet
+    minutes, megabytes, cores = (value if isinstance(value, int) else 0 for value in values)
     name = f"group {job.groupid}" if job.is_group() else job.rule.name
-    partition = resources.get("slurm_partition")
-    return Asked(
-        name,
-        None if partition is None else str(partition),
-        _number(resources.get("runtime")),
-        _number(resources.get("mem_mb")),
-        _number(resources.get("cpus_per_task")) or job.threads,
-    )
-
-
-def _number(value: Any) -> int:
-    """Return a resource; 0 if it is not given or not known yet."""
-    return value if isinstance(value, int) else 0
+    partition = job.resources.get("slurm_partition")
+    partition = None if partition is None else str(partition)
+    return Asked(name, partition, minutes, megabytes, cores or job.threads)

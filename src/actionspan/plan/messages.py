@@ -57,10 +57,8 @@ class _Brief(logging.Handler):
         if event == "job_info":
             name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
             self._started[said["jobid"]] = name
-            reasons = said["reason"].split("; ")
-            own = [
-                each for each in reasons if not each.startswith("Input files updated by another")
-            ]
+            reasons, other = said["reason"].split("; "), "Input files updated by another"
+            own = [each for each in reasons if not each.startswith(other)]
             line = f"[{len(self._started)}/{self._total}] {name}: {'; '.join(own or reasons)}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
         if event == "job_error":
@@ -112,13 +110,10 @@ def failures_text(failed: Iterable[Failed]) -> str:
 
 def _block(job: Failed) -> str:
     path, lines = job.log, _tail(job.log)
-    said = [
-        line
-        for line in (_tail(job.scheduler_log) if job.scheduler_log else [])
-        if any(word in line for word in _SCHEDULER_WORDS)
-    ]
+    scheduler = _tail(job.scheduler_log) if job.scheduler_log else []
+    said = [line for line in scheduler if any(word in line for word in _SCHEDULER_WORDS)]
     if not lines and not said and job.scheduler_log:
-        path, lines = job.scheduler_log, _tail(job.scheduler_log)
+        path, lines = job.scheduler_log, scheduler
     head = f"{job.name} failed; its log is {path}"
     head += f", the scheduler's {job.scheduler_log}" if said else ""
     shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(said[-2:]), *filter(None, [job.message])]

@@ -107,22 +107,7 @@ BROWSED = 1000  # videos: chapters are made for sets that a person can browse
 
 
 class OutcomesPlan:
-    """The methods of a run and the files that are made of their proposals.
-
-    Attributes:
-        models: The trained networks.
-        evaluated: Those whose candidates PEM evaluates.
-        baselines: The baselines; external features have no frames that could differ.
-        methods: All that is evaluated, in the order of the tables.
-        chapters: The chapters of each video and model.
-        chaptered: The videos whose chapters one job makes: all, or in a large set one.
-        timelines: A few timelines, evenly spread over the videos; all others can be asked for.
-        bundles: The bundle of each model; with external features a model cannot take videos.
-        shown: The model whose proposals pictures and the page show.
-        shown_events: Its distinct events, if it has any.
-        made_copies: The copies for browsers that are there.
-        page: The page of the data set, if a plain run makes it.
-    """
+    """The methods of a run and the files that are made of their proposals."""
 
     def __init__(
         self, config: Mapping[str, Any], videos: list[str], features: FeaturesPlan, run: str
@@ -130,33 +115,36 @@ class OutcomesPlan:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
+        # those whose candidates PEM evaluates
+        self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
+        # external features have no frames that could differ
         skipped = "difference" if features.external else None
         self.baselines = [name for name in evaluation["baselines"] if name != skipped]
-        self.methods = self.models + self.baselines
+        self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
+        # with external features a model cannot take videos
+        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
+        # the videos whose chapters one job makes: all, or in a large set one
         browsed = len(videos) <= BROWSED
         self.chaptered = videos if browsed else ["{video}"]
-        self.chapters = [
-            f"{folder}/chapters/{video}.vtt"
-            for folder in folders
-            for video in self.chaptered
-            if browsed
-        ]
+        chapters = [f"{folder}/chapters/{{}}.vtt" for folder in folders if browsed]
+        self.chapters = [path.format(video) for path in chapters for video in videos]
+        # the model whose proposals pictures and the page show, and its events, if it has any
+        self.shown: str = config["report"]["model"] or self.models[-1]
+        events = f"results/proposals/{self.shown}/events.json"
+        self.shown_events = [events] * (self.shown in ON_SEQUENCES)
+        # a few timelines, evenly spread over the videos; all others can be asked for
         count = min(evaluation["timelines"], len(videos))
         drawn = [videos[index * len(videos) // count] for index in range(count)]
-        self.shown: str = config["report"]["model"] or self.models[-1]
-        folder = f"results/proposals/{self.shown}"
-        self.shown_events = [f"{folder}/events.json"] * (self.shown in ON_SEQUENCES)
-        self.made_copies = sorted(map(str, Path("results/report/videos").glob("*.mp4")))
-        self.page = ["results/report/index.html"] if config["report"]["page"] else []
         folder = f"results/evaluation/timelines/{self.shown}"
         self.timelines = [f"{folder}/{video}.svg" for video in drawn]
-        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
-        self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
+        # copies for browsers that are there, and the page, if a plain run makes it
+        self.made_copies = sorted(map(str, Path("results/report/videos").glob("*.mp4")))
+        self.page = ["results/report/index.html"] if config["report"]["page"] else []
 
     def network_features(self, wildcards: Any) -> str:
         """Return the features that a model's network learns from."""
-        name = SEQUENCES.get(split_seed(method_of(wildcards))[0], "features")
+        name = SEQUENCES.get(_base(wildcards), "features")
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def scorer(self, wildcards: Any) -> str:
@@ -170,23 +158,22 @@ class OutcomesPlan:
         kept = seeded_flags(settings["density"], wildcards.model)
         kept += " " + flags(settings["events"], "events", "overlap")
         ahead = settings["online"]["ahead"]
-        return f"{kept} --ahead {ahead}" if _streams(wildcards) else kept
+        return f"{kept} --ahead {ahead}" if _base(wildcards) == "stream" else kept
 
     def bundle_flags(self, wildcards: Any) -> str:
         """Return the settings that `actionspan propose` needs, and the flag of what scores."""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
-        if _streams(wildcards):
+        if _base(wildcards) == "stream":
             names = [*names, "online"]
         kept = " ".join(flags(self._config["proposals"][name]) for name in names)
         return f"{kept} --{flag}"
 
     def listed(self, wildcards: Any) -> str:
         """Return the list for a reader: distinct events, where a model has them."""
-        return (self.events(wildcards) or [f"results/proposals/{wildcards.model}/proposals.json"])[
-            0
-        ]
+        name = "events" if _on_sequences(wildcards) else "proposals"
+        return f"results/proposals/{wildcards.model}/{name}.json"
 
     def events(self, wildcards: Any) -> list[str]:
         """Return a method's distinct events, where it has them."""
@@ -195,30 +182,25 @@ class OutcomesPlan:
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features: only the frame-difference baseline looks at the video."""
-        difference = split_seed(wildcards.baseline)[0] == "difference"
-        return [of_fold("results/features/features.h5")(wildcards)] if difference else []
+        looks = _base(wildcards) == "difference"
+        return [of_fold("results/features/features.h5")(wildcards)] if looks else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
-        name = wildcards.baseline
-        if split_seed(name)[0] != "tag":
-            return []
-        model = name.replace("tag", "origin", 1)
-        return [f"results/temporal/{model}/{self._run}/probabilities.h5"]
+        model = wildcards.baseline.replace("tag", "origin", 1)
+        path = f"results/temporal/{model}/{self._run}/probabilities.h5"
+        return [path] if _base(wildcards) == "tag" else []
 
     def timelines_flag(self, wildcards: Any) -> str:
         """Return where a model's timelines lie; a baseline and joined folds have none."""
-        name = wildcards.method
-        drawn = split_seed(name)[0] in MODELS and _fold_of(wildcards) != POOLED
-        return f"--timelines results/evaluation/timelines/{name}" if drawn else ""
+        drawn = _base(wildcards) in MODELS and _fold_of(wildcards) != POOLED
+        return f"--timelines results/evaluation/timelines/{wildcards.method}" if drawn else ""
 
     def baseline_flags(self, wildcards: Any) -> str:
         """Return the settings that this baseline reads, so that others do not re-run it."""
         name = wildcards.baseline
-        keys = {
-            "random": ["seed"],
-            "sliding": ["overlap", "shortest_window", "window_prior"],
-        }.get(split_seed(name)[0], [])
+        read = {"random": ["seed"], "sliding": ["overlap", "shortest_window", "window_prior"]}
+        keys = read.get(_base(wildcards), [])
         chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
         if keys:
             return chosen
@@ -228,9 +210,10 @@ class OutcomesPlan:
         return f"{chosen} {flags(suppression)}"
 
 
+def _base(wildcards: Any) -> str:
+    """Return the model or baseline of a job, without seed and fold."""
+    return split_seed(method_of(wildcards))[0]
+
+
 def _on_sequences(wildcards: Any) -> bool:
-    return split_seed(method_of(wildcards))[0] in ON_SEQUENCES
-
-
-def _streams(wildcards: Any) -> bool:
-    return split_seed(method_of(wildcards))[0] == "stream"
+    return _base(wildcards) in ON_SEQUENCES

@@ -1,7 +1,7 @@
 """Run the workflow: Snakemake, which goes on after a kill.
 
-All words go to Snakemake. The workflow is that of this folder, otherwise that of the package the
-command comes from, with this folder's config.yaml.
+All words go to Snakemake. It runs the workflow of this folder or, where there is none, the workflow
+of the package that the command comes from, with this folder's config.yaml.
 """
 
 import argparse

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.recognition.settings import PARTS, Part
@@ -35,10 +35,7 @@ POOLED = "folds"
 Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
 # The parts of AAVG that each variant has on: one more than the variant before.
 VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
-    "aavg1": PARTS[:0],
-    "aavg2": PARTS[:1],
-    "aavg3": PARTS[:2],
-    "aavg4": PARTS[:3],
+    variant: PARTS[:count] for count, variant in enumerate(get_args(Variant))
 }
 # What the name of a run of recognition begins with: a variant of AAVG, or another exchange.
 METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))

@@ -10,32 +10,13 @@ from actionspan.dataset.settings import LimitSettings
 from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baseline import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.features.settings import (
-    CausalSettings,
-    EncoderSettings,
-    ExternalSettings,
-    RescaleSettings,
-    SequenceSettings,
-)
+from actionspan.features import settings as features
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.store import StoreSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.plugins import settings_of_steps
-from actionspan.proposals.settings import (
-    CandidateSettings,
-    ChapterSettings,
-    ClassifierSettings,
-    DensitySettings,
-    DetectionSettings,
-    EvaluatorSettings,
-    EventSettings,
-    LatticeSettings,
-    OnlineSettings,
-    RankingSettings,
-    SelectionSettings,
-    SuppressionSettings,
-)
+from actionspan.proposals import settings as ranked
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.report.index import PageSettings
@@ -47,7 +28,7 @@ from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips are
 # kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps
 _ELSEWHERE = (
-    (EncoderSettings, "source"),
+    (features.EncoderSettings, "source"),
     (FrameSettings, "clips"),
     (FaultSettings, "on_bad_input"),
 )
@@ -63,12 +44,8 @@ class Section:
     @property
     def knobs(self) -> list[Knob]:
         """Its keys: the fields of its settings."""
-        return [
-            knob
-            for settings in self.settings
-            for knob in knobs_of(settings)
-            if (settings, knob.name) not in _ELSEWHERE
-        ]
+        knobs = [(settings, knob) for settings in self.settings for knob in knobs_of(settings)]
+        return [knob for settings, knob in knobs if (settings, knob.name) not in _ELSEWHERE]
 
 
 OURS: Mapping[str, Section] = {
@@ -92,31 +69,37 @@ OURS: Mapping[str, Section] = {
     ),
     "finetune.store": Section((StoreSettings,), "the pictures that they are tuned on"),
     "features": Section((own.FeaturesKnobs,)),
-    "features.encoders": Section((EncoderSettings,)),
+    "features.encoders": Section((features.EncoderSettings,)),
     "features.external": Section(
-        (own.ExternalKnobs, ExternalSettings),
+        (own.ExternalKnobs, features.ExternalSettings),
         "for source external: files people already have, one per video",
     ),
-    "features.rescale": Section((RescaleSettings,)),
+    "features.rescale": Section((features.RescaleSettings,)),
     "features.sequences": Section(
-        (SequenceSettings,), "what the models span and stream learn from"
+        (features.SequenceSettings,), "what the models span and stream learn from"
     ),
-    "features.causal": Section((CausalSettings,), "what is new in it, for the model stream"),
+    "features.causal": Section(
+        (features.CausalSettings,), "what is new in it, for the model stream"
+    ),
     "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
     "temporal.training": Section((TemporalSettings,)),
     "proposals": Section(()),
-    "proposals.candidates": Section((CandidateSettings,), "PGM"),
-    "proposals.evaluator": Section((EvaluatorSettings,), "PEM"),
-    "proposals.ranking": Section((RankingSettings,)),
-    "proposals.suppression": Section((SuppressionSettings,), "Soft-NMS"),
-    "proposals.classifier": Section((ClassifierSettings,), "the labels of proposals"),
-    "proposals.detections": Section((DetectionSettings,)),
-    "proposals.density": Section((LatticeSettings, DensitySettings), "models span and stream"),
-    "proposals.selection": Section((SelectionSettings,), "models span and stream"),
-    "proposals.events": Section((EventSettings,), "the reader's list (models span and stream)"),
-    "proposals.chapters": Section((ChapterSettings,), "what video players show"),
-    "proposals.online": Section((OnlineSettings,), "while a video goes on (model stream)"),
+    "proposals.candidates": Section((ranked.CandidateSettings,), "PGM"),
+    "proposals.evaluator": Section((ranked.EvaluatorSettings,), "PEM"),
+    "proposals.ranking": Section((ranked.RankingSettings,)),
+    "proposals.suppression": Section((ranked.SuppressionSettings,), "Soft-NMS"),
+    "proposals.classifier": Section((ranked.ClassifierSettings,), "the labels of proposals"),
+    "proposals.detections": Section((ranked.DetectionSettings,)),
+    "proposals.density": Section(
+        (ranked.LatticeSettings, ranked.DensitySettings), "models span and stream"
+    ),
+    "proposals.selection": Section((ranked.SelectionSettings,), "models span and stream"),
+    "proposals.events": Section(
+        (ranked.EventSettings,), "the reader's list (models span and stream)"
+    ),
+    "proposals.chapters": Section((ranked.ChapterSettings,), "what video players show"),
+    "proposals.online": Section((ranked.OnlineSettings,), "while a video goes on (model stream)"),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),
@@ -153,11 +136,11 @@ def fill_in(config: MutableMapping[str, Any]) -> None:
             part = part.setdefault(word, {}) if isinstance(part, MutableMapping) else None
         if isinstance(part, MutableMapping):
             for knob in section.knobs:
-                part.setdefault(knob.name, _plain(knob.default))
+                part.setdefault(knob.name, plain(knob.default))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a default as YAML would give it."""
     if isinstance(value, tuple):
-        return list(map(_plain, value))
+        return list(map(plain, value))
     return str(value) if isinstance(value, Path) else value

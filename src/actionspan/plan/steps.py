@@ -75,9 +75,8 @@ def steps_of(package: str) -> dict[str, str]:
     folder = file_of(package).parent
     inner = [path for path in folder.glob("*/__init__.py") if steps_of(f"{package}.{_stem(path)}")]
     steps = [path for path in folder.glob("*.py") if _is_step(path)]
-    words = {
-        _stem(path).replace("_", "-"): f"{package}.{_stem(path)}" for path in sorted(inner + steps)
-    }
+    stems = map(_stem, sorted(inner + steps))
+    words = {stem.replace("_", "-"): f"{package}.{stem}" for stem in stems}
     stage, inside = package.rpartition(".")[2], package.startswith("actionspan.")
     added = plugins("steps").items() if inside and stage in STAGES else ()
     return words | {
@@ -148,10 +147,9 @@ def source_files(module: str) -> list[str]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        path = file_of(name)
-        if name not in paths and path.is_file():
+        if name not in paths and (path := file_of(name)).is_file():
             paths[name] = path
-            waiting += [each for each in _imported(path) if each not in paths]
+            waiting += _imported(path)
     assert module in paths, f"no such module: {module}"
     return sorted(os.path.relpath(path) for path in paths.values())
 
@@ -173,11 +171,5 @@ def _imported(path: Path) -> tuple[str, ...]:
             names += [name if file_of(name).is_file() else node.module for name in inner]
         for block in _BLOCKS:
             waiting += getattr(node, block, [])
-    ours = _packages()
+    ours = {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}
     return tuple(name for name in names if name.split(".")[0] in ours)
-
-
-@cache
-def _packages() -> set[str]:
-    """Return the package and those of plug-ins of steps."""
-    return {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}

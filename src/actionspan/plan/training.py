@@ -43,21 +43,15 @@ class _Together(ABC):
 
 
 class RanksPlan(_Together):
-    """The processes of a temporal training, whose run has a name like ring-4.
-
-    Attributes:
-        run: The name of the configured run.
-        scaling_runs: The names of the timed runs; one rank without an exchange is the reference.
-        scaling_training: The training of timed runs: short, and the last epoch kept, so that all
-            do equal work.
-    """
+    """The processes of a temporal training; its `run` has a name like ring-4."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config, "temporal")
         temporal, scaling = self._section, config["scaling"]
         self.run = f"{temporal['exchange']}-{temporal['ranks']}"
         named = [f"{name}-{ranks}" for name in scaling["exchanges"] for ranks in scaling["ranks"]]
-        self.scaling_runs = ["none-1", *named]
+        self.scaling_runs = ["none-1", *named]  # one rank without an exchange: the reference
+        # short, and the last epoch kept, so that all timed runs do equal work
         timed = {"epochs": scaling["epochs"], "keep": "last"}
         self.scaling_training = {**temporal["training"], **timed}
 
@@ -79,7 +73,7 @@ class RanksPlan(_Together):
 def launch(config: Mapping[str, Any], count: int) -> str:
     """Return what starts several processes; a single process needs nothing.
 
-    Their number stands where the launcher has `{ranks}`, or follows it as `-n N`.
+    Their number replaces `{ranks}` in the launcher, or follows it as `-n N`.
     """
     launcher: str = config["mpi"]["launcher"]
     if count == 1:
@@ -94,50 +88,31 @@ def _exchange_flags(config: Mapping[str, Any], exchange: str, ranks: int) -> str
     return "" if exchange == "none" else f"--exchange={exchange} --ranks={ranks} {parallel}"
 
 
-class FinetunePlan:
-    """The tuning of encoders.
-
-    Attributes:
-        weights: The checkpoints that encoders start from, where they are files.
-        settings: The flags of a tuning.
-        joined: The flags of the exchange.
-        processes: How many processes tune together.
-        threads: The cores of all of them.
-        launch: What starts them.
-        memory: MB: the libraries and the budget of each process.
-    """
+class FinetunePlan(_Together):
+    """The tuning of encoders: its flags, checkpoints to start from, and memory in MB."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        finetune, features = config["finetune"], config["features"]
+        super().__init__(config, "finetune")
+        finetune, features = self._section, config["features"]
         encoders = {key: features["encoders"][key] for key in ENCODERS}
         if "flow" not in finetune["streams"]:  # what is not tuned re-runs nothing
             encoders = {key: value for key, value in encoders.items() if "flow" not in key}
         self.weights = weights_files(encoders.get("rgb_weights"), encoders.get("flow_weights"))
         own = {key: value for key, value in finetune.items() if key not in _STAGE}
-        training = {
-            key: value
-            for key, value in config["temporal"]["training"].items()
-            if key not in WITHOUT_TEMPORAL
-        }
-        sections = (own, encoders, features["rescale"], training)
-        self.settings = " ".join(flags(section) for section in sections)
-        exchange, ranks = finetune["exchange"], finetune["ranks"]
-        self.processes = processes(exchange, ranks)
-        self.threads = self.processes * int(finetune["threads"])
-        self.launch = launch(config, self.processes)
-        self.memory = (LIBRARIES_MB + int(finetune["memory_budget_mb"])) * self.processes
-        self.joined = _exchange_flags(config, exchange, ranks)
+        temporal = config["temporal"]["training"].items()
+        training = {key: value for key, value in temporal if key not in WITHOUT_TEMPORAL}
+        self.settings = " ".join(map(flags, (own, encoders, features["rescale"], training)))
+        self.joined = _exchange_flags(config, finetune["exchange"], finetune["ranks"])
+        budget = LIBRARIES_MB + int(finetune["memory_budget_mb"])
+        self.memory = budget * self.processes()
+
+    def processes(self, _: Any = None) -> int:
+        """Return how many processes tune together."""
+        return processes(self._section["exchange"], self._section["ranks"])
 
 
 class RecognitionPlan(_Together):
     """The clips that classifiers learn from, and the processes that learn.
-
-    Attributes:
-        trimmed: Whether clips are files of their own, not segments of the training videos.
-        clips: Trimmed clips by id.
-        shards: The clips of each shard, or the videos whose segments are clips.
-        folder_flags: The flags that name the folder of trimmed clips.
-        clip_files: The trimmed clips and the files that divide them into subsets.
 
     Raises:
         InputError: The folder of clips or a split file is not what it should be.
@@ -146,9 +121,10 @@ class RecognitionPlan(_Together):
     def __init__(self, config: Mapping[str, Any], video_shards: dict[str, list[str]]) -> None:
         super().__init__(config, "recognition")
         recognition, store = self._section, self._section["store"]
+        # clips are files, not segments of the training videos
         self.trimmed = recognition["clips"] is not None
-        self.clips: dict[str, TrimmedClip] = {}
-        self.shards = video_shards
+        self.clips: dict[str, TrimmedClip] = {}  # by id
+        self.shards = video_shards  # of clips, or of the videos that hold them
         splits = Path(recognition["splits"]) if recognition["splits"] else None
         if self.trimmed:
             folder, fraction = Path(recognition["clips"]), store["validation_fraction"]
@@ -157,6 +133,7 @@ class RecognitionPlan(_Together):
             self.shards = assign_shards(list(self.clips), "auto")
         named = flags(recognition, "clips", "splits", "split")
         self.folder_flags = f"{named} {flags(store, 'validation_fraction')}"
+        # the trimmed clips, and the files that divide them into subsets
         lists = sorted(map(str, splits.glob("*.txt"))) if splits else []
         self.clip_files = [*(str(clip.path) for clip in self.clips.values()), *lists]
 

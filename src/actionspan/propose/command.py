@@ -4,20 +4,15 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from glob import has_magic, iglob
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from actionspan import __version__
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
-
-if TYPE_CHECKING:
-    from actionspan.dataset.tables import Instance
-    from actionspan.propose.results import ResultFolder, Shown
-
 
 _UNTRAINED = "none"
 _DEMO_NOTE = (
@@ -28,55 +23,33 @@ _DEMO_NOTE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
-    parser.add_argument(
-        "videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them"
+    add = parser.add_argument
+    add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
+    model = (
+        "model.pt or the folder that holds it; demo (default): the model that comes with "
+        "actionspan; none: untrained motion grouping"
     )
-    parser.add_argument(
-        "--model",
-        help="model.pt or the folder that holds it; demo (default): the model that comes with "
-        "actionspan; none: untrained motion grouping",
+    add("--model", help=model)
+    folder = (
+        "folder for the page index.html, proposals and events (.json and .csv), and each video's "
+        ".vtt, .svg and .jpg (default: proposals)"
     )
-    results = (
-        "the page index.html, proposals and events (.json and .csv), and each video's .vtt, .svg "
-        "and .jpg (default: proposals)"
-    )
-    parser.add_argument(
-        "-o", "--out", type=Path, default=Path("proposals"), help=f"folder for {results}"
-    )
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="redo finished videos; by default, a second call continues after the last one",
-    )
-    parser.add_argument(
-        "--top",
-        type=int,
-        metavar="N",
-        help="at most N distinct events of each video in events.json, events.csv and its chapters",
-    )
-    parser.add_argument(
-        "--min-score",
-        type=float,
-        metavar="SCORE",
-        help="leave out proposals and events with a lower score",
-    )
-    shown = "annotations in any form; the figures then show them"
-    parser.add_argument("--annotations", type=Path, help=shown)
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print a line of JSON with its events for each video, as soon as it is done",
-    )
-    parser.add_argument(
-        "--no-page", action="store_true", help="do not write index.html, the page to look at"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        help="where the encoders run (default: as when they were trained)",
-    )
+    add("-o", "--out", type=Path, default=Path("proposals"), help=folder)
+    redo = "redo finished videos; by default, a second call continues after the last one"
+    add("--overwrite", action="store_true", help=redo)
+    most = "at most N distinct events of each video in events.json, events.csv and its chapters"
+    add("--top", type=int, metavar="N", help=most)
+    least = "leave out proposals and events with a lower score"
+    add("--min-score", type=float, metavar="SCORE", help=least)
+    truth = "annotations in any form; the figures then show them"
+    add("--annotations", type=Path, help=truth)
+    lines = "print a line of JSON with its events for each video, as soon as it is done"
+    add("--json", action="store_true", help=lines)
+    add("--no-page", action="store_true", help="do not write index.html, the page to look at")
+    add("-q", "--quiet", action="store_true", help="print errors only")
+    add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    device = "where the encoders run (default: as when they were trained)"
+    add("--device", choices=("auto", "cpu", "cuda"), help=device)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,12 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
     from actionspan.dataset.completing import Truth
+    from actionspan.dataset.video_facts import file_sha256
+    from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
 
     truth = Truth(arguments.annotations, videos) if arguments.annotations else None
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
-    folder = ResultFolder(arguments.out, _digest(model), overwrite=arguments.overwrite)
+    made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED)
+    folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     done, before, broken = 0, 0, len(passed)
     try:
         loading = (model, arguments.threads, arguments.device)
@@ -117,7 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         in_folder = folder.write_tables(shown) if done else 0
         if done and not arguments.no_page:
-            _write_page(folder, shown, videos, truth.instances if truth else {}, model)
+            from actionspan.propose.page import write_result_page
+
+            known = truth.instances if truth else {}
+            write_result_page(folder, shown, videos, known, _named(model))
         if not done:
             folder.remove_if_empty()
     if not done:
@@ -133,29 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
-def _digest(model: Path | None) -> str:
-    """Return a digest of the model and the version of the package."""
-    from actionspan.dataset.video_facts import file_sha256
-    from actionspan.files.storage import digest
-
-    return digest(__version__, file_sha256(model) if model else _UNTRAINED)
-
-
-def _write_page(
-    folder: "ResultFolder",
-    shown: "Shown",
-    videos: Mapping[str, Path],
-    truth: Mapping[str, Sequence["Instance"]],
-    model: Path | None,
-) -> None:
-    from actionspan.propose.page import write_result_page
-
-    name = "motion, without a model"
-    if model:
-        # results/proposals/span/model.pt is called span
-        path = model.resolve()
-        name = f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
-    write_result_page(folder.page, folder.results, shown, videos, truth, name)
+def _named(model: Path | None) -> str:
+    """Return how the page calls a model: results/proposals/span/model.pt is span."""
+    if model is None:
+        return "motion, without a model"
+    path = model.resolve()
+    return f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
 
 
 def _end(*_: object) -> NoReturn:
@@ -172,14 +134,11 @@ def _nothing(broken: int) -> str:
 
 
 def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], dict[str, str]]:
-    """Return the videos that `words` name, by id, and why others were left out.
+    """Return the videos that `words` name, by id and in order, and by path why others are left out.
 
     A folder stands for its video files, told by their suffix; sub-folders are not searched. A
     pattern that the shell did not expand, such as `"*.mp4"`, is expanded here. Of videos with the
     same id, the name without its suffix, the first counts.
-
-    Returns:
-        Paths by video id in the order of `words`, and reasons by path.
 
     Raises:
         InputError: A folder holds no video or cannot be read, or no file matches a pattern.

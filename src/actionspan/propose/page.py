@@ -2,14 +2,14 @@
 
 import shlex
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from actionspan import __version__
 from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.segments import Row, temporal_iou
-from actionspan.propose.results import Result, Shown, copy_path
+from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
 from actionspan.report.content import Page, PageVideo, choose_videos, path_from
 from actionspan.report.page import write_page
 from actionspan.report.video import playable_file
@@ -18,8 +18,7 @@ _MOST = 1000  # videos: a page of more is slow to open and hundreds of megabytes
 
 
 def write_result_page(
-    path: Path,
-    results: Callable[[], Iterable[Result]],
+    folder: ResultFolder,
     shown: Shown,
     files: Mapping[str, Path],
     truth: Mapping[str, Sequence[Instance]],
@@ -27,35 +26,30 @@ def write_result_page(
 ) -> None:
     """Write the page of all videos in a folder.
 
-    Args:
-        path: The page.
-        results: Gives what is stored of each video.
-        shown: What of it is listed.
-        files: Video files by id; of others the path that their result has.
-        truth: Instances by video id.
-        model: Its name, for the title.
+    `files` are by video id, of other videos the path that their result has; `truth` are instances
+    by video id; the title names the `model`.
     """
-    folder = path.parent
-    chosen, said = choose_videos([result.video_id for result in results()], {}, _MOST)
+    chosen, said = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
     wanted = set(chosen)
     videos = [
-        _page_video(result, files.get(result.video_id, Path(result.path)), folder, shown, truth)
-        for result in results()
+        _page_video(
+            result,
+            files.get(result.video_id, Path(result.path)),
+            folder.folder,
+            shown,
+            truth.get(result.video_id, ()),
+        )
+        for result in folder.results()
         if result.video_id in wanted
     ]
     subtitle = " · ".join(filter(None, (model, f"actionspan {__version__}", said)))
-    page = Page(title=folder.resolve().name, subtitle=subtitle, videos=videos)
-    write_page(path, page)
+    page = Page(title=folder.folder.resolve().name, subtitle=subtitle, videos=videos)
+    write_page(folder.page, page)
 
 
 def _page_video(
-    result: Result,
-    file: Path,
-    folder: Path,
-    shown: Shown,
-    truth: Mapping[str, Sequence[Instance]],
+    result: Result, file: Path, folder: Path, shown: Shown, truth: Sequence[Instance]
 ) -> PageVideo:
-    instances = truth.get(result.video_id, ())
     proposals = shown.proposals(result.proposals)
     copy = copy_path(folder, result.video_id)
     words = ("--video", str(file), "--out", str(copy))
@@ -67,8 +61,8 @@ def _page_video(
         note=note,
         duration_seconds=result.duration_seconds,
         frames_per_second=result.frames_per_second if file.is_file() else None,
-        recall=_recall(instances, proposals),
-        truth=instances,
+        recall=_recall(truth, proposals),
+        truth=truth,
         proposals=proposals,
         events=shown.events(result.events),
         curves=result.curves,

@@ -9,12 +9,12 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError, counted
@@ -77,12 +77,6 @@ class Result:
     shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
-    def timeline(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Return the (T, 3) probabilities, or None, and the (T,) motion, or None."""
-        if "motion" in self.curves:
-            return None, np.array(self.curves["motion"])
-        return np.array([self.curves[name] for name in _CURVES]).T, None
-
 
 def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, int]) -> Result:
     """Return what is stored of a video's proposals."""
@@ -112,10 +106,8 @@ def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, i
 
 
 def _rounded(rows: Sequence[Row]) -> list[Row]:
-    def times(row: Row) -> list[float]:
-        return [round(seconds, _MILLISECONDS) for seconds in row["segment"]]
-
-    return [{**row, "segment": times(row)} for row in rows]
+    times = [[round(seconds, _MILLISECONDS) for seconds in row["segment"]] for row in rows]
+    return [{**row, "segment": segment} for row, segment in zip(rows, times, strict=True)]
 
 
 def source_of(path: Path) -> dict[str, int]:
@@ -146,6 +138,7 @@ class ResultFolder:
 
     def __init__(self, folder: Path, model: str, *, overwrite: bool = False) -> None:
         self.folder, self.model, self.overwrite = folder, model, overwrite
+        self.page = folder / "index.html"  # of all videos
         self._made = not folder.exists()
         try:
             (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
@@ -166,25 +159,17 @@ class ResultFolder:
             for path in (self._path(other.video_id), *self.beside(other.video_id)):
                 path.unlink(missing_ok=True)
 
-    def beside(self, video_id: str) -> tuple[Path, Path, Path]:
+    def beside(self, video_id: str) -> list[Path]:
         """Return the paths of a video's chapters, picture and contact sheet."""
-        chapters, picture, sheet = (
-            self.folder / f"{video_id}{suffix}" for suffix in (".vtt", ".svg", ".jpg")
-        )
-        return chapters, picture, sheet
-
-    @property
-    def page(self) -> Path:
-        """Path of the page of all videos."""
-        return self.folder / "index.html"
+        return [self.folder / f"{video_id}{suffix}" for suffix in (".vtt", ".svg", ".jpg")]
 
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
         """Return the result of a finished video, else None; `made` just now it is not redone."""
         result = None if self.overwrite and not made else self._read(self._path(path.stem))
-        try:
-            return result if result is not None and result.source == source_of(path) else None
-        except InputError:
-            return None
+        with suppress(InputError):
+            if result is not None and result.source == source_of(path):
+                return result
+        return None
 
     def is_shown(self, result: Result, truth: Sequence[Instance], shown: Shown) -> bool:
         """Return whether a video's chapters and pictures are there, whole, and show just this."""
@@ -207,7 +192,9 @@ class ResultFolder:
         events = shown.events(result.events)
         count = ChapterSettings().chapters if shown.top is None else shown.top
         write_chapters(chapters, events, ChapterSettings(chapters=count))
-        probabilities, motion = result.timeline()
+        motion, probabilities = result.curves.get("motion"), None
+        if motion is None:
+            probabilities = np.array([result.curves[name] for name in _CURVES]).T
         proposals = shown.proposals(result.proposals)
         draw_timeline(
             picture,
@@ -217,7 +204,7 @@ class ResultFolder:
             truth,
             [row["segment"] for row in proposals],
             [row["score"] for row in proposals],
-            motion,
+            None if motion is None else np.array(motion),
         )
         write_sheet(sheet, Path(result.path), events)
         prints = {file.suffix: fingerprint(file) or "" for file in (chapters, picture, sheet)}
@@ -227,13 +214,11 @@ class ResultFolder:
         """Write proposals and events of all videos that are done here; return how many."""
         count = 0
         labelled = any(result.labelled for result in self.results())
-        paths = {
-            name: [self.folder / f"{name}.{suffix}" for suffix in ("json", "csv")]
-            for name in ("proposals", "events")
-        }
+        names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
+        paths = [self.folder / name for name in names]
         with (
-            proposal_files(*paths["proposals"], labelled=labelled) as write_proposals,
-            proposal_files(*paths["events"], labelled=labelled) as write_events,
+            proposal_files(*paths[:2], labelled=labelled) as write_proposals,
+            proposal_files(*paths[2:], labelled=labelled) as write_events,
         ):
             for result in self.results():
                 count += 1

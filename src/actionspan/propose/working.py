@@ -46,15 +46,8 @@ def each_video(
 ) -> Iterator[Made]:
     """Do what is left to do for each video, and yield the outcomes in order.
 
-    An error, a crash or a stall of one video does not stop the others.
-
-    Args:
-        folder: Where the results are put.
-        videos: Files by id.
-        truth: Annotations, for the pictures.
-        shown: What of the proposals is listed.
-        loading: The model, which is loaded if a video needs it.
-        quiet: Show no progress.
+    An error, a crash or a stall of one video does not stop the others. Videos are files by id. The
+    model is loaded if a video needs it; `quiet` shows no progress.
 
     Raises:
         JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
@@ -70,7 +63,7 @@ def each_video(
         tell=lambda said: told[-1](*said),
     )
 
-    def failed(path: Path, result: Result | None, known: Sequence[Instance] = ()) -> str:
+    def failed(path: Path, result: Result | None = None, known: Sequence[Instance] = ()) -> str:
         given.append(_Task(path, result, known))
         reason = printable(next(outcomes)[1].reason)
         return reason if not reason or str(path) in reason else f"{path}: {reason}"
@@ -83,7 +76,7 @@ def each_video(
                 title = f"{path.name} ({number} of {len(videos)})"
                 with video_progress(title, quiet=quiet) as on_progress:
                     told.append(on_progress)
-                    reason = failed(path, None)
+                    reason = failed(path)
                 result = folder.finished(path, made=True)
             if result is not None and not reason:
                 known = truth.within(video_id, result.duration_seconds) if truth else ()

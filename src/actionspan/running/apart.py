@@ -45,9 +45,7 @@ class Outcome(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """A message from work in progress."""
-
-    what: Any
+    what: Any  # a message from work in progress
 
 
 def work_apart(
@@ -61,18 +59,18 @@ def work_apart(
 ) -> Generator[tuple[int, Outcome], None, None]:
     """Yield the index of each item and what became of it, as they are done.
 
-    A failure that may be due to the machine's state is retried in a fresh process if the first had
-    worked on other items before, so that no item pays for another. An item whose process was
-    killed, by a person or as memory ran out, is retried once.
+    A failure that may come from the machine's state is retried in a fresh process if the first had
+    worked on other items before, so that no item pays for another. An item is retried once if its
+    process was killed, by a person or as memory ran out.
 
     Args:
         work: A function of an item, importable by name; what it returns must pickle.
         items: They must pickle. Each is taken when a process is free, so that an iterator can
             choose it by the outcomes so far.
         prepare: Called first in each process; what it raises ends the job.
-        processes: How many items at once.
+        processes: How many items are worked on at once.
         stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
-            this process was suspended too does not count.
+            this process was suspended does not count.
         tell: Called with what the work says through `still_working`.
 
     Raises:
@@ -96,14 +94,14 @@ def work_apart(
             heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
             passed = min(time.monotonic() - began, 2 * _TICK)
             for worker in busy:
-                outcome = worker.hear(tell) if worker.pipe in heard else None
-                if worker.pipe not in heard:
-                    outcome = worker.stalled(passed, stall_seconds)
+                said = worker.pipe in heard
+                outcome = worker.hear(tell) if said else worker.stalled(passed, stall_seconds)
                 if outcome is None or worker.task is None:
                     continue
                 task, worker.task = worker.task, None
                 if outcome.passing:
-                    fresh = workers[workers.index(worker)] = worker.replaced()
+                    worker.stop()
+                    fresh = workers[workers.index(worker)] = _Worker(work, prepare)
                     if worker.finished or (outcome.killed and task[0] not in killed):
                         if outcome.killed:
                             killed.add(task[0])
@@ -120,12 +118,11 @@ class _Worker:
     """A process and its current task."""
 
     def __init__(self, work: Work, prepare: Prepare | None) -> None:
-        self.made_of = (work, prepare)
         context = multiprocessing.get_context("spawn")
         try:
             self.pipe, theirs = context.Pipe()
-            words = (theirs, work, prepare, Path.cwd())
-            self.process = context.Process(target=_serve, args=words, daemon=True)
+            given = (theirs, work, prepare, Path.cwd())
+            self.process = context.Process(target=_serve, args=given, daemon=True)
             self.process.start()
         except OSError as error:
             raise JobError(f"no process can be started here: {error.strerror}") from None
@@ -164,11 +161,6 @@ class _Worker:
             raise JobError(f"the process that does the work is not ready after {most:g} s")
         return Outcome(None, f"no progress in {most:g} s", True)
 
-    def replaced(self) -> "_Worker":
-        """End it and return a fresh one."""
-        self.stop()
-        return _Worker(*self.made_of)
-
     def stop(self) -> None:
         """End it, whatever it is doing."""
         if self.process.is_alive():
@@ -179,15 +171,12 @@ class _Worker:
     def _crashed(self) -> Outcome:
         self.process.join(_PATIENCE)
         code = self.process.exitcode
-        how, killed = f"ended with status {code}", False
+        how, killed = f"ended with status {code}", code == -signal.SIGKILL
         if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            how = f"killed by {name}"
+            how = f"killed by {signal.Signals(-code).name}"
             if -code in _ENDING:
                 raise JobError(f"{how}; run it again to go on")
-            killed = -code == signal.SIGKILL
-            if killed:
-                how += ", perhaps as memory ran out"
+            how += ", perhaps as memory ran out" * killed
         if not self.ready:
             raise JobError(f"the process that does the work cannot start: it was {how}")
         return Outcome(None, f"the work on it crashed: {how}", True, killed)
@@ -223,7 +212,8 @@ def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -
         pipe.send(JobError(str(error)))
         return
     except Exception as error:
-        pipe.send(JobError(_too_little("start") if lacks_memory(error) else described(error)))
+        memory = lacks_memory(error)
+        pipe.send(JobError("too little memory to start" if memory else described(error)))
         return
     pipe.send(None)
     while True:
@@ -245,12 +235,8 @@ def _attempt(work: Work, item: Any) -> Outcome | JobError:
         if isinstance(error, InputError):
             return Outcome(None, str(error))
         if lacks_memory(error):
-            return Outcome(None, _too_little("work on it"), True)
+            return Outcome(None, "too little memory to work on it", True)
         return Outcome(None, described(error))
-
-
-def _too_little(to: str) -> str:
-    return f"too little memory to {to}"
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:
@@ -277,14 +263,9 @@ def end_with_parent() -> None:
 
 def no_room(error: BaseException) -> bool:
     """Return whether an error, or one that it came from, says that the disk is full."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in NO_ROOM:
-            return True
-        if _NO_ROOM_TEXT.search(str(seen)):
-            return True
-        seen = seen.__context__
-    return False
+    if isinstance(error, OSError) and error.errno in NO_ROOM or _NO_ROOM_TEXT.search(str(error)):
+        return True
+    return error.__context__ is not None and no_room(error.__context__)
 
 
 def described(error: BaseException) -> str:

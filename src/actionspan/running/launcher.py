@@ -12,12 +12,7 @@ LOCAL_RANKS = (
     "LOCAL_WORLD_SIZE",
 )
 # Which of them this is. SLURM's comes last: a batch job has it before it starts any rank.
-LOCAL_RANK = (
-    "MPI_LOCALRANKID",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
-    "SLURM_LOCALID",
-)
+LOCAL_RANK = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID")
 # The number of all ranks, and which this is (a batch job has SLURM_NTASKS and SLURM_PROCID before
 # it starts any rank).
 RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")

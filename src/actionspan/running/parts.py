@@ -2,8 +2,8 @@
 
 A shard's result is an HDF5 file with a group for each video. While the job runs, each group has a
 file under `{result}.parts/`; these survive a kill and are merged at the end. A part counts as done
-only if it is whole and its digest is that of the same settings and source. The reason for which a
-video was rejected is a part too, so that the next start does not try it again.
+only if it is whole and its digest fits the settings and the source. The reason for which a video
+was rejected is a part too, so that the next start does not try it again.
 """
 
 import json
@@ -60,21 +60,21 @@ def map_videos(
 ) -> dict[str, str]:
     """Make `out`, an HDF5 file with a group for each video, filled by `work(source, group)`.
 
-    Complete parts are kept. A video whose work fails in any way, crashes its process or stalls gets
-    no group: its reason goes to standard error and into the file, for `rejected_videos`.
+    Complete parts are kept. A video gets no group if its work fails in any way, crashes its process
+    or stalls: the reason goes to standard error and into the file, for `rejected_videos`.
 
     Args:
         out: The shard's HDF5 file.
         names: Video ids, the group names.
         sources: What `work` gets for each video; must pickle.
         digests: For each video, of what its part depends on (settings and source).
-        work: A function of (source, group), importable by name: it runs in processes of its own.
+        work: A function of (source, group), importable by name: it runs in other processes.
         title: What the work is, for the progress bar.
         how: How many videos at once, and what happens where work fails.
         prepare: Called first in each process; what it raises is no video's fault.
         settings_digest: Written as the digest of `out`.
         attributes: Further attributes of `out`.
-        before: The reasons of videos that earlier steps rejected, which `out` has too.
+        before: The reasons of videos that earlier steps rejected, which go into `out` too.
 
     Returns:
         The reasons of the rejected videos by video id.
@@ -105,7 +105,8 @@ def map_videos(
             found[task.name] = printable(reason)
             print(f"rejected {printable(task.name)}: {found[task.name]}", file=sys.stderr)
         if outcome.reason:
-            _check_room(folder)
+            if shutil.disk_usage(folder).free < 1 << 20:  # HDF5 may crash on a full disk
+                raise JobError(f"{folder}: the disk is full; make room and run it again")
             with create_h5(task.part, task.digest) as file:
                 file.attrs.update(error=printable(reason), passing=outcome.passing)
     errors = {name: found[name] for name in names if name in found}
@@ -136,8 +137,7 @@ def rejected_videos(file: h5py.File) -> dict[str, str]:
 def take_over(path: Path, name: str, target: h5py.Group, key: str) -> bool:
     """Copy a video's group of another result to `target[key]`, in place of what is there.
 
-    Returns:
-        Whether it was whole by its checksums; if not, nothing is copied.
+    Nothing is copied, and the answer is false, if it is not whole by its checksums.
 
     Raises:
         JobError: The file was damaged between its check and the copy.
@@ -158,17 +158,15 @@ def take_over(path: Path, name: str, target: h5py.Group, key: str) -> bool:
 
 def _packed(reasons: Mapping[str, str]) -> dict[str, str]:
     """Return attributes that hold the reasons, several where one would be too long."""
-    packs: list[dict[str, str]] = [{}]
-    size = 0
+    packs: dict[str, dict[str, str]] = {_REJECTED: {}}
+    size, key = 0, _REJECTED
     for name, reason in reasons.items():
         length = len(json.dumps({name: reason}))
         if size + length > _LONGEST:
-            packs.append({})
-            size = 0
-        packs[-1][name] = reason
+            size, key = 0, f"{_REJECTED} {len(packs):06d}"
+        packs.setdefault(key, {})[name] = reason
         size += length
-    further = {f"{_REJECTED} {number:06d}": pack for number, pack in enumerate(packs[1:], start=1)}
-    return {key: json.dumps(pack) for key, pack in {_REJECTED: packs[0], **further}.items()}
+    return {key: json.dumps(pack) for key, pack in packs.items()}
 
 
 def _make_part(work: Work, task: _Task) -> str:
@@ -223,9 +221,3 @@ def _read_all(group: h5py.Group) -> None:
 
     dict(group.attrs)
     group.visititems(read)
-
-
-def _check_room(folder: Path) -> None:
-    """Raise a JobError if the disk is full, where HDF5 may crash instead."""
-    if shutil.disk_usage(folder).free < 1 << 20:
-        raise JobError(f"{folder}: the disk is full; make room and run it again")

@@ -15,10 +15,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], title: str, total: int, unit: str = "video") -> Iterator[Item]:
-    """Yield `items` and show on standard error how far the loop is.
-
-    `title` is what the loop does, e.g. `"decoding"`, and `unit` what an item is.
-    """
+    """Yield `items` and show on standard error how far the loop is that does what `title` says."""
     doing(title)
     if sys.stderr.isatty():
         from tqdm import tqdm

@@ -40,21 +40,16 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl(2)
 def supervise(words: Sequence[str]) -> None:
     """Return in a child that does the work, if this is a job or a rank; otherwise just return.
 
-    Two jobs of Snakemake never make the same files: the later waits. This holds across machines
-    where their file system has locks.
-
-    Args:
-        words: The command's, for its name and outputs.
+    `words`, those of the command, tell its name and outputs. Two jobs of Snakemake never make the
+    same files: the later waits, also on another machine where the file system has locks.
     """
     run = Process.read(os.environ.get(RUN, ""))
     run = run if run is not None and run.is_of_this_job() else None
     ranked = launcher.launched() > 1
-    if run is None and not ranked:
+    if launcher.supervised or (run is None and not ranked):
         return
     if "mpi4py.MPI" in sys.modules or threading.active_count() > 1:
         return  # too late to fork
-    if launcher.supervised:
-        return
     name = f"rank {launcher.rank()}" if ranked else " ".join(words[:2])
     above = list(_above(run))
     try:
@@ -63,7 +58,8 @@ def supervise(words: Sequence[str]) -> None:
         sys.exit(130)
     board = make_board()
     doing("starting" if ranked else "")
-    _adopt_orphans()
+    if sys.platform == "linux":  # the child's children come to this process when it ends
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     launcher.supervised = os.getppid()
     supervisor = os.getpid()
     child = os.fork()
@@ -74,11 +70,11 @@ def supervise(words: Sequence[str]) -> None:
 
 
 def _above(run: Process | None) -> Iterator[Process]:
-    """Yield the processes without which nobody needs the work."""
+    """Yield the processes that the work is for: when one is gone, it is no longer needed."""
     pids = [os.getppid()]
     if run is not None:
         line = list(ancestors(os.getpid()))
-        # between ranks and their run may be daemons of a cluster, which are nobody's children
+        # daemons of a cluster, which have no parent, may come between ranks and their run
         pids = line[: line.index(run.pid)] if run.pid in line else pids
         yield run
     yield from filter(None, map(Process.of, pids))
@@ -103,10 +99,9 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if not told:
-                holder = os.read(descriptor, 300).decode(errors="replace").strip()
+                told, holder = True, os.read(descriptor, 300).decode(errors="replace").strip()
                 line = f"actionspan {words[0]}: {out}: waiting for {holder}, which makes it too"
                 print(line, file=sys.stderr, flush=True)
-                told = True
             os.close(descriptor)
             if _gone(above):
                 sys.exit(ENDED)
@@ -120,12 +115,6 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
             os.write(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode())
             return path
         os.close(descriptor)  # its last owner has just removed it
-
-
-def _adopt_orphans() -> None:
-    """Adopt the child's children when it ends, where the system can do that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_without(supervisor: int) -> None:

@@ -25,11 +25,9 @@ RUNS, LOCKS = FOLDER / "runs", FOLDER / "locks"
 def begin_run(*, main: bool) -> None:
     """Let jobs know the Snakemake that starts them, this process; as `main`, take over the folder.
 
-    The lock of a run that was killed is removed, and what is left of its jobs on this machine is
-    ended first. A lock whose owner lives, or cannot be seen from here, stays.
-
-    Args:
-        main: Whether this is the Snakemake that a person started, not a part of it in a job.
+    The lock of a run that was killed is removed, after what is left of its jobs on this machine is
+    ended. A lock stays if its owner lives or cannot be seen from here. The `main` Snakemake is the
+    one that a person started, not a part of it in a job.
     """
     me = Process.this()
     os.environ[RUN] = me.text()
