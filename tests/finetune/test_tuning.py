@@ -15,8 +15,8 @@ from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
 from actionspan.features.settings import RescaleSettings
 from actionspan.files.torch_files import read_torch
-from actionspan.finetune import epochs, tuning
-from actionspan.finetune.preparation import encode, prepare
+from actionspan.finetune import epochs, preparation, tuning
+from actionspan.finetune.preparation import encode
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
 from actionspan.finetune.videos import divide_videos
@@ -92,7 +92,7 @@ def test_killed_it_resumes_to_the_same_bits(toy, tmp_path, monkeypatch, changed)
     with pytest.raises(KeyboardInterrupt):
         tune(*toy.arguments, tmp_path / "killed")
     monkeypatch.undo()
-    monkeypatch.setattr(tuning, "prepare", _only_cached(prepare))
+    monkeypatch.setattr(preparation, "prepare", _only_cached(preparation.prepare))
     tune(*toy.arguments, tmp_path / "killed")
     assert results(tmp_path / "killed", streams) == results(tmp_path / "whole", streams)
     assert not (tmp_path / "killed" / CHECKPOINT).exists()

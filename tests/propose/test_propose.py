@@ -737,7 +737,7 @@ def test_a_model_trained_with_openvino_proposes_without_it(trained, tmp_path, mo
     torch.save(content | {"settings": json.dumps(settings)}, tmp_path / "model.pt")
     video = trained.validation()[0]
     expected = load_model(trained.model).propose(video)
-    monkeypatch.setattr("actionspan.features.encoders.find_openvino", lambda: None)
+    monkeypatch.setattr("actionspan.networks.runtime.find_openvino", lambda: None)
     found = load_model(tmp_path / "model.pt").propose(video)
     np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=0, atol=1e-4)
 

@@ -200,7 +200,7 @@ def test_a_damaged_picture_names_its_place(write_store):
 
 
 def test_a_clip_without_a_position_is_refused(write_store):
-    with pytest.raises(InputError, match="no frame lies in the clip"):
+    with pytest.raises(InputError, match="there is no frame to store"):
         write_store([("a", "x", "training", 0)])
 
 

@@ -14,13 +14,7 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.features.encoders import (
-    Snippets,
-    Weights,
-    build_network,
-    device_of,
-    frames_to_batch,
-)
+from actionspan.features import encoders
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import Inputs, architecture
@@ -31,7 +25,7 @@ from actionspan.running.apart import still_working
 class Clips(NamedTuple):
     """A video's samples, as the video stage keeps them."""
 
-    frames: Snippets  # (K, h, w, 3) uint8
+    frames: encoders.Snippets  # (K, h, w, 3) uint8
     rows: Int64  # (M,) the frame that each sample shows
     rate: float  # samples per second; the first is at 0 s
     times: Float64  # (T,) centres of the snippets in seconds
@@ -51,15 +45,11 @@ def read_clips(group: h5py.Group) -> Clips:
     return Clips(group["clip"], group["clip_row"][:], rate, group["time"][:])
 
 
-def window_samples(count: int, window: int, stride: int) -> list[Int64]:
-    """Return the samples of each window of a video of `count` samples.
+def window_at(start: int, count: int, window: int, stride: int) -> Int64:
+    """Return the samples of the window from `start`, 0, `stride`, …, of a video of `count` samples.
 
     The last window is as short as what is left of the video allows.
     """
-    return [_window_at(start, count, window, stride) for start in range(0, count, stride)]
-
-
-def _window_at(start: int, count: int, window: int, stride: int) -> Int64:
     margin, each = (window - stride) // 2, SAMPLES_A_VECTOR
     kept = min(stride, -(-(count - start) // each) * each)
     return np.clip(np.arange(start - margin, start + kept + margin), 0, count - 1)
@@ -68,34 +58,32 @@ def _window_at(start: int, count: int, window: int, stride: int) -> Int64:
 class ClipEncoder:
     """The network of clips: the samples of a video in, a vector for each snippet out."""
 
-    def __init__(self, settings: EncoderSettings, weights: Weights = None) -> None:
+    def __init__(self, settings: EncoderSettings, weights: encoders.Weights = None) -> None:
         encoder = settings.clip_encoder
         self.settings = settings
-        held = settings.clip_weights if weights is None else weights
-        network, self.features = build_network(encoder, held, 3, settings.source)
+        weights = settings.clip_weights if weights is None else weights
+        network, self.features = encoders.build_network(encoder, weights, 3, settings.source)
         # OpenVINO takes 11 s to compile i3d, and more memory to compute it.
-        inputs = Inputs(architecture(encoder), 3, device_of(settings))
+        inputs = Inputs(architecture(encoder), 3, encoders.device_of(settings))
         self.run = Eager(network, inputs, settings.precision)
 
-    def vectors(self, frames: Snippets, rows: Int64) -> Float32:
+    def vectors(self, frames: encoders.Snippets, rows: Int64) -> Float32:
         """Return a vector for every 8 samples, (M / 8 rounded up, features)."""
-        window, stride = self.settings.clip_window, self.settings.clip_stride
-        windows = window_samples(len(rows), window, stride)
+        count, stride, window = len(rows), self.settings.clip_stride, self.settings.clip_window
+        windows = [window_at(start, count, window, stride) for start in range(0, count, stride)]
         return np.concatenate([self.window(frames, rows[samples]) for samples in windows])
 
     def __call__(self, clips: Clips) -> Float32:
         """Encode a video, (T, features)."""
         return at_times(self.vectors(clips.frames, clips.rows), clips.rate, clips.times)
 
-    def window(self, frames: Snippets, rows: Int64) -> Float32:
+    def window(self, frames: encoders.Snippets, rows: Int64) -> Float32:
         """Return the vectors that are kept of one window, given the frame of each sample."""
         settings = self.settings
         margin = (settings.clip_window - settings.clip_stride) // 2 // SAMPLES_A_VECTOR  # vectors
         still_working()
-        first = int(rows.min())
-        pictures = frames_to_batch(
-            frames[first : int(rows.max()) + 1], settings.clip_size, settings.crop
-        )
+        first, end = int(rows.min()), int(rows.max()) + 1
+        pictures = encoders.frames_to_batch(frames[first:end], settings.clip_size, settings.crop)
         vectors: Float32 = self.run(pictures[rows - first][None])[0]
         return vectors[margin : len(vectors) - margin]
 
@@ -109,8 +97,7 @@ def at_times(vectors: Float32, rate: float, times: Float64) -> Float32:
 class ClipStream:
     """The clips of a video as they are decoded: no more pictures are held than a window has.
 
-    Args:
-        encoder: Its network sees a window as soon as its last sample is there.
+    The encoder sees a window as soon as its last sample is there.
     """
 
     def __init__(self, encoder: ClipEncoder) -> None:
@@ -139,7 +126,7 @@ class ClipStream:
     def _encode(self) -> None:
         window, stride = self.encoder.settings.clip_window, self.encoder.settings.clip_stride
         rows = np.asarray(self._rows, np.int64)
-        samples = _window_at(self._start, len(rows), window, stride)
+        samples = window_at(self._start, len(rows), window, stride)
         pictures = np.stack(self._pictures)
         self._found.append(self.encoder.window(pictures, rows[samples] - self._first))
         # drop the pictures before the next window

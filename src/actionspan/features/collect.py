@@ -4,9 +4,9 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -19,7 +19,7 @@ from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_foot
 from actionspan.features.settings import CausalSettings, RescaleSettings
 from actionspan.features.steps import cut_windows, merge_windows, rescale
 from actionspan.features.store import UNSHARED, write_checked
-from actionspan.features.transform import Moments, Transform, fit_stream, transform_features
+from actionspan.features.transform import Moments, Transform, fit_transform, transform_features
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 
@@ -30,8 +30,7 @@ MOTION = ("frame_difference", "flow_magnitude")
 _LEAST_DEVIATION = 1e-3  # of a cue of a stream, a logarithm
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Raw:
+class _Raw(NamedTuple):
     """A video's features as its shard has them."""
 
     streams: dict[str, Float32]
@@ -51,17 +50,17 @@ def collect(
     same_footage: float = 1.0,
     all_needed: bool = False,
 ) -> None:
-    """Make features.h5, sequences.h5 or causal.h5.
+    """Make features.h5, sequences.h5 or causal.h5 of feature shards.
 
     The training subset is read once for its moments and all videos once for their rows: memory
     holds a single video and a covariance for each stream; to find shared footage, the first stream
-    of all training videos.
+    of all training videos. Videos that annotations.json does not name count as testing.
 
     Args:
-        shards: Feature shards of `features extract` or `features external`.
+        shards: Of `features extract`, `encode` or `external`.
         videos: videos.tsv.
-        annotations: annotations.json; videos that it does not name count as testing.
-        out: features.h5.
+        annotations: annotations.json.
+        out: The file to write.
         settings: Steps, components and standardisation.
         with_cues: Whether rows have cues of change, and say what is inside the video.
         causal: How rows differ from the past (with cues), where they are for a stream.
@@ -93,15 +92,13 @@ def _find_features(
     shards: Sequence[Path], videos: Path, all_needed: bool
 ) -> tuple[list[Video], dict[str, Path]]:
     """Return the videos that have features, sorted by id, and their shards; report the others."""
-    # the shard of each video
-    where: dict[str, Path] = {}
+    where: dict[str, Path] = {}  # the shard of each video
     for shard in shards:
         with open_h5(shard) as file:
             for name in file:
                 if name in where:
                     raise InputError(f"{shard}: video {name} is in {where[name]} too")
                 where[name] = shard
-    # videos without features
     listed = sorted(read_videos(videos), key=lambda video: video.video_id)
     missing = [video.video_id for video in listed if video.video_id not in where]
     if missing:
@@ -179,10 +176,7 @@ def _list(widths: dict[str, int]) -> str:
 
 
 def _fit(videos: list[Video], opened: _Shards, settings: RescaleSettings) -> Transform:
-    """Fit each stream's transform on the rescaled rows of the training subset.
-
-    With grid "video" all training videos have the same weight, as each has `steps` rows.
-    """
+    """Fit each stream's transform on the training subset."""
     chosen = [video for video in videos if video.subset == "training"]
     if settings.standardise == "none" and not settings.components:
         chosen = videos[:1]
@@ -191,40 +185,25 @@ def _fit(videos: list[Video], opened: _Shards, settings: RescaleSettings) -> Tra
             "no video of the subset training has features to fit components and scales on; "
             "give --standardise none --components 0, or annotations with a training subset"
         )
-    windows = settings.grid == "windows"
-    unfitted = Transform(
-        steps=settings.steps,
-        method="nearest" if windows else settings.method,
-        grid=settings.grid,
-        stride=settings.stride if windows else 0,
-        rest=settings.rest if windows else 0,
-        streams={},
-    )
-    opened.read(videos[0])
-    moments = {stream: Moments(width) for stream, width in opened.widths.items()}
-    for video in progress(chosen, "fitting", len(chosen)):
-        raw, duration = opened.read(video), video.duration_seconds
-        length = unfitted.length(raw.times, duration)
-        for stream, rows in raw.streams.items():
-            moments[stream].add(rescale(rows, raw.times, duration, length, unfitted.method))
-    kept = (settings.components, settings.standardise)
-    return replace(unfitted, streams={key: fit_stream(m, *kept) for key, m in moments.items()})
+    opened.read(videos[0])  # the others must have as many features
+
+    def read(video: Video) -> tuple[dict[str, Float32], Float64, float]:
+        raw = opened.read(video)
+        return raw.streams, raw.times, video.duration_seconds
+
+    return fit_transform(settings, map(read, progress(chosen, "fitting", len(chosen))))
 
 
 def _fit_cues(
     videos: list[Video], opened: _Shards, transform: Transform, settings: CausalSettings
 ) -> Past:
     """Fit the mean and deviation of the cues of a stream on the training subset."""
-    moments: Moments | None = None
+    moments = Moments(len(REACHES) * len(transform.streams) + len(opened.motion))
     for video in videos:
-        if video.subset != "training":
-            continue
-        raw = opened.read(video)
-        parts = {key: stream.apply(raw.streams[key]) for key, stream in transform.streams.items()}
-        found = causal_cues(parts, raw.motion, settings.ahead)
-        moments = moments or Moments(found.shape[1])
-        moments.add(found)
-    assert moments is not None
+        if video.subset == "training":
+            raw = opened.read(video)
+            parts = {key: each.apply(raw.streams[key]) for key, each in transform.streams.items()}
+            moments.add(causal_cues(parts, raw.motion, settings.ahead))
     deviation = np.sqrt(np.maximum(np.diag(moments.covariance), 0))
     return Past(
         horizon=settings.horizon,
@@ -239,29 +218,25 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
     for key, values in transform.to_arrays().items():
         file[f"transform/{key}"] = values
     # the rows of each video
+    windowed = transform.grid == "windows"
     lengths = [transform.steps] * len(videos)
-    if transform.grid == "windows":
+    if windowed:
         lengths = [transform.length(opened.times(v), v.duration_seconds) for v in videos]
     starts = [transform.starts(length) for length in lengths]
-    counts = [len(firsts) for firsts in starts]
-
-    def repeated(values: list[Any]) -> list[Any]:
-        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
-
-    text = h5py.string_dtype()
-    names = repeated([video.video_id for video in videos])
-    file.create_dataset("video_id", data=names, dtype=text)
-    file.create_dataset("subset", data=repeated([video.subset for video in videos]), dtype=text)
-    file["duration_seconds"] = repeated([video.duration_seconds for video in videos])
-    if transform.grid == "windows":
+    video_of = np.repeat(np.arange(len(videos)), [len(firsts) for firsts in starts])  # (N,)
+    for key in ("video_id", "subset"):
+        texts = [getattr(videos[place], key) for place in video_of]
+        file.create_dataset(key, data=texts, dtype=h5py.string_dtype())
+    file["duration_seconds"] = [videos[place].duration_seconds for place in video_of]
+    if windowed:
         file["first_step"] = np.concatenate(starts)
-        file["length"] = np.array(repeated(lengths), np.int64)
+        file["length"] = np.array(lengths, np.int64)[video_of]
     # their features and curves
     width = sum(fitted.features for fitted in transform.streams.values())
     if transform.cues:
         width += len(REACHES) * len(transform.streams) + len(opened.motion)
         width = 1 + width * (1 if transform.past is None else 2)
-    shape = (len(names), transform.steps)
+    shape = (len(video_of), transform.steps)
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
     end, content = 0, hashlib.sha256()

@@ -59,9 +59,8 @@ def change(features: Float32, ahead: int = max(REACHES)) -> Float32:
 def cues(streams: Mapping[str, Float32], motion: Mapping[str, Float32]) -> Float32:
     """Return the cues of a video (T, 4 S + M), each of mean 0 and deviation 2 over the video.
 
-    Args:
-        streams: (T, C) transformed features of each of S streams.
-        motion: (T,) of each of M curves of motion, 0 or more; their logarithms are cues.
+    `streams` are (T, C) transformed features of each of S streams, `motion` (T,) of each of M
+    curves of motion, 0 or more; their logarithms are cues.
     """
     found = [change(features) for features in streams.values()]
     found += [_logarithm(motion[key]) for key in sorted(motion)]
@@ -80,10 +79,10 @@ def causal_cues(
 
     A row depends on no more than `ahead` snippets behind it; the arguments are those of `cues`.
     """
-    found = [
-        np.log(change(features, ahead) + np.float32(_LEAST_CHANGE)) for features in streams.values()
-    ]
-    return np.concatenate([*found, *(_logarithm(motion[key]) for key in sorted(motion))], axis=1)
+    changes = [change(features, ahead) for features in streams.values()]
+    found = [np.log(curves + np.float32(_LEAST_CHANGE)) for curves in changes]
+    found += [_logarithm(motion[key]) for key in sorted(motion)]
+    return np.concatenate(found, axis=1)
 
 
 def _logarithm(curve: Float32) -> Float32:
@@ -128,12 +127,9 @@ class RunningMoments:
 
 
 def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], past: Past) -> Float32:
-    """Return the rows (T, 1 + 2 (D + Q)) of a video.
+    """Return the rows (T, 1 + 2 (D + Q)) of a video, with D features of all streams and Q cues.
 
-    Args:
-        streams: (T, C) transformed features of each stream, D of all.
-        motion: (T,) of each curve of motion.
-        past: Horizon, snippets ahead and moments.
+    The arguments are those of `cues`.
     """
     features: Float32 = np.concatenate(list(streams.values()), axis=1)
     cues = causal_cues(streams, motion, past.ahead)
@@ -150,11 +146,7 @@ def _row(features: Float32, cues: Float32, past: Past, moments: RunningMoments) 
 
 
 class PastStream:
-    """The rows of `past_rows`, one by one: each is given when the snippets that it needs are seen.
-
-    Args:
-        past: Horizon, snippets ahead and moments.
-    """
+    """The rows of `past_rows`, one by one, as soon as the snippets that they need are seen."""
 
     def __init__(self, past: Past) -> None:
         self.past = past
@@ -165,16 +157,12 @@ class PastStream:
         self._waiting = 0  # snippets at the end that have no row yet
 
     def add(self, streams: Mapping[str, Float32], motion: Mapping[str, float]) -> Float32:
-        """Count a snippet; return the rows (N, C) that are complete, none or one.
+        """Count a snippet, with (C,) transformed features of each stream and a value of each curve.
 
-        Args:
-            streams: (C,) transformed features of each stream.
-            motion: Of each curve.
+        Returns the rows (N, C) that are complete, none or one.
         """
-        new = {key: values[None].astype(np.float32) for key, values in streams.items()}
-        curves = {key: np.array([value], np.float32) for key, value in motion.items()}
-        self._keep(self._streams, new)
-        self._keep(self._motion, curves)
+        self._keep(self._streams, streams)
+        self._keep(self._motion, motion)
         self._waiting += 1
         return self._rows(self._waiting - self.past.ahead)
 
@@ -182,10 +170,10 @@ class PastStream:
         """Return the rows (N, C) of the last snippets: no other follows."""
         return self._rows(self._waiting)
 
-    def _keep(self, held: dict[str, Float32], given: Mapping[str, Float32]) -> None:
-        for key, values in given.items():
-            both = [held[key], values] if key in held else [values]
-            held[key] = np.concatenate(both)[-self._kept :]
+    def _keep(self, held: dict[str, Float32], given: Mapping[str, Float32 | float]) -> None:
+        for key, value in given.items():
+            new = np.array(value, np.float32)[None]
+            held[key] = np.concatenate([held[key], new])[-self._kept :] if key in held else new
 
     def _rows(self, count: int) -> Float32:
         """Return the rows of the first `count` of the snippets that wait."""
@@ -203,13 +191,10 @@ class PastStream:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state from which another stream can resume."""
-        moments = None
-        if self._moments is not None:
-            moments = {
-                "count": self._moments.count,
-                "mean": self._moments.mean.copy(),
-                "square": self._moments.square.copy(),
-            }
+        found, moments = self._moments, None
+        if found is not None:
+            kept = {"mean": found.mean.copy(), "square": found.square.copy()}
+            moments = {"count": found.count, **kept}
         return {
             "streams": dict(self._streams),
             "motion": dict(self._motion),

@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import cv2
+import h5py
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -13,54 +14,35 @@ from torch import Tensor, nn
 from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
+from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.names import NO_MOTION
-from actionspan.networks.runtime import (
-    INSTALL,
-    Eager,
-    NotConverted,
-    OpenVino,
-    Runner,
-    Runtime,
-    choose_device,
-    find_openvino,
-)
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
 
-GRID = 4  # cells a side of the histogram of flow
-CELL = 12  # points a side of a cell
-ORIENTATIONS = 8
-HISTOGRAM_FEATURES = (GRID * GRID + 1) * (ORIENTATIONS + 3) + 4
+_GRID = 4  # cells a side of the histogram of flow
+_CELL = 12  # points a side of a cell
+_ORIENTATIONS = 8
+HISTOGRAM_FEATURES = (_GRID * _GRID + 1) * (_ORIENTATIONS + 3) + 4
 
 Weights = Path | Mapping[str, Tensor] | None
-
-
-class Snippets(Protocol):
-    """Images of a video's snippets: an array or an HDF5 dataset, read slice by slice."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes, snippets first."""
-
-    def __getitem__(self, rows: Any, /) -> Any: ...
+Snippets: TypeAlias = UInt8 | h5py.Dataset  # images; a dataset is read slice by slice
 
 
 def build_network(
     encoder: str, weights: Weights, channels: int, source: str
 ) -> tuple[nn.Module, int]:
-    """Build a network with its weights and with its batch norms folded.
+    """Return an encoder with its weights, its batch norms folded, and the length of its vectors.
+
+    It is in evaluation mode.
 
     Args:
-        encoder: The encoder's name.
+        encoder: Its name.
         weights: A checkpoint, a name of torchvision's, the parameters themselves, or None for the
             package's weights.
         channels: Input planes: 3, or 2L for flow. RGB weights are widened to 2L.
         source: `"scores"` keeps the classifier, `"pooled"` removes it.
-
-    Returns:
-        The network in evaluation mode and the length of its output vector.
 
     Raises:
         InputError: The weights do not fit.
@@ -108,10 +90,9 @@ class Encoder:
         self.settings = settings
         self.is_flow = channels != 3
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        self.inputs = Inputs(
-            architecture(encoder), channels, device_of(settings), settings.flow_gain
-        )
-        self.run = runner(encoder, network, self.inputs, settings)
+        device = device_of(settings)
+        self.inputs = Inputs(architecture(encoder), channels, device, settings.flow_gain)
+        self.run = self._runner(encoder, network)
 
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
@@ -125,32 +106,22 @@ class Encoder:
         still_working()
         return self.run(convert(snippets, self.settings.input_size, self.settings.crop))
 
-
-def runner(encoder: str, network: nn.Module, inputs: Inputs, settings: EncoderSettings) -> Runner:
-    """Return what computes a network of images: PyTorch where OpenVINO does not take it.
-
-    Args:
-        encoder: The encoder's name.
-        network: In evaluation mode, on the CPU.
-        inputs: Makes its numbers of bytes.
-        settings: Of the encoders.
-
-    Raises:
-        InputError: There is no such device or runtime, or it does not take the network.
-    """
-    if runtime_of(settings) == "openvino":
-        try:
-            return OpenVino(network, inputs, settings.input_size)
-        except NotConverted as error:
-            if settings.runtime == "openvino":
-                raise InputError(
-                    f"runtime is openvino, which does not take {encoder}: {error}; give auto"
-                ) from None
-            print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
-    return Eager(network, inputs, settings.precision)
+    def _runner(self, encoder: str, network: nn.Module) -> runtime.Runner:
+        """Return what computes the network: PyTorch where OpenVINO does not take it."""
+        settings = self.settings
+        if runtime_of(settings) == "openvino":
+            try:
+                return runtime.OpenVino(network, self.inputs, settings.input_size)
+            except runtime.NotConverted as error:
+                if settings.runtime == "openvino":
+                    raise InputError(
+                        f"runtime is openvino, which does not take {encoder}: {error}; give auto"
+                    ) from None
+                print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
+        return runtime.Eager(network, self.inputs, settings.precision)
 
 
-def runtime_of(settings: EncoderSettings) -> Runtime:
+def runtime_of(settings: EncoderSettings) -> runtime.Runtime:
     """Return the runtime that `runtime` asks for, which is eager where a GPU computes.
 
     Raises:
@@ -160,11 +131,11 @@ def runtime_of(settings: EncoderSettings) -> Runtime:
     if settings.runtime == "openvino":
         if not on_cpu:
             raise InputError("runtime is openvino, and device auto is a GPU here; give device cpu")
-        if not find_openvino():
-            raise InputError(f"runtime is openvino, which is not installed; run: {INSTALL}")
+        if not runtime.find_openvino():
+            raise InputError(f"runtime is openvino, which is not installed; run: {runtime.INSTALL}")
         return "openvino"
     can = settings.runtime == "auto" and on_cpu and settings.precision == "float32"
-    return "openvino" if can and find_openvino() else "eager"
+    return "openvino" if can and runtime.find_openvino() else "eager"
 
 
 def device_of(settings: EncoderSettings) -> torch.device:
@@ -173,7 +144,7 @@ def device_of(settings: EncoderSettings) -> torch.device:
     Raises:
         InputError: There is no such device, or it does not do that precision.
     """
-    device = choose_device(settings.device)
+    device = runtime.choose_device(settings.device)
     if device.type == "cpu" and settings.precision == "float16":
         raise InputError("precision is float16, which needs a CUDA device; give bfloat16")
     return device
@@ -214,24 +185,20 @@ def planes_to_batch(planes: UInt8, size: int, crop: str) -> UInt8:
 
 
 def flow_histogram(planes: UInt8, bound: float) -> Float32:
-    """Describe the motion of a snippet.
+    """Describe the motion of a snippet, given as (2L, h, w) quantised flow, x and y interleaved.
 
     The planes are shrunk to 4×4 cells of 12×12 points, the median vector of each pair (the
     camera's motion) is subtracted, and vectors become percent of the frame's height. Each cell, and
     the full frame, gives a histogram of 8 orientations weighted by magnitude, the mean magnitude
     and the mean vector, over all L pairs. The frame also gives the camera's motion, the 95th
     percentile of magnitude and the deviation of the pairs' mean magnitudes. Signed square roots
-    compress the range.
-
-    Args:
-        planes: (2L, h, w) quantised flow, x and y interleaved.
-        bound: Pixels at level 255.
+    compress the range. `bound` are the pixels at level 255.
 
     Returns:
         (191,): 11 values of each of 16 cells, 11 of the frame, 4 more of the frame.
     """
     # vectors, without the camera's
-    side = GRID * CELL
+    side = _GRID * _CELL
     levels = [plane.astype(np.float32) for plane in planes]
     shrunk = np.stack([cv2.resize(x, (side, side), interpolation=cv2.INTER_AREA) for x in levels])
     percent = 100 * bound / (CODES * planes.shape[1])  # of the height, a code
@@ -250,21 +217,21 @@ def flow_histogram(planes: UInt8, bound: float) -> Float32:
 
 def _cell_means(points: Float32) -> Float64:
     """Average (L, 48, 48) points over the pairs and over each cell, (16,)."""
-    blocks = points.reshape(-1, GRID, CELL, GRID, CELL)
+    blocks = points.reshape(-1, _GRID, _CELL, _GRID, _CELL)
     return np.asarray(blocks.mean(axis=(0, 2, 4), dtype=np.float64).ravel())
 
 
 def _orientation_histogram(x: Float32, y: Float32, magnitude: Float32) -> Float64:
     """Share each point's magnitude between its two nearest orientations, (16 cells, 8)."""
-    turns = np.arctan2(y, x) * (ORIENTATIONS / (2 * np.pi)) % ORIENTATIONS
+    turns = np.arctan2(y, x) * (_ORIENTATIONS / (2 * np.pi)) % _ORIENTATIONS
     lower = np.floor(turns).astype(np.int64)
     upper_weight = (turns - lower) * magnitude
-    rows = np.arange(GRID * CELL) // CELL
-    cell = (rows[:, None] * GRID + rows[None, :]) * ORIENTATIONS  # (48, 48)
-    histogram = np.zeros(GRID * GRID * ORIENTATIONS)
+    rows = np.arange(_GRID * _CELL) // _CELL
+    cell = (rows[:, None] * _GRID + rows[None, :]) * _ORIENTATIONS  # (48, 48)
+    histogram = np.zeros(_GRID * _GRID * _ORIENTATIONS)
     for index, weight in ((lower, magnitude - upper_weight), (lower + 1, upper_weight)):
         histogram += np.bincount(
-            (cell + index % ORIENTATIONS).ravel(), weight.ravel(), minlength=len(histogram)
+            (cell + index % _ORIENTATIONS).ravel(), weight.ravel(), minlength=len(histogram)
         )
-    points = x.size / (GRID * GRID)
-    return histogram.reshape(GRID * GRID, ORIENTATIONS) / points
+    points = x.size / (_GRID * _GRID)
+    return histogram.reshape(_GRID * _GRID, _ORIENTATIONS) / points

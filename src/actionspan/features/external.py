@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.hdf5 import old_h5
 from actionspan.files.safe_pickle import load_arrays
@@ -25,25 +25,19 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 
-_NUMBERS = "fiu"
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_LONGEST_HEADER = 10_000
-_LONGEST_REASON = 200
+_LONGEST = 200  # characters of a reason
 _MOST_COMPRESSED = 1000  # times; HDF5's filters reach this on values that are all the same
 _MOST_UNPACKED = 1 << 32  # bytes
-
-SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
+_SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    inputs = {
-        "folder": "a .npy, .csv, .pkl or .h5 for each video",
-        "videos": "dataset/videos.tsv",
-    }
+    inputs = {"folder": "a .npy, .csv, .pkl or .h5 for each video", "videos": "dataset/videos.tsv"}
     add_shard_flags(parser, ExternalSettings, inputs=inputs, out="features/shards/external.h5")
 
 
@@ -80,18 +74,11 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
 
 
 def import_features(
-    folder: Path,
-    videos: Path,
-    out: Path,
-    settings: ExternalSettings,
-    how: ShardWork | None = None,
+    folder: Path, videos: Path, out: Path, settings: ExternalSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
-    """Read the features of every video of videos.tsv into a shard.
+    """Read the features of all videos of videos.tsv into a shard; return why videos are rejected.
 
     Videos with a missing or damaged file, or one of another width than the first, are rejected.
-
-    Returns:
-        The reasons of the rejected videos by video id.
 
     Raises:
         InputError: The folder is missing or no video has features.
@@ -100,15 +87,12 @@ def import_features(
         raise InputError(f"{folder}: no such folder")
     listed = read_videos(videos)
     width = _first_width(folder, listed, settings)
-
-    names = [video.video_id for video in listed]
     both = digest(settings, str(folder), width)
-    digests = [digest(both, video, _stamp(folder, video)) for video in listed]
     return map_videos(
         out,
-        names,
+        [video.video_id for video in listed],
         listed,
-        digests,
+        [digest(both, video, _stamp(folder, video)) for video in listed],
         partial(_work, folder, width, settings),
         title="reading",
         how=how,
@@ -127,10 +111,8 @@ def _work(
             f"{path}: {features.shape[1]} features a row, other files have {width}"
             + ("; is it the other --layout?" if features.shape[0] == width else "")
         )
-    try:
+    with naming(path):
         group["time"] = row_times(len(features), video, settings)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     group["external"] = features
     group.attrs.update(fps=video.fps, frame_count=video.frames, sha256=video.sha256)
     group.attrs["duration_seconds"] = video.duration_seconds
@@ -148,7 +130,7 @@ def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) 
 
 
 def _stamp(folder: Path, video: Video) -> str:
-    """Return what changes when a video's file does."""
+    """Return what changes when a video's file does, or why there is none."""
     try:
         facts = find_file(folder, video.video_id).stat()
     except (InputError, OSError) as error:
@@ -163,10 +145,10 @@ def find_file(folder: Path, video_id: str) -> Path:
         InputError: There is no file, or more than one.
     """
     stems = (video_id, *other_names(video_id))
-    names = [folder / f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES]
+    names = [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
     paths = [path for path in names if _is_file(path)]
     if not paths:
-        raise InputError(f"{folder}: no file of features named {video_id} ({' '.join(SUFFIXES)})")
+        raise InputError(f"{folder}: no file of features named {video_id} ({' '.join(_SUFFIXES)})")
     if len(paths) > 1:
         raise InputError(f"{paths[0]}: {paths[1].name} is of the same video; keep one of them")
     return paths[0]
@@ -196,8 +178,7 @@ def read_features(path: Path, layout: str) -> Float32:
         values = read.get(path.suffix, _read_h5)(path)
     except MemoryError:
         raise InputError(f"{path}: more values than there is memory for") from None
-    if values.dtype.kind not in _NUMBERS:
-        raise InputError(f"{path}: not numbers but {values.dtype}")
+    _check_numbers(path, values.dtype)
     # the matrix
     axes = tuple(axis for axis, length in enumerate(values.shape) if length == 1)
     surplus = max(values.ndim - 2, 0)
@@ -216,16 +197,20 @@ def read_features(path: Path, layout: str) -> Float32:
     return features
 
 
+def _check_numbers(path: Path, dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in "fiu":
+        raise InputError(f"{path}: not numbers but {printable(str(dtype)[:_LONGEST])}")
+
+
 def _read_npy(path: Path) -> NDArray[Any]:
     """Read the header, and then as many bytes as it says, if these are what the file has."""
     with path.open("rb") as file:
         try:
             header = _HEADERS[np.lib.format.read_magic(file)]
-            shape, fortran, dtype = header(file, max_header_size=_LONGEST_HEADER)
+            shape, fortran, dtype = header(file, max_header_size=10_000)
         except Exception:  # numpy parses it as Python, which raises nearly anything
             raise InputError(f"{path}: not a .npy file of numbers") from None
-        if dtype.kind not in _NUMBERS:
-            raise InputError(f"{path}: not numbers but {printable(str(dtype)[:_LONGEST_REASON])}")
+        _check_numbers(path, dtype)
         claimed = math.prod(shape) * dtype.itemsize
         found = path.stat().st_size - file.tell()
         if claimed != found or min(shape, default=0) < 0:
@@ -244,7 +229,7 @@ def _read_csv(path: Path) -> NDArray[Any]:
         try:
             rows.append(np.array(cells, dtype=np.float64))
         except ValueError as error:
-            reason = printable(str(error)[:_LONGEST_REASON])
+            reason = printable(str(error)[:_LONGEST])
             raise InputError(f"{path}: line {number}: {reason}") from None
         if len(cells) != len(rows[0]):
             counts = f"{len(cells)} columns, the first row has {len(rows[0])}"
@@ -259,7 +244,7 @@ def _is_header(cells: Sequence[str]) -> bool:
     if len(cells) > 1 and list(cells) == [str(column) for column in range(len(cells))]:
         return True
     try:
-        [float(cell) for cell in cells]
+        list(map(float, cells))
     except ValueError:
         return True
     return False
@@ -267,13 +252,9 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 def _read_h5(path: Path) -> NDArray[Any]:
     with old_h5(path, cure="") as file:
-        datasets: list[h5py.Dataset] = []
-
-        def visit(_: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                datasets.append(item)
-
-        file.visititems(visit)
+        items: dict[str, Any] = {}
+        file.visititems(items.__setitem__)
+        datasets = [item for item in items.values() if isinstance(item, h5py.Dataset)]
         if len(datasets) != 1:
             raise InputError(f"{path}: holds {len(datasets)} data sets; want one, (T, C)")
         (dataset,) = datasets
@@ -281,10 +262,7 @@ def _read_h5(path: Path) -> NDArray[Any]:
             raise InputError(f"{path}: its data set is empty; want (T, C) with at least one row")
         if dataset.external or dataset.is_virtual:
             raise InputError(f"{path}: its values are in other files; want them in this one")
-        if dataset.dtype.kind not in _NUMBERS:
-            raise InputError(
-                f"{path}: not numbers but {printable(str(dataset.dtype)[:_LONGEST_REASON])}"
-            )
+        _check_numbers(path, dataset.dtype)
         claimed, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
         if claimed > max(stored, min(_MOST_COMPRESSED * stored, _MOST_UNPACKED)):
             sizes = f"{claimed} bytes of values in {stored}"

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import h5py
@@ -48,23 +48,21 @@ class TwoStream:
 
         `weights` are parameters by stream, in place of the files that the settings name.
         """
-        self.settings, own = settings, weights or {}
-        rgb = own.get("rgb", settings.rgb_weights)
+        own = weights or {}
+        rgb, flow = own.get("rgb", settings.rgb_weights), own.get("flow", flow_weights(settings))
         self.rgb = Encoder(settings.rgb_encoder, rgb, settings, 3)
+        self.features = {"rgb": self.rgb.features, "flow": 0}  # the lengths of vectors
         self.flow: Encoder | None = None
         if settings.flow_encoder != "flow_histogram":
-            flow = own.get("flow", flow_weights(settings))
             self.flow = Encoder(settings.flow_encoder, flow, settings, flow_channels)
-        used = settings.clip_encoder != "none"
-        self.clip = ClipEncoder(settings, own.get("clip")) if used else None
-
-    @property
-    def features(self) -> dict[str, int]:
-        """The length of each stream's vectors."""
-        network = self.flow.features if self.flow else 0
-        histogram = HISTOGRAM_FEATURES if self._uses_histogram else 0
-        lengths = {"rgb": self.rgb.features, "flow": network + histogram}
-        return lengths | ({"clip": self.clip.features} if self.clip else {})
+            self.features["flow"] = self.flow.features
+        self._uses_histogram = self.flow is None or settings.flow_histogram
+        if self._uses_histogram:
+            self.features["flow"] += HISTOGRAM_FEATURES
+        self.clip: ClipEncoder | None = None
+        if settings.clip_encoder != "none":
+            self.clip = ClipEncoder(settings, own.get("clip"))
+            self.features["clip"] = self.clip.features
 
     def check(self, wanted: Mapping[str, int]) -> None:
         """Check that vectors have the lengths which a model was trained with.
@@ -85,16 +83,10 @@ class TwoStream:
         encoders = {"rgb": self.rgb, "flow": self.flow, "clip": self.clip}
         return {stream: each.run.made_by for stream, each in encoders.items() if each}
 
-    @property
-    def _uses_histogram(self) -> bool:
-        return self.flow is None or self.settings.flow_histogram
-
     def __call__(self, batches: Iterable[Images], bound: float) -> dict[str, Float32]:
-        """Encode the snippets of a video as `rgb` and `flow`: (T, features) each.
+        """Encode a video as `rgb` and `flow`, (T, features) each, `batch_size` snippets at a time.
 
-        Args:
-            batches: Its pictures and flow planes, `batch_size` snippets at a time; see `batch`.
-            bound: Pixels of motion at level 255.
+        `bound` are the pixels of motion at level 255.
 
         Raises:
             InputError: There is no snippet.
@@ -169,29 +161,13 @@ def flow_weights(settings: EncoderSettings) -> Path | None:
     return settings.flow_weights
 
 
-class _Source(NamedTuple):
-    """What a process needs to encode a video."""
-
-    name: str
-    frames: Path | None
-    flow: Path  # or a store of pictures, where there is no file of frames
-    settings: EncoderSettings
-    channels: int  # 2L
-
-
 def extract(
-    frames: Path,
-    flow: Path,
-    out: Path,
-    settings: EncoderSettings,
-    how: ShardWork | None = None,
+    frames: Path, flow: Path, out: Path, settings: EncoderSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
     """Write the features of a shard, given its files of `video frames` and `video flow`.
 
-    Features that are there in place of a video's frames and flow are copied.
-
-    Returns:
-        The reasons of the rejected videos by video id.
+    Features that are there in place of a video's frames and flow are copied. Returns the reasons of
+    the rejected videos by video id.
 
     Raises:
         InputError: A file is incomplete, or the encoders cannot be built.
@@ -203,10 +179,7 @@ def extract(
 
 
 def extract_stored(
-    snippets: Path,
-    out: Path,
-    settings: EncoderSettings,
-    how: ShardWork | None = None,
+    snippets: Path, out: Path, settings: EncoderSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
     """Do the same for a shard of stored pictures, those that encoders are tuned on."""
     if settings.clip_encoder != "none":
@@ -235,15 +208,15 @@ def _encode(
     how: ShardWork | None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos with flow of `channels` planes."""
-    how = how or ShardWork()
+    how, names = how or ShardWork(), list(made.hashes)
     both = encoders_digest(settings, *made.digests)
     algorithm = json.loads(made.settings).get("flow", {}).get("algorithm", "")
     return map_videos(
         out,
-        list(made.hashes),
-        [_Source(name, frames, flow, settings, channels) for name in made.hashes],
+        names,
+        names,
         [digest(both, sha256) for sha256 in made.hashes.values()],
-        _work,
+        partial(_work, frames, flow, settings, channels),
         title="encoding",
         # without a video to encode, no network is needed
         prepare=partial(_prepare, settings, channels, how.threads) if channels else None,
@@ -258,36 +231,40 @@ def _encode(
     )
 
 
-@lru_cache(maxsize=1)
-def _encoders(settings: EncoderSettings, channels: int) -> TwoStream:
-    return TwoStream(settings, channels)
+_encoders = lru_cache(maxsize=1)(TwoStream)  # loaded once in a process
 
 
 def _prepare(settings: EncoderSettings, channels: int, threads: int) -> None:
-    """Load the networks, once in a process."""
     keep_freed_memory()
     torch.set_num_threads(threads)
     cv2.setNumThreads(threads)
     _encoders(settings, channels)
 
 
-def _work(source: _Source, group: h5py.Group) -> None:
+def _work(
+    frame_file: Path | None,
+    flow_file: Path,  # or a store of pictures, where there is no file of frames
+    settings: EncoderSettings,
+    channels: int,
+    name: str,
+    group: h5py.Group,
+) -> None:
     with ExitStack() as opened:
-        flow: Any = opened.enter_context(open_h5(source.flow))[source.name]
+        flow: Any = opened.enter_context(open_h5(flow_file))[name]
         if FEATURES in flow:
             for features in flow[FEATURES].values():
                 flow.copy(features, group)
             group.attrs.update(flow.attrs)
             return
-        encode, size = _encoders(source.settings, source.channels), source.settings.batch_size
+        encode, size = _encoders(settings, channels), settings.batch_size
         facts: dict[str, Any] = dict(flow.attrs)
-        if source.frames is None:
-            pictures = _stored(source.flow)[source.name]
+        if frame_file is None:
+            pictures = _stored(flow_file)[name]
             images, bound = stored_images(pictures, size), pictures.bound
             kept = {key: facts[key] for key in _FACTS if key in facts}
             facts = kept | {"sha256": facts[_VIDEO_SHA]}
         else:
-            frames = opened.enter_context(open_h5(source.frames))[source.name]
+            frames = opened.enter_context(open_h5(frame_file))[name]
             images = decoded_images(frames, flow, size)
             bound = float(flow["flow"].attrs["bound"])  # pixels of motion at level 255
         streams = encode(images, bound)

@@ -24,14 +24,12 @@ _BLOCK = 1024  # steps
 def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int64]:
     """Return of each video the footage that its steps show: a number of it, or `UNSHARED`.
 
+    Sequences are (T, C) features, C being the same.
+
     Steps are linked where their features have a cosine above `similarity`: neighbours, and each
     with the nearest of the videos before its own and of those after. Neighbours are linked too
     where their nearest are neighbours in the same order: the footage goes on. What is linked,
     directly or by others, is the same footage; it is shared if it is in more than one video.
-
-    Args:
-        sequences: (T, C) features of each video; C is the same.
-        similarity: From 1, nothing is shared.
 
     Raises:
         ValueError: The videos have more than `MOST_STEPS` steps together.

@@ -20,15 +20,8 @@ from actionspan.arrays import Float32
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
+from actionspan.features import extraction
 from actionspan.features.clips import ClipStream
-from actionspan.features.extraction import (
-    COPIED,
-    Images,
-    TwoStream,
-    check_finite,
-    encoders_digest,
-    write_streams,
-)
 from actionspan.features.settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.memory import keep_freed_memory
@@ -52,9 +45,7 @@ class EncodedVideo(NamedTuple):
 class VideoEncoder:
     """The networks of all streams, loaded once and called for each video.
 
-    Args:
-        settings: Frames, flow and encoders.
-        weights: Parameters by stream, in place of the files that the settings name.
+    `weights` are parameters by stream, in place of the files that the settings name.
 
     Raises:
         InputError: The encoders cannot be built.
@@ -64,7 +55,7 @@ class VideoEncoder:
         self, settings: VideoSettings, weights: Mapping[str, Mapping[str, Tensor]] | None = None
     ) -> None:
         self.settings = settings
-        self.streams = TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
+        self.streams = extraction.TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
     def __call__(
         self,
@@ -91,9 +82,9 @@ class VideoEncoder:
                     sampler.add(frame)
                 yield frame
 
-        facts: dict[str, list[NDArray[Any]]] = {key: [] for key in COPIED}
+        facts: dict[str, list[NDArray[Any]]] = {key: [] for key in extraction.COPIED}
 
-        def images() -> Iterator[Images]:
+        def images() -> Iterator[extraction.Images]:
             size = self.settings.encoders.batch_size
             for batch in snippet_batches(counted(), frames, flow, size):
                 yield batch.pictures, batch.flow
@@ -109,7 +100,7 @@ class VideoEncoder:
         if clips and sampler:
             sampler.close()
             streams["clip"] = clips.finish(frames.clip_rate, known["time"])
-        check_finite(streams)
+        extraction.check_finite(streams)
         return EncodedVideo(streams, known, count)
 
 
@@ -147,10 +138,8 @@ def encode_shard(
 ) -> dict[str, str]:
     """Write the features of a shard's probed videos, except those whose row has an error.
 
-    Features that an earlier run made by the same `recipe` are taken over.
-
-    Returns:
-        The reasons of the rejected videos by video id.
+    Features that an earlier run made by the same `recipe` are taken over. Returns the reasons of
+    the rejected videos by video id.
 
     Raises:
         InputError: The flow or the encoders cannot be made here, or `how.faults` says to stop.
@@ -159,14 +148,14 @@ def encode_shard(
     good = [video for video in videos if not video.error]
     made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
     pictures = digest(settings.frames, settings.flow, weights_digest(settings.flow))
-    common = encoders_digest(settings.encoders, "features encode", pictures, made_by)
+    common = extraction.encoders_digest(settings.encoders, "features encode", pictures, made_by)
     digests = [digest(common, video.sha256) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [_Source(video, settings, limits, earlier.get(video.video_id)) for video in good],
+        [(video, earlier.get(video.video_id)) for video in good],
         digests,
-        _work,
+        partial(_work, settings, limits),
         title="encoding",
         how=how,
         prepare=partial(_prepare, settings, how.threads),
@@ -179,18 +168,7 @@ def encode_shard(
     )
 
 
-class _Source(NamedTuple):
-    """What a process needs to encode a video."""
-
-    video: Video
-    settings: VideoSettings
-    limits: LimitSettings | None
-    earlier: Path | None  # a file that has its features
-
-
-@lru_cache(maxsize=1)
-def _encoder(settings: VideoSettings) -> VideoEncoder:
-    return VideoEncoder(settings)
+_encoder = lru_cache(maxsize=1)(VideoEncoder)  # loaded once in a process
 
 
 def _prepare(settings: VideoSettings, threads: int) -> None:
@@ -201,13 +179,18 @@ def _prepare(settings: VideoSettings, threads: int) -> None:
     _encoder(settings)
 
 
-def _work(source: _Source, group: h5py.Group) -> None:
-    video, settings, limits, earlier = source
+def _work(
+    settings: VideoSettings,
+    limits: LimitSettings | None,
+    source: tuple[Video, Path | None],  # and a file that has the video's features
+    group: h5py.Group,
+) -> None:
+    video, earlier = source
     if earlier and take_over(earlier, video.video_id, group.parent, video.video_id):
         return
     encode = _encoder(settings)
     streams, facts, frames = encode(video.path, limits)
-    write_streams(group, streams, encode.streams)
+    extraction.write_streams(group, streams, encode.streams)
     for name, values in facts.items():
         group[name] = values
     group.attrs.update(video.attributes)

@@ -24,12 +24,8 @@ def add_collect_flags(parser: argparse.ArgumentParser, out: str, *settings: type
     parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
     parser.add_argument("--annotations", type=Path, required=True, help="dataset/annotations.json")
     parser.add_argument("--out", type=Path, required=True, help=out)
-    parser.add_argument(
-        "--on-bad-input",
-        choices=["skip", "fail"],
-        default="skip",
-        help="leave out videos without features, or stop (default: skip)",
-    )
+    text = "leave out videos without features, or stop (default: skip)"
+    parser.add_argument("--on-bad-input", choices=["skip", "fail"], default="skip", help=text)
     for each in settings:
         add_settings(parser, each)
 

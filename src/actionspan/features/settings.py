@@ -3,20 +3,18 @@
 import argparse
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from actionspan.networks.names import ImageNetwork
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 Precision = Literal["float32", "bfloat16", "float16"]
+Device = Literal["auto", "cpu", "cuda"]
 Grid = Literal["video", "windows"]
 ClipNetwork = Literal["i3d"]
 MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
-
-
-Device = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +104,18 @@ class EncoderSettings(Checked):
 
     def described(self, flow_algorithm: str) -> str:
         """Return what the features are, for captions."""
-        streams = []
-        for encoder, weights, source in (
-            (self.rgb_encoder, self.rgb_weights, "RGB"),
-            (self.flow_encoder, self.flow_weights, f"{flow_algorithm} flow".strip()),
-        ):
-            named = f" with weights {weights.name}" if weights else ""
-            streams.append(f"{encoder}{named} on {source}")
+
+        def seen(encoder: str, weights: Path | None, source: str) -> str:
+            return f"{encoder}{f' with weights {weights.name}' if weights else ''} on {source}"
+
+        flow = f"{flow_algorithm} flow".strip()
+        streams = [seen(self.rgb_encoder, self.rgb_weights, "RGB")]
+        streams.append(seen(self.flow_encoder, self.flow_weights, flow))
         if self.flow_histogram:
             streams.append("a histogram of flow")
         if self.clip_encoder != "none":
-            named = f" with weights {self.clip_weights.name}" if self.clip_weights else ""
-            streams.append(f"{self.clip_encoder}{named} on clips of {self.clip_size} pixels")
+            clips = f"clips of {self.clip_size} pixels"
+            streams.append(seen(self.clip_encoder, self.clip_weights, clips))
         kind = "class scores" if self.source == "scores" else "pooled features"
         return f"{kind} of {', '.join(streams)}"
 
@@ -126,9 +124,8 @@ class EncoderSettings(Checked):
         if window % each:
             raise ValueError(f"clip_window {window}: must be a multiple of {each}")
         if stride > window or (window - stride) % (2 * each):
-            raise ValueError(
-                f"clip_stride {stride}: must be clip_window or a multiple of {2 * each} less"
-            )
+            wanted = f"must be clip_window or a multiple of {2 * each} less"
+            raise ValueError(f"clip_stride {stride}: {wanted}")
 
     def _check_scores(self) -> None:
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
@@ -216,10 +213,7 @@ class SequenceSettings(Checked):
     def rescaling(self) -> RescaleSettings:
         """Return the settings of the rows of sequences.h5."""
         return RescaleSettings(
-            grid="windows",
-            steps=self.window,
-            stride=self.window_stride,
-            components=self.components,
+            grid="windows", steps=self.window, stride=self.window_stride, components=self.components
         )
 
 
@@ -248,12 +242,8 @@ def add_video_settings(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `VideoSettings`."""
     add_settings(parser, FrameSettings)
     add_settings(parser, FlowSettings, without=("device",))
-    parser.add_argument(
-        "--flow-device",
-        choices=["auto", "cpu", "cuda"],
-        default="auto",
-        help="where RAFT computes the flow (default: auto)",
-    )
+    where = "where RAFT computes the flow (default: auto)"
+    parser.add_argument("--flow-device", choices=get_args(Device), default="auto", help=where)
     add_settings(parser, EncoderSettings)
 
 

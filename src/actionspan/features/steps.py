@@ -33,12 +33,9 @@ def rescale(
         features: (T, C) or (T,), a row for each snippet.
         times: (T,) increasing snippet centres in seconds.
         duration: Length of the video in seconds.
-        steps: How many bins.
-        method: `"mean"`, `"bins"`, `"linear"` or `"nearest"`.
+        steps: How many bins: the result is (steps, C) or (steps,).
+        method: One of these names.
         motion: The features measure motion: a picture that is held is at rest, 0.
-
-    Returns:
-        (steps, C) or (steps,).
 
     Raises:
         ValueError: Shapes disagree, there is no snippet, or times do not increase.
@@ -126,15 +123,10 @@ Array = NDArray[Any]
 def window_starts(steps: int, window: int, stride: int, rest: int) -> Int64:
     """Return the first step of each window over a sequence.
 
-    Windows start at 0, `stride`, 2 `stride`, … as long as they fit. If more than `rest` steps
-    remain behind the last window, another ends with the sequence (BSN on THUMOS14: windows of 100,
-    stride 50, rest 20). A sequence shorter than a window has a window that passes its end.
-
-    Args:
-        steps: Length of the sequence, at least 1.
-        window: Length of a window.
-        stride: Distance of two windows, from 1 to `window`.
-        rest: How many steps at the end may be in no window.
+    Windows start at 0, `stride`, 2 `stride`, … (`stride` being 1 to `window`) as long as they fit.
+    If more than `rest` steps remain behind the last window, another ends with the sequence (BSN on
+    THUMOS14: windows of 100, stride 50, rest 20). A sequence shorter than a window has a window
+    that passes its end.
     """
     if steps <= window:
         return np.zeros(1, np.int64)

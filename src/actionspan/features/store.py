@@ -87,31 +87,29 @@ def open_features(path: Path) -> Features:
         rows, steps = file["features"].shape[:2]
         windows = "first_step" in file
         return Features(
-            array=_map_dataset(path, file["features"], "<f4"),
+            array=_map(path, file, "features", "<f4"),
             first_step=file["first_step"][:] if windows else np.zeros(rows, np.int64),
             length=file["length"][:] if windows else np.full(rows, steps, np.int64),
             inside="transform/cues" in file,
             causal="transform/past" in file,
             checked=_checked(path, file),
-            footage=_map_dataset(path, file["footage"], "<i4") if "footage" in file else None,
+            footage=_map(path, file, "footage", "<i4"),
             video_id=[str(name) for name in file["video_id"].asstr()[:]],
             duration_seconds=file["duration_seconds"][:].astype(np.float64),
             subset=[sys.intern(str(name)) for name in file["subset"].asstr()[:]],
-            frame_difference=_read_optional(path, file, "frame_difference"),
-            flow_magnitude=_read_optional(path, file, "flow_magnitude"),
+            frame_difference=_map(path, file, "frame_difference", "<f4"),
+            flow_magnitude=_map(path, file, "flow_magnitude", "<f4"),
         )
 
 
-def _map_dataset(path: Path, dataset: h5py.Dataset, kind: str) -> Any:
-    offset, wanted = dataset.id.get_offset(), np.dtype(kind)
-    if dataset.dtype != wanted or offset is None:
-        name = dataset.name.lstrip("/")
-        raise InputError(f"{path}: {name} are not a contiguous {wanted.name} dataset: {_FOREIGN}")
-    return map_checked(path, wanted, offset, dataset.shape)
-
-
-def _read_optional(path: Path, file: h5py.File, key: str) -> Float32 | None:
-    return _map_dataset(path, file[key], "<f4") if key in file else None
+def _map(path: Path, file: h5py.File, key: str, kind: str) -> Any:
+    """Map a dataset; None where the file has none."""
+    if key not in file:
+        return None
+    offset, wanted = file[key].id.get_offset(), np.dtype(kind)
+    if file[key].dtype != wanted or offset is None:
+        raise InputError(f"{path}: {key} are not a contiguous {wanted.name} dataset: {_FOREIGN}")
+    return map_checked(path, wanted, offset, file[key].shape)
 
 
 def write_checked(file: h5py.File, content: str) -> None:
@@ -143,10 +141,7 @@ def read_transform(path: Path) -> Transform:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Return the settings of frames, flow and encoders that made the features, by section.
-
-    There are none of features that were made elsewhere.
-    """
+    """Return by section the settings that made the features, none of those made elsewhere."""
     with open_h5(path) as file:
         settings: dict[str, Any] = json.loads(file.attrs.get("settings", "{}"))
         return settings

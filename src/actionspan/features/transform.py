@@ -1,7 +1,8 @@
 """Principal components and standardisation of a stream, fitted on the training subset."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,14 +11,14 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES, Past, cues, past_rows
-from actionspan.features.settings import Grid
+from actionspan.features.settings import Grid, RescaleSettings
 from actionspan.features.steps import rescale, window_starts
 
 if TYPE_CHECKING:
     from actionspan.files.torch_files import Part
 
 CURVES = 2  # of motion
-NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
+_NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
 MOST_STEPS = 8192  # of a row
 _MOST_SNIPPETS = 1_000_000  # that a row may depend on, or that may be in no window
 _METHODS = ("mean", "bins", "linear", "nearest")
@@ -89,9 +90,8 @@ class Transform:
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
 
-        Rows of a stream are snippets at any distance; others are evened out.
-
-        `times` are the (T,) snippet centres and `duration` is that of the video, in seconds.
+        Rows of a stream are snippets at any distance; others are evened out. `times` are the (T,)
+        snippet centres and `duration` is that of the video, in seconds.
         """
         if self.grid == "video":
             return self.steps
@@ -130,21 +130,19 @@ class Transform:
         def text(key: str) -> str:
             return np.asarray(arrays[key], np.uint8).tobytes().decode()
 
-        def fitted(stream: str) -> StreamTransform:
-            parts = ("mean", "components", "scale")
-            return StreamTransform(
-                **{part: np.asarray(arrays[f"{stream}/{part}"], np.float32) for part in parts}
-            )
+        def floats(group: str, *parts: str) -> dict[str, Float32]:
+            return {part: np.asarray(arrays[f"{group}/{part}"], np.float32) for part in parts}
 
         past = None
         if "past/horizon" in arrays:
-            past = Past(
-                horizon=int(arrays["past/horizon"]),
-                ahead=int(arrays["past/ahead"]),
-                mean=np.asarray(arrays["past/mean"], np.float32),
-                deviation=np.asarray(arrays["past/deviation"], np.float32),
-            )
+            horizon, ahead = int(arrays["past/horizon"]), int(arrays["past/ahead"])
+            past = Past(horizon=horizon, ahead=ahead, **floats("past", "mean", "deviation"))
         stride, rest = np.asarray(arrays.get("windows", [0, 0])).tolist()
+        parts = ("mean", "components", "scale")
+        streams = {
+            stream: StreamTransform(**floats(stream, *parts))
+            for stream in text("streams").split(",")
+        }
         return cls(
             grid="windows" if "windows" in arrays else "video",
             stride=stride,
@@ -153,7 +151,7 @@ class Transform:
             past=past,
             steps=int(arrays["steps"]),
             method=text("method"),
-            streams={stream: fitted(stream) for stream in text("streams").split(",")},
+            streams=streams,
         )
 
 
@@ -166,12 +164,8 @@ def transform_features(
 ) -> Float32:
     """Turn a video's raw features into the sequence that its rows of features.h5 are cut from.
 
-    Args:
-        raw: (T, C) features of each stream.
-        times: (T,) snippet centres in seconds.
-        duration: Length of the video in seconds.
-        transform: Fitted on the training subset.
-        motion: (T,) curves of motion, which cues are made of too.
+    `raw` are (T, C) features of each stream, `times` (T,) snippet centres and `duration` the
+    video's length in seconds; `motion` are (T,) curves, which cues are made of too.
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
@@ -183,15 +177,12 @@ def transform_features(
     if set(raw) != set(transform.streams):
         given, fitted = (", ".join(sorted(names)) for names in (raw, transform.streams))
         raise ValueError(f"streams are {given}, the model has {fitted}")
-    length = transform.length(times, duration)
-
     if transform.past is not None:
         parts = {name: stream.apply(raw[name]) for name, stream in transform.streams.items()}
         return past_rows(parts, motion or {}, transform.past)
+    length = transform.length(times, duration)
 
-    def even(values: Float32, *, motion: bool = False) -> Float32:
-        return rescale(values, times, duration, length, transform.method, motion=motion)
-
+    even = partial(rescale, times=times, duration=duration, steps=length, method=transform.method)
     parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
     if not transform.cues:
         return np.concatenate(list(parts.values()), axis=1)
@@ -253,23 +244,48 @@ def fit_stream(moments: Moments, components: int, standardise: str) -> StreamTra
         largest = np.abs(kept).argmax(axis=1)
         kept = kept * np.sign(kept[np.arange(len(kept)), largest])[:, None]
     # scales
-    deviation = np.sqrt(np.maximum(variance, 0))
-    varies = deviation > NEGLIGIBLE * deviation.max(initial=0)
+    mean, deviation = moments.mean, np.sqrt(np.maximum(variance, 0))
     if standardise == "none":
         scale = np.ones(len(deviation))
+        mean = mean if components else np.zeros_like(mean)
     elif standardise == "stream":
         common = np.sqrt(np.mean(np.square(deviation)))
         scale = np.full(len(deviation), 1 / common if common > 0 else 0.0)
     else:
+        varies = deviation > _NEGLIGIBLE * deviation.max(initial=0)
         scale = np.where(varies, 1 / np.where(varies, deviation, 1), 0.0)
-    mean = moments.mean
-    if standardise == "none" and not components:
-        mean = np.zeros_like(mean)
     return StreamTransform(
         mean=mean.astype(np.float32),
         components=kept.astype(np.float32),
         scale=scale.astype(np.float32),
     )
+
+
+def fit_transform(
+    settings: RescaleSettings, videos: Iterable[tuple[Mapping[str, Float32], Float64, float]]
+) -> Transform:
+    """Fit each stream's transform on the rescaled rows of videos of the same streams.
+
+    With grid "video" all videos have the same weight, as each has `steps` rows. A video is given by
+    the features (T, C) of each stream, its snippet centres (T,) and its duration in seconds.
+    """
+    windows = settings.grid == "windows"
+    unfitted = Transform(
+        steps=settings.steps,
+        method="nearest" if windows else settings.method,
+        grid=settings.grid,
+        stride=settings.stride if windows else 0,
+        rest=settings.rest if windows else 0,
+        streams={},
+    )
+    moments: dict[str, Moments] = {}
+    for raw, times, duration in videos:
+        length = unfitted.length(times, duration)
+        for stream, rows in raw.items():
+            even = rescale(rows, times, duration, length, unfitted.method)
+            moments.setdefault(stream, Moments(rows.shape[1])).add(even)
+    kept = (settings.components, settings.standardise)
+    return replace(unfitted, streams={key: fit_stream(m, *kept) for key, m in moments.items()})
 
 
 def transform_from(part: "Part") -> Transform:

@@ -15,7 +15,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.settings import Stream
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.division import stages
-from actionspan.networks.weights import unfolded_state
+from actionspan.networks.weights import describe, unfolded_state
 
 FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
 
@@ -83,16 +83,15 @@ def build_encoders(
     Raises:
         InputError: The weights do not fit, or there are not so many stages.
     """
+    if "flow" in streams and settings.flow_encoder == "flow_histogram":
+        raise InputError(
+            "finetune.streams: flow: features.encoders.flow_encoder is flow_histogram, which "
+            "nothing can tune; leave flow out, or name a network"
+        )
     built: dict[Stream, StreamEncoder] = {}
     for stream in streams:
-        name, weights, channels = settings.rgb_encoder, settings.rgb_weights, 3
-        if stream == "flow":
-            if settings.flow_encoder == "flow_histogram":
-                raise InputError(
-                    "finetune.streams: flow: features.encoders.flow_encoder is flow_histogram, "
-                    "which nothing can tune; leave flow out, or name a network"
-                )
-            name, weights, channels = settings.flow_encoder, flow_weights(settings), planes
+        name, weights = _start(settings, stream)
+        channels = 3 if stream == "rgb" else planes
         network, features = build_network(name, weights, channels, "pooled")
         network.requires_grad_(True)
         parts = stages(network)
@@ -122,13 +121,11 @@ def encoder_content(
     `state` is a state_dict of `encoders`. The file is a checkpoint that
     `features.encoders.{stream}_weights` takes.
     """
-    name = settings.rgb_encoder if stream == "rgb" else settings.flow_encoder
+    name, _ = _start(settings, stream)
     channels = len(encoders.of(stream).mean)
-    parts = architecture(name)
     with torch.device("meta"):
-        unfolded = parts.build(channels, 1)
-    own = f"encoders.{stream}.network."
-    folded = {key.removeprefix(own): value for key, value in state.items() if key.startswith(own)}
+        unfolded = architecture(name).build(channels, 1)
+    state = unfolded_state(part_of(state, f"encoders.{stream}.network."), unfolded)
     return {
         "format": FORMAT,
         "actionspan_version": __version__,
@@ -136,19 +133,24 @@ def encoder_content(
         "stream": stream,
         "channels": channels,
         "input_size": input_size,
-        "state_dict": {
-            key: value.cpu().contiguous() for key, value in unfolded_state(folded, unfolded).items()
-        },
+        "state_dict": {key: value.cpu().contiguous() for key, value in state.items()},
         "digest": digest,
     }
 
 
+def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the entries of a state_dict whose names begin with `prefix`, without it."""
+    own = [name for name in state if name.startswith(prefix)]
+    return {name.removeprefix(prefix): state[name] for name in own}
+
+
 def weights_facts(settings: EncoderSettings, streams: tuple[Stream, ...]) -> list[Any]:
     """Return what a digest needs of the weights that the encoders start from."""
-    from actionspan.networks.weights import describe
+    return [describe(*_start(settings, stream)) for stream in streams]
 
-    named: dict[Stream, tuple[str, Path | None]] = {
-        "rgb": (settings.rgb_encoder, settings.rgb_weights),
-        "flow": (settings.flow_encoder, flow_weights(settings)),
-    }
-    return [describe(*named[stream]) for stream in streams]
+
+def _start(settings: EncoderSettings, stream: Stream) -> tuple[str, Path | None]:
+    """Return the network of a stream and the weights that it starts from."""
+    if stream == "rgb":
+        return settings.rgb_encoder, settings.rgb_weights
+    return settings.flow_encoder, flow_weights(settings)

@@ -1,6 +1,7 @@
 """Epochs of a tuning: pictures in, one backward pass a video, scores of held-out videos out."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -8,9 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from actionspan.features.transform import Transform
 from actionspan.finetune.encoders import StreamEncoders
-from actionspan.finetune.objectives import Objective, Target
+from actionspan.finetune.objectives import Objective
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.preparation import Task, batches_of, encode
 from actionspan.finetune.snippets import SnippetFrames
@@ -21,7 +21,6 @@ from actionspan.memory.sampling import kept_count
 from actionspan.running.determinism import seed_torch
 from actionspan.running.memory import DeviceMemory
 from actionspan.running.prefetch import prefetched
-from actionspan.temporal.samples import epoch_order
 from actionspan.training.fit import Row, Run, Stopwatch
 
 _MEGA = 1e6
@@ -30,11 +29,9 @@ _MEGA = 1e6
 class Tuned(nn.Module):
     """Encoders in the way they are trained, and the objective above their fixed projection."""
 
-    def __init__(
-        self, way: nn.Module, objective: Objective, transform: Transform, plan: MemoryPlan
-    ) -> None:
+    def __init__(self, way: nn.Module, objective: Objective, plan: MemoryPlan) -> None:
         super().__init__()
-        self.way, self.objective, self.transform, self.plan = way, objective, transform, plan
+        self.way, self.objective, self.plan = way, objective, plan
 
     @property
     def encoders(self) -> StreamEncoders:
@@ -49,11 +46,9 @@ class Epochs:
         self.run, self.task, self.settings = run, task, task.settings
         self.model = cast(Tuned, run.models[0])
         self.device = next(self.model.parameters()).device
-        self.targets: dict[str, Target] = {
-            video.name: self.model.objective.target(video).to(self.device)
-            for videos in task.videos.lists
-            for video in videos
-        }
+        target = self.model.objective.target
+        videos = itertools.chain(*task.videos.lists)
+        self.targets = {video.name: target(video).to(self.device) for video in videos}
         self.memory, self.held_before = DeviceMemory(self.device), held_before
         self.hold = self.model.plan.picture_bytes > 0
 
@@ -61,9 +56,7 @@ class Epochs:
         """Go once through the training videos; return columns of the log."""
         replica, stopwatch = self.run.replica, Stopwatch()
         self.memory.forget_peak()
-        places = list(range(len(self.task.videos.training)))
-        order = epoch_order(torch.tensor(places).numpy(), self.settings.seed, epoch).tolist()
-        steps = batches_of(order, self.settings.batch_size)
+        steps = batches_of(len(self.task.videos.training), self.settings, epoch)
         shares = [replica.share(len(chosen)) for chosen in steps]
         ready = prefetched(self._pictures(steps, shares, epoch), ahead=1)
         loss, saved = 0.0, 0
@@ -85,7 +78,7 @@ class Epochs:
         spent = stopwatch.report()
         return {
             "encoder_rate": self.settings.encoder_rate,
-            "training_loss": sum(gathered) / len(order),
+            "training_loss": sum(gathered) / len(self.task.videos.training),
             "kept_snippets": self._kept(),
             "saved_mb": saved / _MEGA,
             # a rank that only serves has none

@@ -7,7 +7,6 @@ snippet is the same to the bit whatever comes after it, and whether anything doe
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -96,10 +95,8 @@ class AttentionHead(CausalHead):
 
     def first(self, features: Tensor) -> tuple[Tensor, Tensor, int]:
         """Return an empty window (W, 2H), empty means (S, 2H), and that no row has come."""
-        window, means = (
-            features.new_zeros(rows, 2 * self.dense.in_features)
-            for rows in (self.window, len(_SPEEDS))
-        )
+        width = 2 * self.dense.in_features
+        window, means = (features.new_zeros(rows, width) for rows in (self.window, len(_SPEEDS)))
         return window, means, 0
 
     def block(
@@ -160,10 +157,8 @@ def build_head(
     Raises:
         ValueError: There is no such head, or a size is not allowed.
     """
-    kinds: dict[str, Callable[..., CausalHead]] = {
-        "recurrent": RecurrentHead,
-        "attention": AttentionHead,
-    }
-    if name not in kinds:
+    if name not in HEADS:
         raise ValueError(f"head {name!r}: one of {', '.join(HEADS)}")
-    return kinds[name](channels, outputs, hidden, **more)
+    if name == "recurrent":
+        return RecurrentHead(channels, outputs, hidden)
+    return AttentionHead(channels, outputs, hidden, **more)

@@ -8,25 +8,21 @@ meant to feed.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.arrays import Float32, Float64, Int64
-from actionspan.features.settings import RescaleSettings
+from actionspan.arrays import Float64, Int64
 from actionspan.features.steps import cut_windows, merge_windows, rescale
-from actionspan.features.transform import Moments, Transform, fit_stream
+from actionspan.features.transform import Transform
 from actionspan.finetune.heads import CausalHead
 from actionspan.finetune.videos import TunedVideo
 from actionspan.temporal.labels import boundary_labels
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings
-
-_ACTION = 1  # of start, action, end
 
 
 class Projection(nn.Module):
@@ -41,21 +37,13 @@ class Projection(nn.Module):
             self.register_buffer(f"mean{number}", torch.from_numpy(stream.mean.copy()))
             self.register_buffer(f"matrix{number}", torch.from_numpy(np.ascontiguousarray(matrix)))
 
-    @property
-    def channels(self) -> int:
-        """The number K of features that come out."""
-        return sum(self._buffer("matrix", number).shape[1] for number in range(len(self.widths)))
-
     def forward(self, features: Tensor) -> Tensor:
         """Project (T, C) features."""
         parts = [
-            (part - self._buffer("mean", number)) @ self._buffer("matrix", number)
+            (part - self.get_buffer(f"mean{number}")) @ self.get_buffer(f"matrix{number}")
             for number, part in enumerate(torch.split(features, self.widths, dim=1))
         ]
         return torch.cat(parts, dim=1)
-
-    def _buffer(self, name: str, number: int) -> Tensor:
-        return self.get_buffer(f"{name}{number}")
 
 
 class Resampling(nn.Module):
@@ -66,21 +54,17 @@ class Resampling(nn.Module):
     """
 
     rows: Tensor
-    windows: Tensor
 
     def __init__(self, transform: Transform, times: Float64, duration: float) -> None:
         super().__init__()
         self.length = transform.length(times, duration)
         self.starts: Int64 = transform.starts(self.length)
-        self.steps = transform.steps
-        if transform.grid == "windows":
-            numbers = np.arange(len(times), dtype=np.float32)
-            rows = rescale(numbers, times, duration, self.length, "nearest")
-            self.register_buffer("rows", torch.from_numpy(rows.astype(np.int64)))
-        else:
-            identity = np.eye(len(times), dtype=np.float32)
-            weights = rescale(identity, times, duration, self.length, transform.method)
-            self.register_buffer("rows", torch.from_numpy(weights))  # (steps, T)
+        self.steps, count = transform.steps, len(times)
+        by_number = transform.grid == "windows"
+        source = np.arange(count) if by_number else np.eye(count)
+        rows = rescale(source.astype(np.float32), times, duration, self.length, transform.method)
+        # the numbers (L,) of snippets, or their weights (steps, T)
+        self.register_buffer("rows", torch.from_numpy(rows.astype(np.int64) if by_number else rows))
 
     def forward(self, projected: Tensor) -> Tensor:
         """Rescale (T, K) rows and cut them into windows."""
@@ -89,56 +73,6 @@ class Resampling(nn.Module):
         beyond = max(0, int(self.starts[-1]) + self.steps - self.length)
         padded = nn.functional.pad(steps, (0, 0, 0, beyond))
         return torch.stack([padded[start : start + self.steps] for start in self.starts.tolist()])
-
-
-def unfitted(settings: RescaleSettings, widths: Mapping[str, int]) -> Transform:
-    """Return a transform of the shapes of `settings`, its streams fitted on nothing."""
-    windows = settings.grid == "windows"
-    streams = {}
-    for name, width in widths.items():
-        moments = Moments(width)
-        moments.add(np.zeros((1, width), np.float32))
-        components = min(settings.components, width)
-        streams[name] = fit_stream(moments, components, settings.standardise)
-    return Transform(
-        steps=settings.steps,
-        method="nearest" if windows else settings.method,
-        grid=settings.grid,
-        stride=settings.stride if windows else 0,
-        rest=settings.rest if windows else 0,
-        streams=streams,
-    )
-
-
-def fit_projection(
-    features: Sequence[Float32],
-    times: Sequence[Float64],
-    durations: Sequence[float],
-    settings: RescaleSettings,
-    widths: Mapping[str, int],
-) -> Transform:
-    """Return the transform of the features stage, fitted on the features of some videos.
-
-    Args:
-        features: (T, C) of each video, its streams side by side.
-        times: (T,) snippet centres of each, in seconds.
-        durations: Of the videos in seconds.
-        settings: Steps, components, scales.
-        widths: Features of each stream, in order.
-    """
-    blank = unfitted(settings, widths)
-    moments = {name: Moments(width) for name, width in widths.items()}
-    cuts = np.cumsum(list(widths.values()))[:-1]
-    for rows, places, seconds in zip(features, times, durations, strict=True):
-        length = blank.length(places, seconds)
-        even = rescale(rows, places, seconds, length, blank.method)
-        for name, part in zip(widths, np.split(even, cuts, axis=1), strict=True):
-            moments[name].add(part)
-    fitted = {
-        name: fit_stream(moments[name], min(settings.components, width), settings.standardise)
-        for name, width in widths.items()
-    }
-    return replace(blank, streams=fitted)
 
 
 class Target(nn.Module):
@@ -155,9 +89,9 @@ class Target(nn.Module):
 class Objective(nn.Module, ABC):
     """A temporal network over the fixed projection of features, and its loss."""
 
-    def __init__(self, projection: Projection) -> None:
+    def __init__(self, transform: Transform) -> None:
         super().__init__()
-        self.projection = projection
+        self.transform, self.projection = transform, Projection(transform)
 
     @abstractmethod
     def target(self, video: TunedVideo) -> Target:
@@ -179,19 +113,14 @@ class ProposalObjective(Objective):
     """Start, actionness and end of equal steps of the video, by a temporal network."""
 
     def __init__(
-        self,
-        projection: Projection,
-        transform: Transform,
-        temporal: TemporalNetwork,
-        settings: TemporalSettings,
+        self, transform: Transform, temporal: TemporalNetwork, settings: TemporalSettings
     ) -> None:
-        super().__init__(projection)
-        self.temporal = temporal
-        self._transform, self._settings = transform, settings
+        super().__init__(transform)
+        self.temporal, self._settings = temporal, settings
 
     def target(self, video: TunedVideo) -> Target:
         """Return the labels (N, S, 3) of the video's rows."""
-        resampling = Resampling(self._transform, video.times, video.seconds)
+        resampling = Resampling(self.transform, video.times, video.seconds)
         labels = boundary_labels(
             video.segments,
             video.seconds,
@@ -214,7 +143,7 @@ class ProposalObjective(Objective):
         assert resampling is not None
 
         def merged(rows: Tensor) -> Tensor:  # (N, S, 3) to (n, 1)
-            action = rows[..., _ACTION, None].float().cpu().numpy()
+            action = rows[..., 1, None].float().cpu().numpy()  # of start, action, end
             return torch.from_numpy(merge_windows(action, resampling.starts, resampling.length))
 
         return merged(self.temporal(self._rows(features, target))), merged(target.labels) > 0.5
@@ -228,8 +157,8 @@ class ProposalObjective(Objective):
 class OnlineObjective(Objective):
     """Which classes each snippet shows, by a head that sees no snippet behind it."""
 
-    def __init__(self, projection: Projection, head: CausalHead, labels: Sequence[str]) -> None:
-        super().__init__(projection)
+    def __init__(self, transform: Transform, head: CausalHead, labels: Sequence[str]) -> None:
+        super().__init__(transform)
         self.head, self.classes = head, list(labels)
 
     def target(self, video: TunedVideo) -> Target:

@@ -2,8 +2,8 @@
 
 import argparse
 
-from actionspan.finetune.settings import HEADS, add_tuning_flags, tuning_settings
-from actionspan.settings import at_least_one
+from actionspan.finetune.settings import HEADS, add_tuning_flags
+from actionspan.finetune.train import run_tuning
 from actionspan.training.flags import add_run_flags
 
 
@@ -22,18 +22,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Tune, and score the validation videos snippet by snippet."""
-    threads = at_least_one("--threads", arguments.threads)
-    settings = tuning_settings(arguments)
-    from actionspan.finetune.tuning import tune
-    from actionspan.running.memory import keep_freed_memory
-
-    keep_freed_memory()
-    tune(
-        arguments.snippets,
-        arguments.annotations,
-        *settings,
-        arguments.out,
-        head=arguments.head,
-        threads=threads,
-        continued=arguments.resume,
-    )
+    run_tuning(arguments, head=arguments.head)

@@ -16,11 +16,9 @@ def average_precision(
 ) -> float:
     """Return the average precision of N scored rows, in (0, 1]; NaN where no row is positive.
 
-    Args:
-        scores: (N,) finite or infinite, the best highest.
-        positive: (N,) whether each row is of the class.
-        weights: (N,) how often each row counts, 0 or more; by default once. A bootstrap counts the
-            rows of a video as often as it drew the video.
+    Scores (N,) are finite or infinite, the best highest; `positive` (N,) says whether each row is
+    of the class, `weights` (N,) how often it counts, 0 or more, by default once. A bootstrap counts
+    the rows of a video as often as it drew the video.
 
     Raises:
         ValueError: Lengths differ, a score is not a number, or a weight is negative or not finite.
@@ -57,8 +55,7 @@ def mean_average_precision(
     columns, right = np.asarray(scores, np.float64), np.asarray(positive, bool)
     if columns.ndim != 2 or right.shape != columns.shape:
         raise ValueError(f"scores and positive of shapes {columns.shape}, {right.shape}: (N, K)")
-    values = [
-        average_precision(*column, weights) for column in zip(columns.T, right.T, strict=True)
-    ]
-    known = [value for value in values if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
+    pairs = zip(columns.T, right.T, strict=True)
+    values = np.array([average_precision(*pair, weights) for pair in pairs])
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan

@@ -15,30 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
-from actionspan.features.transform import Transform
+from actionspan.features.transform import Transform, fit_transform
 from actionspan.finetune.encoders import StreamEncoders, build_encoders
 from actionspan.finetune.heads import build_head
-from actionspan.finetune.objectives import (
-    Objective,
-    OnlineObjective,
-    Projection,
-    ProposalObjective,
-    Target,
-    fit_projection,
-    unfitted,
-)
-from actionspan.finetune.settings import FinetuneSettings, HeadName
+from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective, Target
+from actionspan.finetune.settings import FinetuneSettings, HeadName, Stream
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.videos import (
-    BlankFrames,
-    TunedVideo,
-    TunedVideos,
-    divide_videos,
-    frames_of,
-)
+from actionspan.finetune.videos import BlankFrames, TunedVideo, VideoLists, divide_videos, frames_of
 from actionspan.memory.planning import MEGABYTE, MemoryPlan, plan_memory
 from actionspan.parallel.communicator import Communicator
 from actionspan.running.determinism import seed_torch
@@ -55,7 +42,7 @@ class Task:
     """What stays the same while encoders are tuned."""
 
     store: SnippetStore
-    videos: TunedVideos
+    videos: VideoLists
     settings: FinetuneSettings
     rescaling: RescaleSettings
     temporal: TemporalSettings
@@ -77,9 +64,10 @@ def read_task(
         InputError: A store or the annotations cannot be used.
     """
     store = SnippetStore(stores, readers, settings.snippet_stride)
+    held_out = settings.choosing_fraction if settings.keep == "best" else 0.0
     return Task(
         store=store,
-        videos=divide_videos(store, annotations, settings.held_out),
+        videos=divide_videos(store, annotations, held_out),
         settings=settings,
         rescaling=rescaling,
         temporal=temporal,
@@ -89,10 +77,9 @@ def read_task(
 
 def untuned(task: Task, encoders: EncoderSettings) -> StreamEncoders:
     """Return the encoders to start from; nothing of them learns where the way is `frozen`."""
-    settings = task.settings
-    built = build_encoders(
-        settings.streams, encoders, task.store.planes, settings.frozen_stages, device_of(encoders)
-    )
+    settings, device = task.settings, device_of(encoders)
+    kept = (task.store.planes, settings.frozen_stages)
+    built = build_encoders(settings.streams, encoders, *kept, device)
     if settings.way == "frozen":
         built.requires_grad_(False)
     return built
@@ -115,46 +102,40 @@ def encode_all(
 ) -> list[Tensor]:
     """Return the features (T, C) of each video; ranks share the work and all have all."""
     size, rank = (comm.Get_size(), comm.Get_rank()) if comm is not None else (1, 0)
-    own = {
-        place: encode(encoder, task, videos[place], piece).cpu()
-        for place in range(rank, len(videos), size)
-    }
+    own = [encode(encoder, task, video, piece).cpu() for video in videos[rank::size]]
     parts = [own] if comm is None else comm.allgather(own)
-    every = {place: rows for part in parts for place, rows in part.items()}
-    return [every[place] for place in range(len(videos))]
+    return [parts[place % size][place // size] for place in range(len(videos))]
 
 
 def build_objective(task: Task, transform: Transform) -> Objective:
     """Return the network above the encoders, its weights drawn from the seed."""
-    projection = Projection(transform)
     seed_torch(task.settings.seed)
     if task.head is not None:
         labels = task.videos.labels
-        head = build_head(task.head, projection.channels, len(labels), _HEAD_HIDDEN)
-        return OnlineObjective(projection, head, labels)
-    model = build_model(task.settings.temporal, projection.channels, task.temporal)
-    return ProposalObjective(projection, transform, model, task.temporal)
+        head = build_head(task.head, transform.channels, len(labels), _HEAD_HIDDEN)
+        return OnlineObjective(transform, head, labels)
+    model = build_model(task.settings.temporal, transform.channels, task.temporal)
+    return ProposalObjective(transform, model, task.temporal)
 
 
-def batches_of(order: Sequence[int], size: int) -> list[list[int]]:
+def batches_of(videos: int, settings: FinetuneSettings, epoch: int) -> list[list[int]]:
     """Return the steps of an epoch: the places in the list of videos that each takes."""
-    return [list(order[first : first + size]) for first in range(0, len(order), size)]
+    size = settings.batch_size
+    order: list[int] = epoch_order(np.arange(videos), settings.seed, epoch).tolist()
+    return [order[first : first + size] for first in range(0, videos, size)]
 
 
 def warm_up(objective: Objective, features: Sequence[Tensor], task: Task) -> None:
     """Train the objective on features of the training videos that do not change."""
     settings = task.settings
     targets = [objective.target(video) for video in task.videos.training]
-    optimiser = torch.optim.Adam(
-        [each for each in objective.parameters() if each.requires_grad],
-        lr=task.temporal.learning_rate,
-        weight_decay=task.temporal.weight_decay,
-    )
+    learned = [each for each in objective.parameters() if each.requires_grad]
+    rate, decay = task.temporal.learning_rate, task.temporal.weight_decay
+    optimiser = torch.optim.Adam(learned, lr=rate, weight_decay=decay)
     objective.train()
-    rows = np.arange(len(targets))
     for epoch in range(1, settings.temporal_epochs + 1):
-        order = epoch_order(rows, settings.seed, epoch).tolist()
-        for step, chosen in enumerate(batches_of(order, settings.batch_size)):
+        steps = batches_of(len(targets), settings, epoch)
+        for step, chosen in enumerate(steps):
             seed_torch(settings.seed, epoch, step)  # dropout
             optimiser.zero_grad()
             whole = torch.cat([targets[place].labels for place in chosen])
@@ -171,43 +152,41 @@ def prepare(
     comm: Communicator | None,
     cached: Mapping[str, Any] | None,
     keep: Callable[[dict[str, Any]], None],
-) -> tuple[Objective, Transform]:
-    """Return the objective to start from, and the transform that its projection is.
+) -> Objective:
+    """Return the objective to start from, trained on features of untuned encoders.
 
-    Args:
-        encoders: Untuned.
-        task: Videos and settings.
-        piece: Snippets that are encoded at a time.
-        comm: The ranks, if there are several.
-        cached: What an earlier start gave to `keep`, if there is one.
-        keep: Takes what another start needs; called on rank 0.
+    `piece` snippets are encoded at a time; `comm` are the ranks, if there are several. On rank 0
+    `keep` takes what another start needs, and gets as `cached`.
     """
     if cached is not None:
         arrays = {name: values.numpy() for name, values in cached["transform"].items()}
-        transform = Transform.from_arrays(arrays)
-        objective = build_objective(task, transform)
+        objective = build_objective(task, Transform.from_arrays(arrays))
         objective.load_state_dict(cached["objective"])
-        return objective, transform
-    training = task.videos.training
+        return objective
+    training, widths = task.videos.training, encoders.features
     features = encode_all(encoders, task, training, piece, comm)
-    transform = fit_projection(
-        [rows.numpy() for rows in features],
-        [video.times for video in training],
-        [video.seconds for video in training],
-        task.rescaling,
-        {str(stream): width for stream, width in encoders.features.items()},
+    videos = (
+        (_by_stream(rows, widths), video.times, video.seconds)
+        for video, rows in zip(training, features, strict=True)
     )
-    objective = build_objective(task, transform)
+    objective = build_objective(task, fit_transform(task.rescaling, videos))
     warm_up(objective, features, task)
     if comm is None or comm.Get_rank() == 0:
-        arrays = transform.to_arrays()
-        keep(
-            {
-                "transform": {name: torch.from_numpy(np.array(a)) for name, a in arrays.items()},
-                "objective": objective.state_dict(),
-            }
-        )
-    return objective, transform
+        transform = tensors_of(objective.transform)
+        keep({"transform": transform, "objective": objective.state_dict()})
+    return objective
+
+
+def _by_stream(rows: Tensor, widths: Mapping[Stream, int]) -> dict[str, Float32]:
+    """Return features (T, C) of all streams side by side as those of each."""
+    parts = torch.split(rows, list(widths.values()), dim=1)
+    return {str(stream): part.numpy() for stream, part in zip(widths, parts, strict=True)}
+
+
+def tensors_of(transform: Transform) -> dict[str, Tensor]:
+    """Return a transform as tensors, for a file."""
+    arrays = transform.to_arrays()
+    return {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
 
 
 class _Head(nn.Module):
@@ -230,26 +209,24 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
     Raises:
         InputError: The budget is too small; the line names the least.
     """
-    settings = task.settings
-    widths = {str(stream): width for stream, width in encoders.features.items()}
-    objective = build_objective(task, unfitted(task.rescaling, widths))
+    settings, widths = task.settings, encoders.features
+    black = _by_stream(torch.zeros(1, sum(widths.values())), widths)
+    objective = build_objective(task, fit_transform(task.rescaling, [(black, np.zeros(1), 1.0)]))
     longest = max(task.videos.training, key=lambda video: len(video.times))
     head = _Head(objective, objective.target(longest))
     blank = partial(BlankFrames, len(longest.times), settings, task.store.planes)
 
-    def planned(frames: BlankFrames) -> MemoryPlan:
-        return plan_memory(
-            encoders,
-            head,
-            frames,
-            settings.memory_budget_mb,
-            None if settings.keep_ratio == "auto" else settings.keep_ratio,
-            way=settings.way,
-            execution=settings.execution,
-            sampler=settings.sampler,
-            videos=len(task.videos.training),
-        )
-
+    planned = partial(
+        plan_memory,
+        encoders,
+        head,
+        budget_mb=settings.memory_budget_mb,
+        keep_ratio=None if settings.keep_ratio == "auto" else settings.keep_ratio,
+        way=settings.way,
+        execution=settings.execution,
+        sampler=settings.sampler,
+        videos=len(task.videos.training),
+    )
     held = blank(held=True)
     if held.nbytes <= _HELD_SHARE * settings.memory_budget_mb * MEGABYTE:
         with suppress(ValueError):  # it may fit without them

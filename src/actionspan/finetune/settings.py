@@ -21,14 +21,7 @@ BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
 # of the features stage, those that say which networks are tuned
-ENCODERS = (
-    "rgb_encoder",
-    "rgb_weights",
-    "flow_encoder",
-    "flow_weights",
-    "flow_gain",
-    "device",
-)
+ENCODERS = ("rgb_encoder", "rgb_weights", "flow_encoder", "flow_weights", "flow_gain", "device")
 # of the temporal network, those that FinetuneSettings have in their own way, and those of other
 # networks, of features or of a schedule
 WITHOUT_TEMPORAL = (
@@ -122,11 +115,6 @@ class FinetuneSettings(Checked):
         1, "seed of kept snippets, pictures, order of videos", least=0, most=2**32 - 1
     )
 
-    @property
-    def held_out(self) -> float:
-        """The share of the training videos that is not learned from."""
-        return self.choosing_fraction if self.keep == "best" else 0.0
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampler in BY_GRADIENT and (self.execution == "split" or self.way != "sbp"):
@@ -134,9 +122,8 @@ class FinetuneSettings(Checked):
                 f"sampler {self.sampler}: needs way sbp and execution replay (or auto): the "
                 "gradients are known only after the temporal network's"
             )
-        if self.keep_ratio == "auto" and (
-            self.execution == "replay" or self.sampler in BY_GRADIENT
-        ):
+        replays = self.execution == "replay" or self.sampler in BY_GRADIENT
+        if self.keep_ratio == "auto" and replays:
             raise ValueError(
                 "keep_ratio auto: the memory of replay does not depend on it; give a number"
             )
@@ -165,10 +152,7 @@ def tuning_settings(
     """
     finetune = from_arguments(FinetuneSettings, arguments)
     # the same words have another meaning there
+    encoders = from_arguments(EncoderSettings, arguments, batch_size=EncoderSettings.batch_size)
     epochs = {"keep": "last", "epochs": max(1, finetune.temporal_epochs)}
-    return (
-        finetune,
-        from_arguments(EncoderSettings, arguments, batch_size=EncoderSettings.batch_size),
-        from_arguments(RescaleSettings, arguments),
-        from_arguments(TemporalSettings, arguments, **epochs),
-    )
+    temporal = from_arguments(TemporalSettings, arguments, **epochs)
+    return finetune, encoders, from_arguments(RescaleSettings, arguments), temporal

@@ -8,11 +8,10 @@ that moved from snippet to snippet would be motion that the video does not have.
 fractions, so that it is the same of RGB and of flow, at any size.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -22,20 +21,12 @@ from torch import Tensor
 from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest
-from actionspan.video.jpegs import (
-    STREAMS,
-    JpegPictures,
-    Stream,
-    check_alike,
-    flipped,
-    read_pictures,
-    square,
-)
+from actionspan.recognition.clip_store import read_stores
+from actionspan.video.jpegs import STREAMS, JpegPictures, Stream, check_alike, flipped, square
 
 _LEAST_SIDE = 0.8  # of each side of the picture
 _DRAW = 4004  # sets these draws apart from others of the same seed, epoch and place
 _MADE_BY = "`actionspan finetune store`"
-_NEEDED = ("duration_seconds", "snippet_frames", "snippets")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +49,7 @@ class Augmentation:
                 raise ValueError(f"{self}: a box within 0 … 1 of each side")
 
     def box(self, height: int, width: int) -> tuple[slice, slice]:
-        """Return the rows and columns of a picture of so many pixels; at least one of each."""
+        """Return the rows and columns of a picture of `height` × `width` pixels, one at least."""
         return _pixels(self.top, self.height, height), _pixels(self.left, self.width, width)
 
 
@@ -95,8 +86,6 @@ class SnippetStore:
         seconds: The duration of each.
         height, width: Of every stored picture in pixels.
         planes: 2L, planes of flow of a snippet.
-        bound: Pixels of motion at code 255.
-        snippet_frames: Frames of a snippet.
         fingerprint: Changes with any picture, time or duration, whatever the order of the files.
     """
 
@@ -112,38 +101,27 @@ class SnippetStore:
             if number < 1:
                 raise ValueError(f"{name} {number}: at least 1")
         self._stride = stride
-        stored: dict[str, JpegPictures] = {}
-        for path in paths:
-            found = dict(read_pictures(path, "video", _MADE_BY, needed=_NEEDED))
-            for video, pictures in found.items():
-                if video in stored:
-                    raise InputError(f"{path}: video {video} is in {stored[video].path} too")
-                if not len(pictures.times) == pictures.count == pictures.attributes["snippets"]:
-                    raise InputError(
-                        f"{path}: video {video} has {len(pictures.times)} times for "
-                        f"{pictures.count} pictures; delete the file and run again"
-                    )
-                seconds = float(pictures.attributes["duration_seconds"])
-                rising = np.isfinite(pictures.times).all() and (np.diff(pictures.times) > 0).all()
-                if not (rising and pictures.count and 0 < seconds < np.inf):
-                    raise InputError(
-                        f"{path}: video {video}: its times do not rise, or its duration "
-                        f"{seconds:g} s is not above 0; delete the file and run again"
-                    )
-                stored[video] = pictures
-        if not stored:
-            raise InputError(f"{', '.join(map(str, paths)) or 'no file'}: no video is in there")
-        self._stored = dict(sorted(stored.items()))
-        check_alike(self._stored, "video", ("snippet_frames",))
+        needed = ("duration_seconds", "snippet_frames", "snippets")
+        self._stored = read_stores(paths, "video", _MADE_BY, needed)
         self.videos = list(self._stored)
+        self.seconds: dict[str, float] = {}
+        for video, pictures in self._stored.items():
+            times, seconds = pictures.times, float(pictures.attributes["duration_seconds"])
+            if not len(times) == pictures.count == pictures.attributes["snippets"]:
+                raise InputError(
+                    f"{pictures.path}: video {video} has {len(times)} times for "
+                    f"{pictures.count} pictures; delete the file and run again"
+                )
+            rising = np.isfinite(times).all() and (np.diff(times) > 0).all()
+            if not (rising and pictures.count and 0 < seconds < np.inf):
+                raise InputError(
+                    f"{pictures.path}: video {video}: its times do not rise, or its duration "
+                    f"{seconds:g} s is not above 0; delete the file and run again"
+                )
+            self.seconds[video] = seconds
+        check_alike(self._stored, "video", ("snippet_frames",))
         first = self._stored[self.videos[0]]
-        self.height, self.width = first.height, first.width
-        self.planes, self.bound = first.planes, first.bound
-        self.snippet_frames = int(first.attributes["snippet_frames"])
-        self.seconds = {
-            video: float(pictures.attributes["duration_seconds"])
-            for video, pictures in self._stored.items()
-        }
+        self.height, self.width, self.planes = first.height, first.width, first.planes
         self.fingerprint = digest(
             [[video, self._stored[video].sha256, self.seconds[video]] for video in self.videos]
         )
@@ -157,27 +135,22 @@ class SnippetStore:
         """Return (T,) the seconds of a video's snippets."""
         return self._of(video).times[:: self._stride]
 
-    def channels(self, stream: Stream) -> int:
-        """Return the channels of a picture: 3, or 2L of flow."""
-        return 3 if stream == "rgb" else self.planes
-
     def read(self, video: str, rows: Sequence[int], stream: Stream) -> UInt8:
         """Return the stored pictures of some snippets, in the order of `rows`.
 
-        Returns:
-            (n, height, width, 3) bytes, or (n, height, width, 2L) codes 1 … 255 of the flow.
+        They are (n, height, width, 3) bytes, or (n, height, width, 2L) codes 1 … 255 of the flow.
 
         Raises:
             InputError: A picture is damaged, or there is no such video.
             ValueError: The video has no such row.
         """
         pictures = self._of(video)
-        out = np.empty((len(rows), self.height, self.width, self.channels(stream)), np.uint8)
+        out = np.empty((len(rows), self.height, self.width, pictures.channels(stream)), np.uint8)
 
         def fill(place: int, row: int) -> None:
             out[place] = pictures.read(stream, row)
 
-        self._each(fill, self._places(rows, video))
+        self._fill(fill, rows, video)
         return out
 
     def pictures(
@@ -190,8 +163,7 @@ class SnippetStore:
     ) -> tuple[UInt8, ...]:
         """Return squares of some snippets as a network sees them, in the order of `rows`.
 
-        Returns:
-            For each stream (n, size, size, 3 or 2L) bytes: the box of the augmentation, resized.
+        They are, for each stream, (n, size, size, 3 or 2L) bytes: the augmentation's box, resized.
 
         Raises:
             InputError: A picture is damaged, or there is no such video.
@@ -200,18 +172,16 @@ class SnippetStore:
         for stream in streams:
             if stream not in STREAMS:
                 raise ValueError(f"stream {stream!r}: one of {', '.join(STREAMS)}")
-        pictures, checked = self._of(video), self._places(rows, video)
-        box = augmentation.box(self.height, self.width)
-        out = tuple(
-            np.empty((len(rows), size, size, self.channels(stream)), np.uint8) for stream in streams
-        )
+        pictures, box = self._of(video), augmentation.box(self.height, self.width)
+        shape = (len(rows), size, size)
+        out = tuple(np.empty((*shape, pictures.channels(each)), np.uint8) for each in streams)
 
         def fill(place: int, row: int) -> None:
             for stream, squares in zip(streams, out, strict=True):
                 part = square(pictures.read(stream, row), *box, size)
                 squares[place] = flipped(part, stream) if augmentation.flip else part
 
-        self._each(fill, checked)
+        self._fill(fill, rows, video)
         return out
 
     def _of(self, video: str) -> JpegPictures:
@@ -219,42 +189,31 @@ class SnippetStore:
             raise InputError(f"video {video}: not in the snippet store; run {_MADE_BY} for it")
         return self._stored[video]
 
-    def _places(self, rows: Sequence[int], video: str) -> list[int]:
-        """Return the positions of rows among a video's stored pictures."""
+    def _fill(self, fill: Callable[[int, int], None], rows: Sequence[int], video: str) -> None:
+        """Call `fill(place, position)` for the stored positions of rows, on the readers."""
         count = self.count(video)
         for row in rows:
             if not 0 <= row < count:
                 raise ValueError(f"row {row} of video {video}: it has {count} snippets, from 0")
-        return [row * self._stride for row in rows]
-
-    def _each(self, fill: Callable[[int, int], None], rows: Sequence[int]) -> None:
-        """Call `fill(place, row)` for all rows, on the readers' threads."""
+        positions = [row * self._stride for row in rows]
         cv2.setNumThreads(1)  # OpenCV's own threads would be in the way of these and of torch's
-        done: Iterator[Any]
-        if self._pool is None or len(rows) < 2:
-            done = map(fill, range(len(rows)), rows)
-        else:
-            done = self._pool.map(fill, range(len(rows)), rows)
-        for _ in done:
+        run = map if self._pool is None or len(rows) < 2 else self._pool.map
+        for _ in run(fill, range(len(rows)), positions):
             pass
 
 
+@dataclass(frozen=True)
 class SnippetFrames:
     """A video's snippets as a sequence that encoders take row by row, decoded on demand.
 
     Its squares have `input_size` pixels a side; the augmentation is one for the whole video.
     """
 
-    def __init__(
-        self,
-        store: SnippetStore,
-        video: str,
-        streams: Sequence[Stream],
-        input_size: int,
-        augmentation: Augmentation = NONE,
-    ) -> None:
-        self.store, self.video, self.streams = store, video, tuple(streams)
-        self.input_size, self.augmentation = input_size, augmentation
+    store: SnippetStore
+    video: str
+    streams: Sequence[Stream]
+    input_size: int
+    augmentation: Augmentation = NONE
 
     def __len__(self) -> int:
         return self.store.count(self.video)

@@ -6,8 +6,8 @@ of `frame_difference` and `flow_magnitude` (T,), the attributes `fps`, `frame_co
 `duration_seconds` and `snippet_frames` of the video stage, `snippets` T and `video_sha256`.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import h5py
@@ -21,32 +21,13 @@ from actionspan.settings import to_json
 from actionspan.video.earlier import read_made
 from actionspan.video.jpegs import Position, write_jpegs
 
-_COPIED = ("frame_difference", "flow_magnitude")
-_WITHIN = "sha256"  # of the video in the video stage; here of the pictures, as in all such stores
-
-
-class _Source(NamedTuple):
-    """What a process needs to store a video."""
-
-    frames: Path
-    flow: Path
-    video_id: str
-    settings: StoreSettings
-
 
 def store_snippets(
-    frames: Path,
-    flow: Path,
-    out: Path,
-    settings: StoreSettings,
-    how: ShardWork | None = None,
+    frames: Path, flow: Path, out: Path, settings: StoreSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
-    """Write the snippets of a shard's videos into the store `out`.
+    """Write the snippets of a shard's videos into the store `out`; return why some are rejected.
 
     `frames` and `flow` are the shard's files of `video frames` and `video flow`.
-
-    Returns:
-        The reasons of the rejected videos by video id.
 
     Raises:
         InputError: A file is incomplete, or the frames lack a video.
@@ -58,9 +39,9 @@ def store_snippets(
     return map_videos(
         out,
         names,
-        [_Source(frames, flow, name, settings) for name in names],
+        names,
         digests,
-        _work,
+        partial(_work, frames, flow, settings),
         title="storing snippets",
         how=how,
         before=made.rejected,
@@ -69,29 +50,28 @@ def store_snippets(
     )
 
 
-def _work(source: _Source, group: h5py.Group) -> None:
+def _work(frames: Path, flow: Path, settings: StoreSettings, name: str, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
-    settings, name = source.settings, source.video_id
-    with open_h5(source.frames) as frame_file, open_h5(source.flow) as flow_file:
-        rgb, flow = frame_file[name]["rgb"], flow_file[name]
-        planes, seconds = flow["flow"], flow["time"][:]
+    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
+        rgb, video = frame_file[name]["rgb"], flow_file[name]
+        planes, seconds = video["flow"], video["time"][:]
         if not len(rgb) == len(planes) == len(seconds):
             raise InputError(
-                f"{source.flow}: {name} has {len(planes)} snippets, {source.frames} has "
-                f"{len(rgb)}: make the flow of these frames"
+                f"{flow}: {name} has {len(planes)} snippets, {frames} has {len(rgb)}: make the "
+                "flow of these frames"
             )
-        # the video's facts first: the pictures have a sha256 of their own
-        facts = dict(flow.attrs)
-        group.attrs.update({key: value for key, value in facts.items() if key != _WITHIN})
-        group.attrs.update(video_sha256=facts[_WITHIN], snippets=len(seconds))
+        # the video's facts first: the pictures have a sha256 of their own, as in all such stores
+        facts = dict(video.attrs)
+        sha256 = facts.pop("sha256")
+        group.attrs.update(facts, video_sha256=sha256, snippets=len(seconds))
         write_jpegs(
             group,
-            (Position(rgb[t], planes[t], float(seconds[t])) for t in range(len(seconds))),
+            (Position(*each) for each in zip(rgb, planes, seconds.tolist(), strict=True)),
             height=settings.height,
             width=settings.width,
             quality=settings.jpeg_quality,
             bound=float(planes.attrs["bound"]),
         )
-        for key in _COPIED:
-            if key in flow:
-                group[key] = flow[key][:]
+        for key in ("frame_difference", "flow_magnitude"):
+            if key in video:
+                group[key] = video[key][:]

@@ -1,6 +1,7 @@
 """Tune encoders within a memory budget; killed, it resumes where it was when run again."""
 
 import argparse
+from typing import Any
 
 from actionspan.finetune.settings import add_tuning_flags, tuning_settings
 from actionspan.parallel.settings import ParallelSettings
@@ -29,20 +30,17 @@ def run(arguments: argparse.Namespace) -> None:
 
     # MPI first, so that the first rank to find a mistake ends the job
     comm = join("finetune train", arguments.exchange, "--ranks", arguments.ranks)
+    parallel = from_arguments(ParallelSettings, arguments)
+    run_tuning(arguments, exchange=arguments.exchange, parallel=parallel, comm=comm)
+
+
+def run_tuning(arguments: argparse.Namespace, **how: Any) -> None:
+    """Tune by the flags of a step; `how` is what `tune` takes besides."""
     threads = at_least_one("--threads", arguments.threads)
     settings = tuning_settings(arguments)
     from actionspan.finetune.tuning import tune
     from actionspan.running.memory import keep_freed_memory
 
     keep_freed_memory()
-    tune(
-        arguments.snippets,
-        arguments.annotations,
-        *settings,
-        arguments.out,
-        exchange=arguments.exchange,
-        parallel=from_arguments(ParallelSettings, arguments),
-        comm=comm,
-        threads=threads,
-        continued=arguments.resume,
-    )
+    asked = (arguments.snippets, arguments.annotations, *settings, arguments.out)
+    tune(*asked, threads=threads, continued=arguments.resume, **how)

@@ -18,18 +18,12 @@ from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import create_h5, digest, write_json, write_text
 from actionspan.files.torch_files import read_torch, write_torch
-from actionspan.finetune.encoders import encoder_content, weights_facts
+from actionspan.finetune import preparation
+from actionspan.finetune.encoders import encoder_content, part_of, weights_facts
 from actionspan.finetune.epochs import Epochs, Tuned
 from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
-from actionspan.finetune.preparation import (
-    Task,
-    described,
-    plan_tuning,
-    prepare,
-    read_task,
-    untuned,
-)
+from actionspan.finetune.preparation import Task
 from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.parallel.communicator import Communicator
@@ -42,18 +36,9 @@ from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, i
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 LOG_COLUMNS = (
-    "epoch",
-    "learning_rate",
-    "encoder_rate",
-    "training_loss",
-    "choosing_precision",
-    "validation_precision",
-    "kept_snippets",
-    "saved_mb",
-    "peak_mb",
-    "reading_seconds",
-    "learning_seconds",
-    "seconds",
+    *("epoch", "learning_rate", "encoder_rate", "training_loss"),
+    *("choosing_precision", "validation_precision", "kept_snippets", "saved_mb", "peak_mb"),
+    *("reading_seconds", "learning_seconds", "seconds"),
 )
 Scores = Mapping[str, tuple[Tensor, Tensor]]
 
@@ -106,43 +91,33 @@ def tune(
     memory = DeviceMemory(device)
 
     def read() -> Task:
-        return read_task(stores, annotations, settings, rescaling, temporal, head, threads)
+        return preparation.read_task(
+            stores, annotations, settings, rescaling, temporal, head, threads
+        )
 
     def build(task: Task) -> Run:
         first = comm is None or comm.Get_rank() == 0
         torch.optim.Adam([torch.zeros(1)])  # imports libraries, which the budget does not count
         held_before.append(memory.held())
-        built = untuned(task, encoders)
+        built = preparation.untuned(task, encoders)
         before_planning = memory.held()
-        chosen = plan_tuning(task, built)
+        chosen = preparation.plan_tuning(task, built)
         held_before[0] += memory.held() - before_planning  # libraries again
         if first:
-            print(described(chosen), file=sys.stderr)
+            print(preparation.described(chosen), file=sys.stderr)
             write_text(out / "plan.json", chosen.to_json())
-        source = digest(
-            "finetune 1",
-            settings,
-            encoders,
-            weights_facts(encoders, settings.streams),
-            rescaling,
-            temporal,
-            head,
-            task.store.fingerprint,
-            [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists],
-            threads,
-        )
+        asked = (settings, encoders, weights_facts(encoders, settings.streams), rescaling, temporal)
+        videos = [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists]
+        source = digest("finetune 1", *asked, head, task.store.fingerprint, videos, threads)
         # the features of untuned encoders, or what an earlier start made of them
         cached = _cached(prepared_path, source) if continued and first else None
         if comm is not None:
             cached = comm.bcast(cached, root=0)
-        objective, transform = prepare(
-            built,
-            task,
-            chosen.piece,
-            comm,
-            cached,
-            lambda content: write_torch(prepared_path, {"digest": source, **content}),
-        )
+
+        def keep(content: dict[str, Any]) -> None:
+            write_torch(prepared_path, {"digest": source, **content})
+
+        objective = preparation.prepare(built, task, chosen.piece, comm, cached, keep)
         way = make_way(
             settings.way,
             built,
@@ -152,7 +127,7 @@ def tune(
             execution=chosen.execution,
             piece=chosen.piece,
         )
-        model = Tuned(way, objective, transform, chosen).to(device)
+        model = Tuned(way, objective, chosen).to(device)
         optimiser = _optimiser(model, settings, temporal)
         replica = join_ranks(exchange, model, optimiser, parallel, comm)
         held_out = [objective.target(video).labels for video in task.videos.choosing]
@@ -198,12 +173,10 @@ def tune(
 
 def _cached(path: Path, source: str) -> dict[str, Any] | None:
     """Return what an earlier start prepared from the same source, if it did."""
-    if not path.exists():
-        return None
     try:
         content = read_torch(path)
         return dict(content) if content["digest"] == source else None
-    except (InputError, LookupError, TypeError):
+    except (InputError, LookupError, TypeError):  # there is none, or it is damaged
         return None
 
 
@@ -221,12 +194,7 @@ def _optimiser(
 
 
 def write_results(
-    out: Path,
-    model: Tuned,
-    task: Task,
-    encoders: EncoderSettings,
-    run: Run,
-    scores: Scores,
+    out: Path, model: Tuned, task: Task, encoders: EncoderSettings, run: Run, scores: Scores
 ) -> None:
     """Write the files of a tuning into the folder `out`, on rank 0.
 
@@ -234,39 +202,34 @@ def write_results(
     """
     if run.replica.rank:
         return
-    settings = task.settings
-    weights = run.weights()
-    prefix = "way.encoder."
-    state = {key.removeprefix(prefix): v for key, v in weights.items() if key.startswith(prefix)}
+    settings, state = task.settings, part_of(run.weights(), "way.encoder.")
     for stream in settings.streams:
         content = encoder_content(
             model.encoders, stream, encoders, state, settings.input_size, run.digest
         )
         write_torch(out / stream / "model.pt", content)
-    write_torch(out / "temporal.pt", _network_content(model, task, run))
+    write_torch(out / "temporal.pt", _network_content(model.objective, task, run))
     run.log(out / "log.tsv", LOG_COLUMNS)
     _write_scores(out, model.objective, task, run, scores)
 
 
-def _network_content(model: Tuned, task: Task, run: Run) -> dict[str, Any]:
+def _network_content(objective: Objective, task: Task, run: Run) -> dict[str, Any]:
     """Return what temporal.pt holds: the network above the encoders, and its projection."""
-    arrays = {k: torch.from_numpy(np.array(a)) for k, a in model.transform.to_arrays().items()}
-    objective = model.objective
     proposes = isinstance(objective, ProposalObjective)
     own = "objective.temporal." if proposes else "objective.head."
-    inner = {k.removeprefix(own): v.cpu() for k, v in run.weights().items() if k.startswith(own)}
+    state = {name: value.cpu() for name, value in part_of(run.weights(), own).items()}
     if proposes:
-        name, channels = task.settings.temporal, objective.projection.channels
-        content = model_content(name, channels, task.temporal, inner, run.digest)
+        name, channels = task.settings.temporal, objective.transform.channels
+        content = model_content(name, channels, task.temporal, state, run.digest)
     else:
         content = {
             "format": "actionspan online 1",
             "head": task.head,
             "classes": task.videos.labels,
-            "state_dict": inner,
+            "state_dict": state,
             "digest": run.digest,
         }
-    return {**content, "transform": arrays}
+    return {**content, "transform": preparation.tensors_of(objective.transform)}
 
 
 def _write_scores(out: Path, objective: Objective, task: Task, run: Run, scores: Scores) -> None:

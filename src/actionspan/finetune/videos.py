@@ -1,12 +1,11 @@
 """The videos that fine-tuning learns from, chooses by and is judged on, and their pictures."""
 
-import hashlib
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,10 +14,9 @@ from torch import Tensor
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance, read_annotations
 from actionspan.errors import InputError
+from actionspan.files.text import hash_of
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import NONE, SnippetFrames, SnippetStore, draw
-
-_VIDEOS_HELD = 2  # the one that is learned from, and the next
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +40,7 @@ class TunedVideo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunedVideos:
+class VideoLists:
     """Videos by their use, each list sorted by id.
 
     `training` are learned from; `choosing` are training videos that are held out to choose the
@@ -63,7 +61,7 @@ class TunedVideos:
 
 def divide_videos(
     store: SnippetStore, annotations: Path, choosing_fraction: float = 0.0
-) -> TunedVideos:
+) -> VideoLists:
     """Return the videos of a store by their use.
 
     Videos are held out by a hash of their ids. With a fraction above 0, at least one in which
@@ -76,25 +74,19 @@ def divide_videos(
     """
     annotated = {video.video_id: video for video in read_annotations(annotations)}
     stored = set(store.videos)
-    missing = sorted(stored - set(annotated))
-    if missing:
+    if missing := sorted(stored - set(annotated)):
         raise InputError(
             f"{annotations}: video {missing[0]} has snippets but no entry in the annotations; add "
             "one, with an empty list if nothing happens in it"
         )
     training_ids = {name for name, each in annotated.items() if each.subset == "training"}
-    lost = sorted(training_ids - stored)
-    if lost:
+    if lost := sorted(training_ids - stored):
         some = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
         print(f"without snippets: {len(lost)} training videos: {some}", file=sys.stderr)
     of_subset: dict[str, list[TunedVideo]] = {}
-    for name in store.videos:
-        video = TunedVideo(
-            name=name,
-            times=store.times(name),
-            seconds=store.seconds[name],
-            instances=annotated[name].instances,
-        )
+    for name, seconds in store.seconds.items():
+        times, instances = store.times(name), annotated[name].instances
+        video = TunedVideo(name=name, times=times, seconds=seconds, instances=instances)
         of_subset.setdefault(annotated[name].subset, []).append(video)
     training = of_subset.get("training", [])
     if not any(video.acts for video in training):
@@ -103,7 +95,7 @@ def divide_videos(
             "learn from; annotate some, or give their subset as training"
         )
     held_out = _held_out(training, choosing_fraction)
-    return TunedVideos(
+    return VideoLists(
         training=[video for video in training if video.name not in held_out],
         choosing=[video for video in training if video.name in held_out],
         validation=of_subset.get("validation", []),
@@ -113,7 +105,7 @@ def divide_videos(
 
 def _held_out(training: Sequence[TunedVideo], fraction: float) -> set[str]:
     """Return which training videos choose the epoch."""
-    order = sorted(training, key=lambda video: hashlib.sha256(video.name.encode()).hexdigest())
+    order = sorted(training, key=lambda video: hash_of(video.name))
     acting = [video for video in order if video.acts]
     if not fraction or len(acting) < 2:
         return set()
@@ -123,16 +115,16 @@ def _held_out(training: Sequence[TunedVideo], fraction: float) -> set[str]:
     return {video.name for video in chosen}
 
 
-class HeldFrames(NamedTuple):
+@dataclass(frozen=True)
+class HeldFrames:
     """Pictures in memory: a uint8 (T, size, size, C) tensor for each stream."""
 
     parts: tuple[Tensor, ...]
 
     def __len__(self) -> int:
-        """Return T."""
         return len(self.parts[0])
 
-    def __getitem__(self, rows: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def __getitem__(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return rows (n,) of each stream."""
         return tuple(part[rows] for part in self.parts)
 
@@ -149,18 +141,15 @@ class BlankFrames:
         self.count = count
         self.shapes = [(size, size, 3 if each == "rgb" else planes) for each in settings.streams]
         every = count * sum(math.prod(shape) for shape in self.shapes)
-        self.nbytes = _VIDEOS_HELD * every if held else 0
+        self.nbytes = 2 * every if held else 0  # the one that is learned from, and the next
 
     def __len__(self) -> int:
-        """Return T."""
         return self.count
 
     def __getitem__(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return rows (n,) of each stream, on `meta`."""
-        return tuple(
-            torch.empty(len(rows), *shape, dtype=torch.uint8, device="meta")
-            for shape in self.shapes
-        )
+        empty = partial(torch.empty, dtype=torch.uint8, device="meta")
+        return tuple(empty(len(rows), *shape) for shape in self.shapes)
 
 
 def frames_of(

@@ -1,6 +1,6 @@
 """The image networks by name: how each is built, and how 8-bit pictures become its input."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -72,20 +72,16 @@ class Inputs:
     Flow codes become (code - 128) · gain / s, so that no motion is 0; s is the mean deviation of
     the three colours the weights were trained with (TSN treats flow as images in the same way).
 
-    Args:
-        network: The architecture.
-        channels: 3 for RGB, or any other number of planes of flow.
-        device: Where the network is.
-        gain: Factor on the flow.
+    `channels` are 3 of RGB, or any other number of planes of flow, on which `gain` is a factor.
     """
 
     def __init__(
         self, network: Architecture, channels: int, device: torch.device, gain: float = 1.0
     ) -> None:
-        mean: tuple[float, ...] = network.mean
-        std: tuple[float, ...] = network.std
+        mean: Sequence[float] = network.mean
+        std: Sequence[float] = network.std
         if channels != 3:
-            mean, std = (NO_MOTION,) * channels, (sum(std) / 3 / gain,) * channels
+            mean, std = [NO_MOTION] * channels, [sum(std) / 3 / gain] * channels
         self.bgr = network.bgr and channels == 3
         self.device = device
         self.mean = torch.tensor(mean, dtype=torch.float32, device=device)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.networks.efficientnet_lite0 import Block, EfficientNetLite0
+from actionspan.networks.efficientnet_lite0 import Block, EfficientNetLite0, Pool
 
 Pair = tuple[Tensor, Tensor]
 Activation = Callable[[Tensor], Tensor]
@@ -81,19 +81,6 @@ class Join(nn.Module):
         return self.activation(out + (self.shortcut(skipped) if self.shortcut else skipped))
 
 
-class Head(nn.Module):
-    """(B, C, H, W) maps to (B, classes) scores."""
-
-    def __init__(self, pool: Activation, classifier: nn.Module) -> None:
-        super().__init__()
-        self.pool, self.classifier = pool, classifier
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Average over places and classify."""
-        scores: Tensor = self.classifier(self.pool(images).flatten(1))
-        return scores
-
-
 def _efficientnet(network: EfficientNetLite0) -> list[nn.Module]:
     chain: list[nn.Module] = [Unit(network._conv_stem, network._bn0, functional.relu6)]
     for block in network._blocks:
@@ -105,7 +92,7 @@ def _efficientnet(network: EfficientNetLite0) -> list[nn.Module]:
         units.append(Unit(block._project_conv, block._bn2, _same))
         chain += _residual(units, None, _same) if block.adds else units
     chain.append(Unit(network._conv_head, network._bn1, functional.relu6))
-    return [*chain, Head(_mean_over_places, network._fc)]
+    return [*chain, nn.Sequential(Pool(), network._fc)]
 
 
 def _resnet(network: nn.Module) -> list[nn.Module]:
@@ -120,7 +107,7 @@ def _resnet(network: nn.Module) -> list[nn.Module]:
                 for n in range(1, count + 1)
             ]
             chain += _residual(units, inner.get("downsample"), functional.relu)
-    return [*chain, Head(parts["avgpool"], parts["fc"])]
+    return [*chain, nn.Sequential(parts["avgpool"], nn.Flatten(), parts["fc"])]
 
 
 def _residual(
@@ -132,10 +119,6 @@ def _residual(
 
 def _same(images: Tensor) -> Tensor:
     return images
-
-
-def _mean_over_places(images: Tensor) -> Tensor:
-    return images.mean(dim=(2, 3))
 
 
 def stages(network: nn.Module) -> list[nn.ModuleList]:

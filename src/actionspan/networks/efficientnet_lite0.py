@@ -60,10 +60,11 @@ class Block(nn.Module):
         return out + images if self.adds else out
 
 
-class _Pool(nn.Module):
+class Pool(nn.Module):
     """The mean over the picture, (B, C, H, W) to (B, C)."""
 
     def forward(self, images: Tensor) -> Tensor:
+        """Average."""
         return images.mean(dim=(2, 3))
 
 
@@ -104,7 +105,7 @@ class EfficientNetLite0(nn.Module):
         They share this network's parameters; its batch norms may be folded.
         """
         stem = nn.Sequential(self._conv_stem, self._bn0, nn.ReLU6())
-        head = nn.Sequential(self._conv_head, self._bn1, nn.ReLU6(), _Pool(), self._fc)
+        head = nn.Sequential(self._conv_head, self._bn1, nn.ReLU6(), Pool(), self._fc)
         return [stem, *self._blocks, head]
 
 

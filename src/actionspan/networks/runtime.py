@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float32, UInt8
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.networks.architecture import Inputs
 from actionspan.running import launcher
 
@@ -64,10 +64,8 @@ def openvino_version() -> str:
 class Eager:
     """PyTorch, module by module: the reference.
 
-    Args:
-        network: In evaluation mode; it is moved to the device of `inputs`.
-        inputs: Makes its numbers of bytes.
-        precision: The type of its arithmetic.
+    The network is in evaluation mode, and is moved to the device of `inputs`; `precision` is the
+    type of its arithmetic.
     """
 
     made_by = "eager"
@@ -88,26 +86,11 @@ class Eager:
         return np.asarray(vectors.float().cpu().numpy(), np.float32)
 
 
-class _Seen(nn.Module):
-    """A network with the arithmetic that makes its numbers of bytes."""
-
-    def __init__(self, network: nn.Module, inputs: Inputs) -> None:
-        super().__init__()
-        self.network, self.inputs = network, inputs
-
-    def forward(self, batch: Tensor) -> Tensor:
-        vectors: Tensor = self.network(self.inputs(batch))
-        return vectors
-
-
 class OpenVino:
     """OpenVINO on the CPU, with as many threads as torch has when it is called.
 
-    Args:
-        network: Of images, in evaluation mode, on the CPU, its parameters without gradients; it is
-            not needed afterwards.
-        inputs: Makes its numbers of bytes.
-        size: Side of the images, for which padding is made.
+    The network is one of images, in evaluation mode, on the CPU, its parameters without gradients;
+    it is not needed afterwards. `size` is the side of the images, for which padding is made.
 
     Raises:
         NotConverted: OpenVINO does not take the network.
@@ -115,7 +98,7 @@ class OpenVino:
 
     def __init__(self, network: nn.Module, inputs: Inputs, size: int) -> None:
         self.made_by = openvino_version()
-        self._model = _converted(_Seen(network, inputs), (size, size, len(inputs.mean)))
+        self._model = _converted(network, inputs, (size, size, len(inputs.mean)))
         self._ready: tuple[int, Any] | None = None  # threads, and the network compiled for them
 
     def __call__(self, batch: UInt8) -> Float32:
@@ -128,8 +111,8 @@ class OpenVino:
         return np.concatenate([request.infer([part], share_inputs=True)[0] for part in parts])
 
 
-def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
-    """Return a module as a model of OpenVINO of any number of images, (B, size, size, C) bytes."""
+def _converted(network: nn.Module, inputs: Inputs, image: tuple[int, int, int]) -> Any:
+    """Return a network as a model of OpenVINO of any number of images, (B, size, size, C) bytes."""
     openvino = find_openvino()
     assert openvino is not None
     # Not `openvino.convert_model`, which imports far more and takes seconds.
@@ -140,7 +123,7 @@ def _converted(module: nn.Module, image: tuple[int, int, int]) -> Any:
             batch = torch.zeros(2, *image, dtype=torch.uint8)
             # A function has its weights as constants; a module would be scripted layer by layer.
             trace: Any = torch.jit.trace
-            traced = trace(lambda images: module(images), (batch,), check_trace=False)
+            traced = trace(lambda seen: network(inputs(seen)), (batch,), check_trace=False)
         decoder = openvino.frontend.pytorch.ts_decoder.TorchScriptPythonDecoder(traced)
         model = frontend.convert(frontend.load(decoder))  # the decoder must live until here
         (seen,) = model.get_parameters()
@@ -165,7 +148,7 @@ def _compiled(model: Any, threads: int) -> Any:
     return openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
 
 
-# Set where SLURM gives each rank GPUs of its own, of which it then sees no others.
+# Set where SLURM gives each rank its own GPUs; it then sees no others.
 _BOUND = ("SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND", "SLURM_TRES_PER_TASK")
 
 
@@ -196,6 +179,5 @@ def choose_device(wanted: str) -> torch.device:
 @cache
 def _say_crowded(ranks: int, gpus: int) -> None:
     """Say once that ranks share GPUs."""
-    shared = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
-    line = f"{ranks} ranks share {shared} on this machine; more than a rank a GPU are no faster"
-    print(line, file=sys.stderr, flush=True)
+    line = f"{ranks} ranks share {counted(gpus, 'GPU')} on this machine"
+    print(f"{line}; more than a rank a GPU are no faster", file=sys.stderr, flush=True)

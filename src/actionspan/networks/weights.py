@@ -26,7 +26,7 @@ def load_state(encoder: str, weights: Path | Mapping[str, Tensor] | None, classi
     """Return the parameters of an encoder under its own names.
 
     Args:
-        encoder: The encoder's name.
+        encoder: Its name.
         weights: A checkpoint, a name of torchvision's weights, the parameters themselves, or None
             or `packaged` for those of its package.
         classifier: The encoder's name of its last layer, given to the checkpoint's too.
@@ -66,13 +66,9 @@ def load_file(path: Path, wrappers: Sequence[str] = _WRAPPERS) -> State:
         try:
             return load_safetensors(path)
         except SafetensorError as error:
-            reason = printable(str(error))
-            raise InputError(f"{path}: not a safetensors file: {reason}") from None
-    content = read_torch(
-        path,
-        "not a checkpoint that loads safely (torch.load with weights_only=True); "
-        "save its state_dict alone",
-    )
+            raise InputError(f"{path}: not a safetensors file: {printable(str(error))}") from None
+    unsafe = "not a checkpoint that loads safely (torch.load with weights_only=True)"
+    content = read_torch(path, f"{unsafe}; save its state_dict alone")
     for key in wrappers:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
@@ -155,9 +151,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
     for kind, names in (("lacks", missing), ("has the unknown", unknown)):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise InputError(
-                f"{origin}: not weights of this network: {kind} {printable(names[0])}{more}"
-            )
+            found = f"{kind} {printable(names[0])}{more}"
+            raise InputError(f"{origin}: not weights of this network: {found}")
     # The shapes.
     fitted = {}
     for name in set(expected) - counters:
@@ -165,9 +160,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
         if value.ndim == len(shape) + 1 and len(value) == 1:
             value = value[0]
         if value.shape != shape:
-            raise InputError(
-                f"{origin}: {name} has shape {tuple(value.shape)}, the network's {tuple(shape)}"
-            )
+            shapes = f"{tuple(value.shape)}, the network's {tuple(shape)}"
+            raise InputError(f"{origin}: {name} has shape {shapes}")
         fitted[name] = value.float()
     # On `meta` there is no memory to copy into: the tensors take the place of the network's.
     on_meta = any(each.is_meta for each in expected.values())
@@ -186,14 +180,11 @@ def describe(encoder: str, weights: Path | None) -> dict[str, Any]:
 
 
 def fold_batch_norms(module: nn.Module) -> int:
-    """Fold each batch norm that follows a convolution in the order of registration.
+    """Fold each batch norm that follows a convolution in the order of registration; count them.
 
     The encoders here register a norm right after its convolution, in the same parent module; the
     norm is replaced by the identity. Folded weights keep their type, and need no gradient: call
     `requires_grad_()` to train them.
-
-    Returns:
-        How many norms were folded.
 
     Raises:
         ValueError: A norm has no running statistics.
@@ -213,12 +204,8 @@ def unfolded_state(folded: Mapping[str, Tensor], network: nn.Module) -> dict[str
     """Return the state of a folded network under the names of the network before it was folded.
 
     A norm gets the convolution's bias, weight 1, mean 0 and variance 1 - eps: loaded and folded
-    once more, that gives the same bits in float32. Where a norm has no weight and bias of its own,
-    the bias is in its mean, with the other sign.
-
-    Args:
-        folded: The state_dict of the folded network.
-        network: One that is not folded; its values are not read, so it may be on `meta`.
+    once more, that gives the same bits in float32. Where a norm has no weight and bias, the bias is
+    in its mean, with the other sign. `network` is not folded; it may be on `meta`.
     """
     state = dict(folded)
     for convolution, norm in _pairs(network):

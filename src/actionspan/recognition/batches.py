@@ -135,15 +135,9 @@ def training_batches(
 ) -> Iterator[tuple[int, list[tuple[Tensor, Tensor]]]]:
     """Yield what each of this process's learners sees in each step of an epoch.
 
-    Args:
-        store: The clips.
-        stream: Which of their pictures.
-        order: (N,) places of the training clips in the store, in the order of the epoch.
-        steps: Which places in that order the steps of all learners together take.
-        shares: For the number of clips of a step, which of them each learner here has.
-        settings: Input size and seed.
-        epoch: Its number.
-        readers: Threads that decode.
+    `order` has the (N,) places of the training clips in the store, `steps` which places in that
+    order the steps of all learners together take; `shares` returns, for the number of clips of a
+    step, which of them each learner here has. `readers` threads decode.
 
     Yields:
         The number of clips of the step, and for each learner here (S, size, size, C) bytes and
@@ -159,7 +153,7 @@ def training_batches(
     )
     read = clip_batches(store, stream, samples, settings.input_size, readers)
     for step, places, (pictures, labels) in zip(steps, parts, read, strict=True):
-        ends = np.cumsum([len(part) for part in places])[:-1].tolist()
-        images = torch.from_numpy(pictures).tensor_split(ends)
-        targets = torch.from_numpy(labels).tensor_split(ends)
+        lengths = [len(part) for part in places]
+        images = torch.split(torch.from_numpy(pictures), lengths)
+        targets = torch.split(torch.from_numpy(labels), lengths)
         yield step.stop - step.start, list(zip(images, targets, strict=True))

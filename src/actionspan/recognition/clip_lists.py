@@ -14,7 +14,6 @@ each class `{class}_test_splitn.txt` with lines `name.avi 1`: 1 is for training,
 for neither. What these call testing is what a classifier is measured on: our subset `validation`.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import NamedTuple
 
 from actionspan.dataset.sharding import find_videos, left_out
 from actionspan.errors import InputError, printable
-from actionspan.files.text import read_utf8
+from actionspan.files.text import hash_of, read_utf8
 from actionspan.settings import Checked, option
 from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
@@ -160,12 +159,7 @@ def held_out_names(names: Collection[str], fraction: float) -> list[str]:
     if fraction == 0 or len(names) < 2:
         return []
     count = min(max(1, round(fraction * len(names))), len(names) - 1)
-    return sorted(names, key=lambda name: (stable_hash("held out", name), name))[:count]
-
-
-def stable_hash(*parts: str) -> bytes:
-    """Return bytes that follow from some text, the same on every machine."""
-    return hashlib.sha256(" ".join(parts).encode("utf-8", "surrogateescape")).digest()
+    return sorted(names, key=lambda name: (hash_of(f"held out {name}"), name))[:count]
 
 
 def _folders(folder: Path) -> list[str]:
@@ -222,37 +216,26 @@ def _split(folder: Path, classes: Sequence[str], splits: Path, split: int) -> li
     """Return the clips that split files name; others in the folder do not count."""
     videos: dict[str, Mapping[str, Path]] = {}
     clips = []
-    for (label, stem), entry in read_splits(splits, split).items():
+    for (label, stem), (subset, where) in _read_splits(splits, split).items():
         if label not in classes:
-            raise InputError(f"{entry.where}: class {label}: no such folder in {folder}")
+            raise InputError(f"{where}: class {label}: no such folder in {folder}")
         if label not in videos:
             videos[label] = find_videos(folder / label)
         if stem not in videos[label]:
-            raise InputError(f"{entry.where}: {label}/{stem}: no such clip in {folder}")
-        clips.append(_clip(folder, videos[label][stem], entry.subset))
+            raise InputError(f"{where}: {label}/{stem}: no such clip in {folder}")
+        clips.append(_clip(folder, videos[label][stem], subset))
     return sorted(clips)
 
 
-class Entry(NamedTuple):
-    """The subset of a clip, and the line that says so, for messages."""
-
-    subset: str
-    where: str
+# the subset of a clip, and the line that says so, by class and name without suffix
+_Entries = dict[tuple[str, str], tuple[str, str]]
 
 
-Entries = dict[tuple[str, str], Entry]  # by class and name without suffix
-
-
-def read_splits(folder: Path, split: int) -> Entries:
-    """Return the subset, `training` or `validation`, of each clip of a split.
-
-    Raises:
-        InputError: There are no such files, or a line has another form, contradicts another or the
-            table of classes.
-    """
+def _read_splits(folder: Path, split: int) -> _Entries:
+    """Return the subset, `training` or `validation`, of each clip of a split."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder of split files; {_EXPECTED.format(split)}")
-    entries: Entries = {}
+    entries: _Entries = {}
     lists = [folder / f"{name}list{split:02d}.txt" for name in ("train", "test")]
     if any(path.is_file() for path in lists):
         _read_ucf101(folder / "classInd.txt", lists, entries)
@@ -264,12 +247,12 @@ def read_splits(folder: Path, split: int) -> Entries:
         for path in files:
             _read_hmdb51(path, path.name.removesuffix(ending), entries)
     for subset in ("training", "validation"):
-        if all(entry.subset != subset for entry in entries.values()):
+        if all(known != subset for known, _ in entries.values()):
             raise InputError(f"{folder}: split {split} has no {subset} clip")
     return entries
 
 
-def _read_ucf101(index: Path, lists: list[Path], entries: Entries) -> None:
+def _read_ucf101(index: Path, lists: list[Path], entries: _Entries) -> None:
     numbers = {}
     if index.is_file():
         for where, words in _lines(index):
@@ -285,24 +268,24 @@ def _read_ucf101(index: Path, lists: list[Path], entries: Entries) -> None:
                 raise InputError(f"{where}: class {label} is not in {index}")
             if numbers and len(words) == 2 and words[1] != numbers[label]:
                 raise InputError(f"{where}: class {label} is {numbers[label]} in {index}")
-            _add(entries, label, name, Entry(subset, where))
+            _add(entries, label, name, subset, where)
 
 
-def _read_hmdb51(path: Path, label: str, entries: Entries) -> None:
+def _read_hmdb51(path: Path, label: str, entries: _Entries) -> None:
     for where, words in _lines(path):
         # names hold spaces in some copies; the last word is the number
         if len(words) < 2 or words[-1] not in _HMDB_SUBSETS:
             raise InputError(f"{where}: {' '.join(words)!r} is not clip.avi and 0, 1 or 2")
         if subset := _HMDB_SUBSETS[words[-1]]:
-            _add(entries, label, " ".join(words[:-1]), Entry(subset, where))
+            _add(entries, label, " ".join(words[:-1]), subset, where)
 
 
-def _add(entries: Entries, label: str, name: str, entry: Entry) -> None:
+def _add(entries: _Entries, label: str, name: str, subset: str, where: str) -> None:
     # clips may have been converted: the suffix does not count
     clip = label, Path(name).stem
     if clip in entries:
-        raise InputError(f"{entry.where}: {label}/{name} is in {entries[clip].where} too")
-    entries[clip] = entry
+        raise InputError(f"{where}: {label}/{name} is in {entries[clip][1]} too")
+    entries[clip] = subset, where
 
 
 def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:

@@ -4,7 +4,6 @@ A clip is one HDF5 group as `video.jpegs` writes it, with the attributes `label`
 `subset`.
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,17 +15,32 @@ from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_lists import ClipSettings
-from actionspan.video.jpegs import (
-    JpegPictures,
-    Position,
-    Stream,
-    check_alike,
-    read_pictures,
-    write_jpegs,
-)
+from actionspan.video import jpegs
 
 BACKGROUND = "background"  # the class of stretches without an action; always the last
 _MADE_BY = "`actionspan recognition clips` or `segments`"
+
+
+def read_stores(
+    paths: Sequence[Path], kind: str, made_by: str, needed: Sequence[str]
+) -> dict[str, jpegs.JpegPictures]:
+    """Return the pictures of all clips or videos of some stores, sorted by id.
+
+    `kind`, `made_by` and `needed` are as for `read_pictures`.
+
+    Raises:
+        InputError: A file is missing or no such store, something is in two of them, or all are
+            empty.
+    """
+    stored: dict[str, jpegs.JpegPictures] = {}
+    for path in paths:
+        for name, pictures in jpegs.read_pictures(path, kind, made_by, needed=needed):
+            if name in stored:
+                raise InputError(f"{path}: {kind} {name} is in {stored[name].path} too")
+            stored[name] = pictures
+    if not stored:
+        raise InputError(f"{', '.join(map(str, paths)) or 'no file'}: no {kind} is in there")
+    return dict(sorted(stored.items()))
 
 
 class Clip(NamedTuple):
@@ -58,30 +72,21 @@ class ClipStore:
             InputError: A file is missing or is no clip store, a clip is in two of them, they were
                 made with different settings, or there is no clip at all.
         """
-        # read the files
-        stored: dict[str, JpegPictures] = {}
-        for path in paths:
-            for clip_id, clip in read_pictures(path, "clip", _MADE_BY, needed=("label", "subset")):
-                if clip_id in stored:
-                    raise InputError(f"{path}: clip {clip_id} is in {stored[clip_id].path} too")
-                stored[clip_id] = clip
-        if not stored:
-            raise InputError(f"{', '.join(map(str, paths)) or 'no file'}: no clip is in there")
+        stored = read_stores(paths, "clip", _MADE_BY, ("label", "subset"))
+        jpegs.check_alike(stored, "clip")
         with open_h5(paths[0]) as file:
             self.data = str(file.attrs.get("data", "clips without a name"))
-        stored = dict(sorted(stored.items()))
-        check_alike(stored, "clip")
         self._stored = list(stored.values())
         first = self._stored[0]
         self.height, self.width, self.bound = first.height, first.width, first.bound
-        self.channels: dict[Stream, int] = {"rgb": 3, "flow": first.planes}
+        self.channels: dict[jpegs.Stream, int] = {"rgb": 3, "flow": first.planes}
         # list clips and classes
         told = [
             (name, str(clip.attributes["label"]), str(clip.attributes["subset"]), clip.sha256)
             for name, clip in stored.items()
         ]
         labels = {label for _, label, _, _ in told}
-        self.classes = sorted(labels - {BACKGROUND}) + sorted(labels & {BACKGROUND})
+        self.classes = sorted(labels, key=lambda label: (label == BACKGROUND, label))
         self.clips = [
             Clip(name, self.classes.index(label), subset, stored[name].count)
             for name, label, subset, _ in told
@@ -93,7 +98,7 @@ class ClipStore:
         places = [place for place, clip in enumerate(self.clips) if clip.subset == subset]
         return np.array(places, np.int64)
 
-    def read(self, stream: Stream, clip: int, position: int) -> UInt8:
+    def read(self, stream: jpegs.Stream, clip: int, position: int) -> UInt8:
         """Return a picture: (height, width, 3), or (height, width, 2L) codes 1 … 255 of the flow.
 
         Flow is a view of planes that follow each other in memory. `clip` is a place in `clips`.
@@ -106,7 +111,7 @@ class ClipStore:
 
 def write_clip(
     group: h5py.Group,
-    positions: Iterable[Position],
+    positions: Iterable[jpegs.Position],
     settings: ClipSettings,
     *,
     label: str,
@@ -118,16 +123,6 @@ def write_clip(
     Raises:
         InputError: There is no position, or too many planes.
     """
-    remaining = iter(positions)
-    first = next(remaining, None)
-    if first is None:
-        raise InputError("no frame lies in the clip")
-    write_jpegs(
-        group,
-        itertools.chain([first], remaining),
-        height=settings.height,
-        width=settings.width,
-        quality=settings.jpeg_quality,
-        bound=bound,
-    )
+    size = {"height": settings.height, "width": settings.width}
+    jpegs.write_jpegs(group, positions, **size, quality=settings.jpeg_quality, bound=bound)
     group.attrs.update(label=label, subset=subset)

@@ -31,13 +31,11 @@ def run(arguments: argparse.Namespace) -> None:
     limits, how = from_arguments(LimitSettings, arguments), shard_work(arguments)
     from actionspan.recognition.trimmed_clips import store_clips
 
-    # which clips
     clips = {clip.clip_id: clip for clip in listed(arguments)}
     chosen = list(clips) if arguments.shard_clips is None else arguments.shard_clips
     for clip_id in chosen:
         if clip_id not in clips:
             raise InputError(f"--shard-clips {clip_id}: no such clip in {arguments.clips}")
-    # store them
     shard = [clips[clip_id] for clip_id in dict.fromkeys(chosen)]
     name = "the clips of " + "/".join(arguments.clips.resolve().parts[-2:])
     store_clips(shard, arguments.out, settings, flow, how, name, limits=limits)

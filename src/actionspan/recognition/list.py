@@ -25,12 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name the clips of a folder."""
-    parser.add_argument(
-        "--clips",
-        type=Path,
-        required=True,
-        help="folder with CLASS/clip.avi, or training/CLASS/… and validation/CLASS/…",
-    )
+    text = "folder with CLASS/clip.avi, or training/CLASS/… and validation/CLASS/…"
+    parser.add_argument("--clips", type=Path, required=True, help=text)
     parser.add_argument("--splits", type=Path, help="folder of UCF101's or HMDB51's split files")
     parser.add_argument("--split", type=int, default=1, help="which of the splits (default: 1)")
     add_settings(parser, ClipSettings)

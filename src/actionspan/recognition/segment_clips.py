@@ -12,6 +12,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +22,10 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation, read_annotations, read_name
-from actionspan.errors import InputError
+from actionspan.errors import InputError, naming
 from actionspan.files.storage import digest, open_h5
-from actionspan.recognition.clip_lists import ClipSettings, held_out_names, stable_hash
+from actionspan.files.text import hash_of
+from actionspan.recognition.clip_lists import ClipSettings, held_out_names
 from actionspan.recognition.clip_store import BACKGROUND, write_clip
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
@@ -81,7 +83,7 @@ def video_segments(video: Annotation, longest: float, settings: ClipSettings) ->
     most = settings.background_ratio * max(1, len(instances))
     if len(stretches) > most:
         # by chance, but always the same ones
-        stretches.sort(key=lambda segment: stable_hash(video.video_id, f"{segment.start:.6f}"))
+        stretches.sort(key=lambda segment: hash_of(f"{video.video_id} {segment.start:.6f}"))
         stretches = stretches[: max(1, round(most))]
     return sorted(instances + stretches)
 
@@ -102,11 +104,8 @@ def rows_of_segment(segment: Segment, seconds: Float64) -> tuple[int, ...]:
 
 
 def _instances(video: Annotation) -> list[Segment]:
-    return [
-        Segment(instance.start, instance.end, instance.label)
-        for instance in video.instances
-        if instance.label != _AMBIGUOUS
-    ]
+    clear = [each for each in video.instances if each.label != _AMBIGUOUS]
+    return [Segment(each.start, each.end, each.label) for each in clear]
 
 
 def _gaps(video: Annotation, margin: float) -> Iterator[tuple[float, float]]:
@@ -120,16 +119,13 @@ def _gaps(video: Annotation, margin: float) -> Iterator[tuple[float, float]]:
         yield begin, video.duration_seconds
 
 
-class _Source(NamedTuple):
-    """What a process needs to write a clip."""
+class _Clip(NamedTuple):
+    """What is written as a clip."""
 
-    frames: Path
-    flow: Path
     video_id: str
     rows: tuple[int, ...]  # snippets of the video
     label: str
     subset: str
-    settings: ClipSettings
 
 
 def segments_of_shard(
@@ -143,22 +139,18 @@ def segments_of_shard(
     """Write the clips of a shard's training videos; a file without clips where it has none.
 
     Clips are named after the video and their number in it: `{video_id}.000`, …. Frames and flow are
-    the shard's; the annotations are the canonical ones of all videos.
-
-    Returns:
-        The reasons of the rejected clips by id.
+    the shard's; the annotations are the canonical ones of all videos. Returns the reasons of the
+    rejected clips by id.
 
     Raises:
         InputError: A file is incomplete, or no training video has an instance.
     """
     # choose the clips
     videos = {video.video_id: video for video in read_annotations(annotations)}
-    try:
+    with naming(annotations):
         longest = typical_seconds(videos.values())
-    except InputError as error:
-        raise InputError(f"{annotations}: {error}") from None
     subsets = subsets_of_videos(videos.values(), settings.validation_fraction)
-    sources: dict[str, _Source] = {}
+    clips: dict[str, _Clip] = {}
     made = read_made(frames, flow)
     made_of = digest(*made.digests)
     with open_h5(flow) as flow_file:
@@ -169,20 +161,16 @@ def segments_of_shard(
             for number, segment in enumerate(video_segments(videos[name], longest, settings)):
                 rows = rows_of_segment(segment, seconds)
                 if rows or segment.label != BACKGROUND:
-                    sources[f"{name}.{number:03d}"] = _Source(
-                        frames, flow, name, rows, segment.label, subsets[name], settings
-                    )
+                    clip = _Clip(name, rows, segment.label, subsets[name])
+                    clips[f"{name}.{number:03d}"] = clip
     # write them
-    digests = [
-        digest("segment", made_of, settings, *source[2:6])  # all but the paths
-        for source in sources.values()
-    ]
+    digests = [digest("segment", made_of, settings, *clip) for clip in clips.values()]
     return map_videos(
         out,
-        list(sources),
-        list(sources.values()),
+        list(clips),
+        list(clips.values()),
         digests,
-        _work,
+        partial(_work, frames, flow, settings),
         title="storing segments",
         how=how,
         settings_digest=digest(made_of, digests),
@@ -190,18 +178,13 @@ def segments_of_shard(
     )
 
 
-def _work(source: _Source, group: h5py.Group) -> None:
+def _work(frames: Path, flow: Path, settings: ClipSettings, clip: _Clip, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
-    if not source.rows:
-        raise InputError(f"{source.video_id}: no frame lies in an instance of {source.label}")
-    with open_h5(source.frames) as frame_file, open_h5(source.flow) as flow_file:
-        rgb, flow = frame_file[source.video_id]["rgb"], flow_file[source.video_id]
-        planes, seconds = flow["flow"], flow["time"]
-        write_clip(
-            group,
-            (Position(rgb[row], planes[row], float(seconds[row])) for row in source.rows),
-            source.settings,
-            label=source.label,
-            subset=source.subset,
-            bound=float(planes.attrs["bound"]),
-        )
+    name, rows, label, subset = clip
+    if not rows:
+        raise InputError(f"{name}: no frame lies in an instance of {label}")
+    with open_h5(frames) as frame_file, open_h5(flow) as flow_file:
+        rgb, planes = frame_file[name]["rgb"], flow_file[name]["flow"]
+        seconds, bound = flow_file[name]["time"], float(planes.attrs["bound"])
+        positions = (Position(rgb[row], planes[row], float(seconds[row])) for row in rows)
+        write_clip(group, positions, settings, label=label, subset=subset, bound=bound)

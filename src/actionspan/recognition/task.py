@@ -70,14 +70,13 @@ def carry_over(
     if content["stream"] != "rgb":
         raise InputError(f"{rgb}: a network of {content['stream']}, but flow starts from rgb")
     if content["network"] != settings.network:
-        raise InputError(
-            f"{rgb}: a {content['network']}, but the flow network is a {settings.network}; train "
-            "both alike"
-        )
+        differ = f"a {content['network']}, but the flow network is a {settings.network}"
+        raise InputError(f"{rgb}: {differ}; train both alike")
     if content["classes"] != list(classes):
+        own, wanted = ", ".join(content["classes"]), ", ".join(classes)
         raise InputError(
-            f"{rgb}: its classes are {', '.join(content['classes'])}, but those of the clips are "
-            f"{', '.join(classes)}; train both on the same clips"
+            f"{rgb}: its classes are {own}, but those of the clips are {wanted}; train both on the "
+            "same clips"
         )
     design = architecture(settings.network)
     network = design.build(channels, len(classes))
@@ -136,13 +135,11 @@ def read_task(
     training, validation = store.rows("training"), store.rows("validation")
     names = ", ".join(map(str, clips))
     if len(training) < learners:
-        raise InputError(
-            f"{names}: {len(training)} training clips for {learners} learners; each needs one"
-        )
+        count = f"{len(training)} training clips for {learners} learners"
+        raise InputError(f"{names}: {count}; each needs one")
     if len(store.classes) < 2:
-        raise InputError(
-            f"{names}: one class, {store.classes[0]!r}; a classifier needs two or more"
-        )
+        only = store.classes[0]
+        raise InputError(f"{names}: one class, {only!r}; a classifier needs two or more")
     if verbose:
         seen = {store.clips[clip].label for clip in training.tolist()}
         for label, name in enumerate(store.classes):
@@ -192,12 +189,13 @@ def class_probabilities(
             values = scores.float().softmax(1).double().cpu().numpy()
             by_sample = dict(zip(once, values, strict=True))
             repeated = np.stack([by_sample[sample] for sample in batch])
-            by_clip = repeated.reshape(len(batches[number]), samples, -1)
+            by_clip = repeated.reshape(-1, samples, values.shape[1])
             scored.append((number, by_clip.mean(axis=1)))
     # collect those of all ranks
     scored = sum(replica.gather(scored, "the probabilities"), start=[])
     scored.sort(key=lambda numbered: numbered[0])
-    return np.concatenate([batch for _, batch in scored])
+    nothing = np.zeros((0, len(task.store.classes)))
+    return np.concatenate([nothing, *(batch for _, batch in scored)])
 
 
 def autocast(settings: RecognitionSettings, device: torch.device) -> torch.autocast:

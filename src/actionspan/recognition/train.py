@@ -44,11 +44,9 @@ def run(arguments: argparse.Namespace) -> None:
     comm = join("recognition train", exchange, "--learners", learners, in_process=True)
     threads = at_least_one("--threads", arguments.threads)
     settings = from_arguments(RecognitionSettings, arguments)
-    state = settings.is_on("average_state")
-    steps = settings.averaging_steps
-    parallel = from_arguments(
-        ParallelSettings, arguments, averaging_steps=steps, average_state=state
-    )
+    averages = (settings.averaging_steps, settings.is_on("average_state"))
+    own = dict(zip(_OF_RECOGNITION, averages, strict=True))
+    parallel = from_arguments(ParallelSettings, arguments, **own)
     keep_freed_memory()
     from actionspan.recognition.training import train
 

@@ -32,17 +32,8 @@ from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end,
 from actionspan.video.jpegs import Stream
 
 LOG_COLUMNS = (
-    "epoch",
-    "batch_size",
-    "learning_rate",
-    "samples",
-    "training_loss",
-    "validation_accuracy",
-    "averages",
-    "sent_bytes",
-    "seconds",
-    "waiting_seconds",
-    "communication_seconds",
+    *("epoch", "batch_size", "learning_rate", "samples", "training_loss", "validation_accuracy"),
+    *("averages", "sent_bytes", "seconds", "waiting_seconds", "communication_seconds"),
 )
 
 
@@ -165,9 +156,8 @@ def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple
     # draw the batches
     order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
     steps = epoch_steps(len(order), batch_size * replica.workers)
-    data = training_batches(
-        task.store, task.stream, order, steps, shares, settings, epoch, task.readers
-    )
+    asked = (order, steps, shares, settings, epoch, task.readers)
+    data = training_batches(task.store, task.stream, *asked)
     # learn
     losses, device = 0.0, task.inputs.device
     with contextlib.closing(prefetched(data)) as ready:
@@ -213,12 +203,11 @@ def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple
 
 def _validate(run: Run, task: Task, batch: AdaptiveBatch) -> Row:
     """Return the accuracy on the validation clips, and let the batch grow where it fell."""
-    if not len(task.validation):
-        return {"validation_accuracy": float("nan")}
     clips, samples = task.validation, task.settings.validation_samples
     probabilities = class_probabilities(run.models[0], task, run.replica, clips, samples)
     correct = accuracy(probabilities, task.labels[clips])
-    batch.update(correct)
+    if len(clips):
+        batch.update(correct)
     return {"validation_accuracy": correct}
 
 
@@ -226,12 +215,10 @@ def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
     """Score the validation clips with the model that is kept, and write the results."""
     model, settings, store, clips = run.models[0], task.settings, task.store, task.validation
     # score
-    probabilities = np.zeros((0, len(store.classes)))
     with run.replica.first_buffers():  # where the last epoch is kept, each rank has its own
         model.load_state_dict(run.weights())
-        if len(clips):
-            samples = settings.final_samples
-            probabilities = class_probabilities(model, task, run.replica, clips, samples)
+        samples = settings.final_samples
+        probabilities = class_probabilities(model, task, run.replica, clips, samples)
     if run.replica.rank:
         return
     # write
@@ -266,8 +253,7 @@ def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
 def caption(settings: RecognitionSettings, learners: int, weights: Path | None, data: str) -> str:
     """Return how a classifier is trained, and on what, for tables and figures."""
     start = "public weights" if settings.pretrained else "random weights"
-    if weights:
-        start = f"the weights {weights.name}"
+    start = f"the weights {weights.name}" if weights else start
     return (
         f"{settings.network} from {start}, {settings.optimiser} at {settings.learning_rate:g}, "
         f"{counted(learners, 'learner')}, {settings.epochs} epochs, batches of "

@@ -7,12 +7,11 @@ those, and both are then brought to the stored size.
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 
 from actionspan.dataset.settings import LimitSettings
-from actionspan.errors import InputError
+from actionspan.errors import naming
 from actionspan.files.storage import digest
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip
 from actionspan.recognition.clip_store import write_clip
@@ -22,15 +21,6 @@ from actionspan.video.jpegs import Position
 from actionspan.video.optical_flow import compute_flow, prepare_flow, weights_digest
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets
-
-
-class _Source(NamedTuple):
-    """What a process needs to store a clip."""
-
-    clip: TrimmedClip
-    settings: ClipSettings
-    flow: FlowSettings
-    limits: LimitSettings
 
 
 def store_clips(
@@ -43,12 +33,9 @@ def store_clips(
     *,
     limits: LimitSettings | None = None,
 ) -> dict[str, str]:
-    """Write the clips of a shard into the store `out`.
+    """Write the clips of a shard into the store `out`; return why some are rejected, by id.
 
     A clip that cannot be decoded is left out. The name of the data set, `data`, is for captions.
-
-    Returns:
-        The reasons of the rejected clips by id.
 
     Raises:
         InputError: The flow algorithm cannot run here.
@@ -59,9 +46,9 @@ def store_clips(
     return map_videos(
         out,
         [clip.clip_id for clip in clips],
-        [_Source(clip, settings, flow, limits or LimitSettings()) for clip in clips],
+        clips,
         digests,
-        _work,
+        partial(_work, settings, flow, limits or LimitSettings()),
         title="storing clips",
         prepare=partial(prepare_flow, flow),
         how=how,
@@ -79,18 +66,21 @@ def _facts(path: Path) -> tuple[int, int]:
     return facts.st_size, facts.st_mtime_ns
 
 
-def _work(source: _Source, group: h5py.Group) -> None:
-    clip, settings, flow, limits = source
+def _work(
+    settings: ClipSettings,
+    flow: FlowSettings,
+    limits: LimitSettings,
+    clip: TrimmedClip,
+    group: h5py.Group,
+) -> None:
     kept = FrameSettings(
         snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
     )
 
     def positions() -> Iterator[Position]:
         for snippet in snippets(clip.path, kept, limits):
-            try:
+            with naming(clip.path):
                 planes, _ = compute_flow(snippet.gray[None], flow)
-            except InputError as error:
-                raise InputError(f"{clip.path}: {error}") from None
             yield Position(snippet.rgb, planes[0], snippet.seconds)
 
     write_clip(group, positions(), settings, label=clip.label, subset=clip.subset, bound=flow.bound)

@@ -86,7 +86,7 @@ def gradient_rows(
     with deterministic(threads=1):
         own = EncoderSettings(rgb_encoder=NETWORK, device="cpu")
         encoders = build_encoders(("rgb",), own, store.planes, 0, torch.device("cpu"))
-        objective, _ = prepare(encoders, task, _PIECE, None, None, lambda content: None)
+        objective = prepare(encoders, task, _PIECE, None, None, lambda content: None)
         for video in progress(chosen, "gradients", len(chosen)):
             found = video_gradients(encoders, objective, task, video)
             named = {"video": video.name, "snippets": str(len(video.times))}
