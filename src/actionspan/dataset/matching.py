@@ -16,14 +16,13 @@ from actionspan.dataset.formats.records import (
     RawInstance,
     Reading,
     Record,
-    possible_names,
     quoted,
 )
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
 from actionspan.dataset.formats.times import OVERSHOOT
-from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.dataset.sharding import VIDEO_SUFFIXES, other_names
 from actionspan.dataset.tables import Annotation, Instance, Video
 from actionspan.errors import counted
 from actionspan.settings import Checked, option
@@ -81,8 +80,7 @@ def read_annotations(
     for record in reading.records:
         name = names.find(record.video_id)
         if name is not None:
-            for fact in ("subset", "seconds", "frames", "fps"):
-                setattr(record, fact, getattr(record, fact) or getattr(completed[name], fact))
+            record.complete(completed[name])
     return reading
 
 
@@ -174,11 +172,18 @@ class Names:
         self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
-        """Return the id that a name stands for, None for a name of no video."""
+        """Return the id that a name stands for, None for a name of no video.
+
+        Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and
+        may be composed differently (Unicode NFC) from names that macOS wrote.
+        """
         if name in self.ids:
             return name
-        names = possible_names(name, VIDEO_SUFFIXES)
-        return next((self.composed[name] for name in names if name in self.composed), None)
+        lower = name.lower()
+        names = [name, *(name[: -len(end)] for end in VIDEO_SUFFIXES if lower.endswith(end))]
+        names = [unicodedata.normalize("NFC", each) for each in names]
+        names += [other for each in names for other in other_names(each)]
+        return next((self.composed[each] for each in names if each in self.composed), None)
 
 
 def _index(

@@ -136,14 +136,8 @@ def merge(
         known = before.get(video_id)
         changes.corrected += 1
         changes.new += known is None
-        base = known or replace(correction, instances=[])
-        base = replace(
-            base,
-            subset=base.subset or correction.subset,
-            seconds=base.seconds or correction.seconds,
-            frames=base.frames or correction.frames,
-            fps=base.fps or correction.fps,
-        )
+        base = replace(known or correction, instances=known.instances if known else [])
+        base.complete(correction)
         # a tool may count frames at a rate of its own
         fps = correction.fps or base.fps
         now = replace(base, file=correction.file, instances=correction.instances, fps=fps)

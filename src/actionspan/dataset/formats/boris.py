@@ -6,19 +6,18 @@ modifiers are the same, and may have lines about the observation before its tabl
 no length and are no segments. The label is the behaviour. We write the aggregated format.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from actionspan.dataset.formats.records import Reading, Record, media_name, quoted
 from actionspan.dataset.formats.rows import (
     Line,
     add_lines,
+    csv_text,
     header_cells,
     read_lines,
     split_lines,
 )
-from actionspan.files.text import safe_cell
 
 HEADER = (
     "Observation id,Observation date,Description,Observation type,Source,Time offset (s),"
@@ -66,25 +65,19 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 def write(records: Sequence[Record]) -> str:
     """Return the records as aggregated events: each video is an observation."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(HEADER)
+    rows: list[dict[str, Any]] = []
     for record in records:
         facts = {
-            "Observation id": safe_cell(record.video_id),
-            "Observation type": "Media file",
-            "Media duration (s)": record.seconds or "",
-            "FPS (frame/s)": record.fps or "",
-            "Subject": "No focal subject",
-            "Media file name": safe_cell(media_name(record)),
+            **{"Observation id": record.video_id, "Observation type": "Media file"},
+            **{"Media duration (s)": record.seconds or "", "FPS (frame/s)": record.fps or ""},
+            **{"Subject": "No focal subject", "Media file name": media_name(record)},
         }
         for start, end, label in record.parsed():
             times = {"Start (s)": start, "Stop (s)": end, "Duration (s)": end - start}
-            event = {"Behavior": safe_cell(label), "Behavior type": "STATE", **times}
-            table.writerow([(facts | event).get(name, "") for name in HEADER])
+            rows.append(facts | {"Behavior": label, "Behavior type": "STATE"} | times)
         if not record.instances:
-            table.writerow([facts.get(name, "") for name in HEADER])
-    return text.getvalue()
+            rows.append(facts)
+    return csv_text(HEADER, ([row.get(name, "") for name in HEADER] for row in rows))
 
 
 def _header(text: str) -> tuple[int, bool] | None:
@@ -115,7 +108,6 @@ def _of_one_medium(file: str, lines: Iterator[Line], reading: Reading) -> Iterat
 
 
 def _states(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
-    """Yield the state events of an aggregated export."""
     for line in lines:
         if line.values.get("kind", "").upper() == "POINT":
             reading.reject(file, line.row, POINT, line.values["video"])

@@ -18,7 +18,6 @@ from typing import Any
 from actionspan.dataset.formats.boris import POINT
 from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.records import (
-    RawInstance,
     Reading,
     Record,
     media_name,
@@ -193,5 +192,4 @@ def _add(
             return
     record = found[place] if found else None
     if record is not None:
-        instance = RawInstance(row=row, start=start - begin, end=end - begin, label=label)
-        record.instances.append(instance)
+        record.add(row, start - begin, end - begin, label)

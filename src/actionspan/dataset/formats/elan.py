@@ -1,8 +1,8 @@
 """ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
 
-Annotations with times become instances, of any tier; the label is the value, or
-the name of the tier where the value is empty. Those that only refer to others are no segments.
-The video is the first media file with a picture, by its stem, or the .eaf's own stem.
+Annotations with times become instances, of any tier; the label is the value, or the name of the
+tier where the value is empty. Those that only refer to others are no segments. The video is the
+first media file with a picture, by its stem, or the .eaf's own stem.
 
 A tier holds no two annotations at a time, so we write as many tiers as overlapping instances need.
 """
@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from actionspan.dataset.formats.parsing import parse_xml, root_name
 from actionspan.dataset.formats.records import (
-    RawInstance,
     Reading,
     Record,
     media_name,
@@ -57,10 +56,8 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     record = reading.record_of(file, "HEADER", video_id)
     if record is None:
         return reading
-    times = {
-        slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE"))
-        for slot in root.iter("TIME_SLOT")
-    }
+    slots = root.iter("TIME_SLOT")
+    times = {slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE")) for slot in slots}
     for tier in root.iter("TIER"):
         name = tier.get("TIER_ID", "")
         _divide(tier, times)
@@ -73,7 +70,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 continue
             start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)
             value = (found.findtext("ANNOTATION_VALUE") or "").strip()
-            record.instances.append(RawInstance(row=row, start=start, end=end, label=value or name))
+            record.add(row, start, end, value or name)
     return reading
 
 
@@ -112,13 +109,9 @@ def write(records: Sequence[Record]) -> str:
     if len(records) != 1:
         raise InputError(f"ELAN has a file for each video, and there are {len(records)}")
     (record,) = records
-    root = Element(
-        "ANNOTATION_DOCUMENT",
-        {
-            **{"AUTHOR": "", "DATE": _EPOCH, "FORMAT": "3.0", "VERSION": "3.0"},
-            **{"xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA},
-        },
-    )
+    facts = {"AUTHOR": "", "DATE": _EPOCH, "FORMAT": "3.0", "VERSION": "3.0"}
+    schema = {"xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA}
+    root = Element("ANNOTATION_DOCUMENT", facts | schema)
     header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
     url = f"./{media_name(record)}"
     kind = _KINDS.get(PurePath(url).suffix.lower(), "video/*")
@@ -151,11 +144,8 @@ def write(records: Sequence[Record]) -> str:
         tier = tiers[place][0]
         tiers[place] = tier, max(end, start)
         refs = {f"TIME_SLOT_REF{edge}": slots[number, edge] for edge in (1, 2)}
-        annotation = SubElement(
-            SubElement(tier, "ANNOTATION"),
-            "ALIGNABLE_ANNOTATION",
-            {"ANNOTATION_ID": f"a{number + 1}", **refs},
-        )
+        named = {"ANNOTATION_ID": f"a{number + 1}", **refs}
+        annotation = SubElement(SubElement(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", named)
         SubElement(annotation, "ANNOTATION_VALUE").text = label
     if not tiers:
         SubElement(root, "TIER", {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": _TIER})

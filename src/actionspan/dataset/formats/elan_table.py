@@ -14,7 +14,6 @@ from pathlib import PurePath
 from actionspan.dataset.formats.records import (
     SUBSET_NAMES,
     SUFFIXES,
-    RawInstance,
     Reading,
     id_problem,
     video_id_of,
@@ -80,8 +79,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         record = reading.record_of(file, str(number), found)
         assert record is not None
         for label in labels:
-            start, end = times
-            record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
+            record.add(str(number), times[0], times[1], label)
     return reading
 
 

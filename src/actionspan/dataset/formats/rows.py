@@ -7,11 +7,13 @@ holds no instance.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from actionspan.dataset.formats.records import (
-    RawInstance,
+    FACTS,
     Reading,
     Record,
     id_problem,
@@ -23,7 +25,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.times import to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
-from actionspan.files.text import read_cell
+from actionspan.files.text import read_cell, safe_cell
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "video": (
@@ -78,8 +80,7 @@ def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Recor
     no_instance = {"start": "", "end": "", "label": ""}
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
-        facts = ("video", "subset", "seconds", "frames", "fps")
-        values = {key: line.values.get(key, "") for key in facts}
+        values = {key: line.values.get(key, "") for key in ("video", *FACTS)}
         known = hash(tuple(values.values()))
         if video_id not in first:
             record: dict[str, Record] = {}
@@ -197,9 +198,10 @@ def _columns(
     known: Mapping[str, tuple[str, ...]],
 ) -> tuple[list[str | None], bool]:
     """Return our name of each column, and whether the line was a header."""
-    plain = ["video", "start", "end", "label", "subset"]
-    if needed == tuple(plain[:4]) and len(cells) >= 4 and _is_time(cells[1]):
-        return list(plain), False  # a row of data where the header would be
+    plain: list[str | None] = ["video", "start", "end", "label", "subset"]
+    is_plain = needed == tuple(plain[:4]) and len(cells) >= 4
+    if is_plain and to_seconds(with_decimal_point(cells[1])) is not None:
+        return plain, False  # a row of data where the header would be
     lower = [cell.lower() for cell in cells]
     columns: list[str | None] = [None] * len(cells)
     for ours, names in known.items():
@@ -214,10 +216,6 @@ def _columns(
             f" {', '.join(needed)}, not {given}"
         )
     return columns, True
-
-
-def _is_time(text: str) -> bool:
-    return to_seconds(with_decimal_point(text)) is not None
 
 
 def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:
@@ -242,4 +240,14 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     record.fps = record.fps or positive(line.values.get("fps"))
     start, end, label = (line.values[key] for key in ("start", "end", "label"))
     if start or end or label:
-        record.instances.append(RawInstance(row=line.row, start=start, end=end, label=label))
+        record.add(line.row, start, end, label)
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return the CSV text of a table; no cell is a formula."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(header)
+    for row in rows:
+        table.writerow(map(safe_cell, row))
+    return text.getvalue()
