@@ -29,7 +29,6 @@ from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError, printable
 
 _KEYS = ("behaviors_conf", "observations")
-_POINT = "Point event"
 _EPOCH = "1970-01-01T00:00:00"  # the same records give the same file
 _BEHAVIOUR_KEYS = ascii_lowercase + digits + ascii_uppercase  # one each, as long as they last
 _PLAYERS = [str(player) for player in range(1, 9)]
@@ -53,7 +52,11 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     if not isinstance(content, dict) or not isinstance(content.get("observations"), dict):
         raise InputError(f"{file}: no object 'observations' as in a project of BORIS")
     ethogram = objects(content.get("behaviors_conf")).values()
-    points = {str(each.get("code")) for each in ethogram if _is_point(each)}
+    points = {
+        str(each.get("code"))
+        for each in ethogram
+        if str(each.get("type")).startswith("Point event")
+    }
     reading = Reading(strict=strict)
     for name, observation in objects(content["observations"]).items():
         row = f"observations.{printable(name)}"
@@ -92,8 +95,7 @@ def write(records: Sequence[Record]) -> str:
                 subject += 1
             free[label, subject] = end
             most = max(most, subject)
-            name = _subject(subject)
-            events += [[time, name, label, "", ""] for time in (start, end)]
+            events += [[time, _subject(subject), label, "", ""] for time in (start, end)]
         observations[record.video_id] = {
             "file": {player: [media] if player == "1" else [] for player in _PLAYERS},
             **{"type": "MEDIA", "date": _EPOCH, "description": "", "time offset": 0.0},
@@ -115,8 +117,8 @@ def write(records: Sequence[Record]) -> str:
         for number, label in enumerate(labels)
     }
     subjects = {
-        str(number - 1): {"key": "", "name": _subject(number), "description": ""}
-        for number in range(1, most + 1)
+        str(number): {"key": "", "name": _subject(number + 1), "description": ""}
+        for number in range(most)
     }
     content = {
         **{"time_format": "hh:mm:ss", "project_date": _EPOCH, "project_name": "actionspan"},
@@ -126,10 +128,6 @@ def write(records: Sequence[Record]) -> str:
         **{"behaviors_coding_map": [], "converters": {}},
     }
     return json.dumps(content, indent=1) + "\n"
-
-
-def _is_point(behaviour: Mapping[str, Any]) -> bool:
-    return str(behaviour.get("type")).startswith(_POINT)
 
 
 def _subject(number: int) -> str:

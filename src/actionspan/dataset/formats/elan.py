@@ -28,10 +28,8 @@ _TIER = "actions"
 _TYPE = "default-lt"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
-_KINDS = {  # that ELAN knows; it calls others video/*
-    **{".mp4": "video/mp4", ".mov": "video/quicktime"},
-    **{".mpg": "video/mpeg", ".mpeg": "video/mpeg"},
-}
+_MPEG = dict.fromkeys((".mpg", ".mpeg"), "video/mpeg")
+_KINDS = {".mp4": "video/mp4", ".mov": "video/quicktime"} | _MPEG  # ELAN calls others video/*
 _EPOCH = "1970-01-01T00:00:00+00:00"  # the same records give the same file
 
 
@@ -77,8 +75,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 def _divide(tier: Element, times: dict[str, float | None]) -> None:
     """Fill in the slots without a time, of a tier that divides the annotations of another.
 
-    They are evenly between the nearest two with a time in a row of annotations that touch, as ELAN
-    shows them.
+    As in ELAN they lie evenly between the nearest two with a time in annotations that touch.
     """
     row: list[str] = []
     for found in tier.iter("ALIGNABLE_ANNOTATION"):
@@ -96,7 +93,6 @@ def _divide(tier: Element, times: dict[str, float | None]) -> None:
 
 
 def _slots(annotation: Element) -> tuple[str, str]:
-    """Return the names of the slots in which an annotation starts and ends."""
     return annotation.get("TIME_SLOT_REF1", ""), annotation.get("TIME_SLOT_REF2", "")
 
 
@@ -129,10 +125,11 @@ def write(records: Sequence[Record]) -> str:
         for number, segment in enumerate(segments)
         for edge, time in enumerate(segment[:2], start=1)
     )
-    slots = {key[1:]: f"ts{place}" for place, key in enumerate(edges, start=1)}
+    slots = {}
     order = SubElement(root, "TIME_ORDER")
-    for time, *key in edges:
-        slot = {"TIME_SLOT_ID": slots[key[0], key[1]], "TIME_VALUE": str(time)}
+    for place, (time, number, edge) in enumerate(edges, start=1):
+        slots[number, edge] = f"ts{place}"
+        slot = {"TIME_SLOT_ID": f"ts{place}", "TIME_VALUE": str(time)}
         SubElement(order, "TIME_SLOT", slot)
     tiers: list[tuple[Element, int]] = []  # and the end of its last annotation
     for number, (start, end, label) in enumerate(segments):
@@ -158,10 +155,9 @@ def write(records: Sequence[Record]) -> str:
 def _media(file: str, header: Element | None) -> tuple[str, float]:
     """Return the id of the video, and the time in its file at which the document's times begin."""
     found = [] if header is None else header.findall("MEDIA_DESCRIPTOR")
-    shown = [each for each in found if _is_video(each)] or found
-    if not shown:
+    if not found:
         return PurePath(file).stem, 0.0
-    first = shown[0]
+    first = next(filter(_is_video, found), found[0])
     url = first.get("RELATIVE_MEDIA_URL", "") or first.get("MEDIA_URL", "")
     return video_id_of(url), (to_number(first.get("TIME_ORIGIN")) or 0.0) / 1000
 

@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "frames": ("frames", "numframe", "video-frames", "duration_frame"),
     "fps": ("rfps", "fps", "frame-rate"),
 }
-NUMBERS = ("start", "end", "seconds", "frames", "fps")  # columns that may have a decimal comma
+NUMBERS = {"start", "end", "seconds", "frames", "fps"}  # columns that may have a decimal comma
 
 
 @dataclass(kw_only=True)
@@ -77,14 +77,13 @@ def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
 def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
     """Yield the records of `read_video_info`; `reading` takes what is not usable."""
     first: dict[str, tuple[str, int]] = {}  # the row of a video, and a hash of its values
-    no_instance = {"start": "", "end": "", "label": ""}
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
         values = {key: line.values.get(key, "") for key in ("video", *FACTS)}
         known = hash(tuple(values.values()))
         if video_id not in first:
             record: dict[str, Record] = {}
-            _add(file, Line(row=line.row, values=values | no_instance), record, reading)
+            _add(file, Line(row=line.row, values=values), record, reading)
             if record:
                 first[video_id] = line.row, known
                 yield record[video_id]
@@ -142,8 +141,8 @@ def read_lines(
         while len(cells) > len(columns) and cells[-1] == "":
             cells.pop()
         if len(cells) > len(columns) or (len(cells) < len(columns) and columns[-1] != "subset"):
-            table = f"a table of {counted(len(columns), 'column')}"
-            reason = f"{counted(len(cells), 'value')} in {table}"
+            reason = f"{counted(len(cells), 'value')} in a table of "
+            reason += counted(len(columns), "column")
             video_id = dict(zip(columns, cells, strict=False)).get("video", "")
             reading.reject(file, str(number), reason, video_id)
             continue
@@ -152,8 +151,7 @@ def read_lines(
         if paths:
             values["video"] = video_id_of(values["video"])
         if separator != ",":
-            for name in values.keys() & set(NUMBERS):
-                values[name] = with_decimal_point(values[name])
+            values |= {name: with_decimal_point(values[name]) for name in NUMBERS & values.keys()}
         yield Line(row=str(number), values=values)
 
 
@@ -211,10 +209,8 @@ def _columns(
     missing = [name for name in needed if name not in columns]
     if missing:
         given = ", ".join(quoted(cell, 20) for cell in cells[:8])
-        raise InputError(
-            f"{file}: row {number}: no column {missing[0]}: the first line must name"
-            f" {', '.join(needed)}, not {given}"
-        )
+        wanted = f"the first line must name {', '.join(needed)}, not {given}"
+        raise InputError(f"{file}: row {number}: no column {missing[0]}: {wanted}")
     return columns, True
 
 
@@ -238,9 +234,9 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     record.seconds = record.seconds or positive(line.values.get("seconds"))
     record.frames = record.frames or int(positive(line.values.get("frames")))
     record.fps = record.fps or positive(line.values.get("fps"))
-    start, end, label = (line.values[key] for key in ("start", "end", "label"))
-    if start or end or label:
-        record.add(line.row, start, end, label)
+    segment = [line.values.get(key, "") for key in ("start", "end", "label")]
+    if any(segment):
+        record.add(line.row, *segment)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -130,7 +130,7 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
 def _add(
     row: str, record: Record, found: Mapping[str, Any], attributes: Any, reading: Reading
 ) -> None:
-    """Add a segment to its record; a still picture or a region is none."""
+    """Add a segment to its record; a still picture or a region is no segment."""
     times = items(found.get("z"))
     if items(found.get("xy")) or len(times) < 2:
         return
@@ -142,7 +142,6 @@ def _add(
 
 
 def _label(values: Any, attributes: Mapping[str, dict[str, Any]]) -> str:
-    """Return the value of the first attribute of segments that has one."""
     for key, value in values.items() if isinstance(values, dict) else ():
         attribute = attributes.get(key, {})
         if attribute.get("anchor_id", _OF_SEGMENTS) != _OF_SEGMENTS or str(value) in _UNSET:
