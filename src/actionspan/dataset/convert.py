@@ -21,7 +21,7 @@ from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path
 
 _BY_SUFFIX = {
-    **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"},
+    **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 }
 COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
 Segment = tuple[float, float, str]

@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from actionspan.dataset.formats.records import (
-    SUBSETS,
-    RawInstance,
-    Reading,
-    Record,
-    quoted,
-)
+from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record, quoted
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
 from actionspan.dataset.formats.rows import read_video_info
@@ -42,10 +36,7 @@ class IndexSettings(Checked):
     )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
     validation_fraction: float = option(
-        0.25,
-        "part of the videos held out, where the annotations name no subset",
-        least=0,
-        most=1,
+        0.25, "part of the videos held out, where the annotations name no subset", least=0, most=1
     )
 
 

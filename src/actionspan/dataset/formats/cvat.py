@@ -9,13 +9,7 @@ import re
 from xml.etree.ElementTree import Element
 
 from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import (
-    Reading,
-    Record,
-    id_problem,
-    positive,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import Reading, Record, id_problem, positive, video_id_of
 from actionspan.dataset.formats.times import Frame, to_number
 from actionspan.errors import InputError
 

@@ -12,13 +12,7 @@ from pathlib import PurePath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import (
-    Reading,
-    Record,
-    media_name,
-    quoted,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import Reading, Record, media_name, quoted, video_id_of
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.errors import InputError

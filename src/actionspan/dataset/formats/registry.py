@@ -81,10 +81,7 @@ else:  # a flag's choices and the schema's values are made from the type
 
 
 def read_annotation_file(
-    path: Path,
-    form: AnnotationFormat = "auto",
-    keep_ambiguous: bool = True,
-    strict: bool = False,
+    path: Path, form: AnnotationFormat = "auto", keep_ambiguous: bool = True, strict: bool = False
 ) -> Reading:
     """Read an annotation file, or a folder of them.
 
