@@ -239,17 +239,14 @@ def _track_header(box: bytes) -> tuple[int, bool]:
     return track_id, abs(b) + abs(c) > abs(a) + abs(d)
 
 
+# containers, and streams without one, by the names of FFmpeg's demuxers; none opens another file
 _FORMATS = (
-    # containers by the names of FFmpeg's demuxers; none of these opens another file
-    *("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi", "asf", "flv", "live_flv", "kux"),
-    *("mpegts", "mpeg", "mxf", "ogg", "nut", "rm", "wtv", "dv", "gxf", "lxf", "nsv", "ty", "pva"),
-    *("dhav", "ifv", "ivf", "ivr", "mlv", "cine", "r3d", "amv", "swf", "gif", "apng", "flic"),
-    # and streams without one
-    *("h261", "h263", "h264", "hevc", "vvc", "av1", "obu", "m4v", "mpegvideo", "mjpeg"),
-    *("mjpeg_2000", "vc1", "vc1test", "dirac", "dnxhd", "cavsvideo", "avs2", "avs3"),
-    *("yuv4mpegpipe", "apv", "evc"),
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,live_flv,kux,mpegts,mpeg,mxf,ogg,nut,rm,wtv,"
+    "dv,gxf,lxf,nsv,ty,pva,dhav,ifv,ivf,ivr,mlv,cine,r3d,amv,swf,gif,apng,flic,"
+    "h261,h263,h264,hevc,vvc,av1,obu,m4v,mpegvideo,mjpeg,mjpeg_2000,vc1,vc1test,dirac,dnxhd,"
+    "cavsvideo,avs2,avs3,yuv4mpegpipe,apv,evc"
 )
-_OPTIONS = {"format_whitelist": ",".join(_FORMATS), "protocol_whitelist": "file"}
+_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 
 
 @contextmanager

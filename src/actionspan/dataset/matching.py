@@ -15,7 +15,7 @@ from pathlib import Path
 from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record, quoted
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
-from actionspan.dataset.formats.rows import read_video_info
+from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.dataset.formats.times import OVERSHOOT
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, other_names
 from actionspan.dataset.tables import Annotation, Instance, Video
@@ -65,9 +65,8 @@ def read_annotations(
         reading.rejections += part.rejections
     if video_info is None:
         return reading
-    info = read_video_info(str(video_info), read_text(video_info))
-    reading.rejections += info.rejections
-    completed = {record.video_id: record for record in info.records}
+    info = iterate_video_info(str(video_info), read_text(video_info), reading)
+    completed = {record.video_id: record for record in info}
     names = Names(completed)
     for record in reading.records:
         name = names.find(record.video_id)

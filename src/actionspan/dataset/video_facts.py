@@ -135,8 +135,8 @@ def _frames_by_duration(
 ) -> int:
     """Return the frames that the duration in a container's header stands for, 0 if not known.
 
-    It is where no other stream may be longer, and frames are as regular as the stated rate says, as
-    those of MXF always were before any were lost; `seconds` is known of ASF.
+    It is known where no other stream may be longer, and frames are as regular as the stated rate
+    says; those of MXF are before any is lost. `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     seconds = seconds or (container.duration or 0) / av.time_base

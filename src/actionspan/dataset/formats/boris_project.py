@@ -10,7 +10,7 @@ a label that overlap are those of several subjects.
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -69,13 +69,15 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 record.fps = record.fps or positive(_of(facts, "fps").get(medium))
         if not found:
             reading.reject(file, row, "an observation without a media file in the first player")
+        lengths = [positive(_of(facts, "length").get(medium)) for medium in media]
         video_ids = [each.video_id for each in found if each]  # an event may be one of any of them
-
-        def lose(where: str, reason: str, video_ids: Sequence[str] = video_ids) -> None:
-            reading.reject(file, where, reason, *video_ids)
-
-        for (start, end, label), where in _segments(row, observation, points, lose):
-            _add(where, (start, end, label), found, media, observation, lose)
+        for where, segment, problem in _segments(row, observation, points):
+            place, begin, misplaced = (0, 0.0, "") if problem else _shown(segment, lengths)
+            if problem or misplaced:
+                reading.reject(file, where, problem or misplaced, *video_ids)
+            elif found and (record := found[place]) is not None:
+                start, end, label = segment
+                record.add(where, start - begin, end - begin, label)
     return reading
 
 
@@ -140,54 +142,41 @@ def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _segments(
-    row: str, observation: Mapping[str, Any], points: set[str], lose: Callable[[str, str], None]
-) -> Iterator[tuple[tuple[float, float, str], str]]:
-    """Yield start, end and label of the state events of an observation, and where they are."""
+    row: str, observation: Mapping[str, Any], points: set[str]
+) -> Iterator[tuple[str, tuple[float, float, str], str]]:
+    """Yield place and segment of the state events of an observation, or what is wrong there."""
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
     events = []
+    none = 0.0, 0.0, ""
     for place, event in enumerate(items(observation.get("events"))):
         where = f"{row}.events[{place}]"
         time = to_number(event[0]) if isinstance(event, list) and len(event) > 2 else None
         if time is None:
-            lose(where, "not an event: time in seconds, subject, behaviour, …")
+            yield where, none, "not an event: time in seconds, subject, behaviour, …"
         elif str(event[2]) in points:
-            lose(where, POINT)
+            yield where, none, POINT
         else:
             modifiers = str(event[3]) if len(event) > 3 else ""
             events.append((time, place, (str(event[1]), str(event[2]), modifiers), where))
     for time, _, key, where in sorted(events):
         if key in begun:
             start, first = begun.pop(key)
-            yield (start, time, key[1]), first
+            yield first, (start, time, key[1]), ""
         else:
             begun[key] = time, where
     for key, (_, where) in begun.items():
-        lose(where, f"{quoted(key[1])} begins and never ends")
+        yield where, none, f"{quoted(key[1])} begins and never ends"
 
 
-def _add(
-    row: str,
-    segment: tuple[float, float, str],
-    found: Sequence[Record | None],
-    media: Sequence[str],
-    observation: Mapping[str, Any],
-    lose: Callable[[str, str], None],
-) -> None:
-    """Add a segment to the video that the player shows at its time."""
+def _shown(segment: tuple[float, float, str], lengths: Sequence[float]) -> tuple[int, float, str]:
+    """Return the place and begin of the video that the player shows, or what is wrong."""
     start, end, label = segment
-    place, begin = 0, 0.0
-    if len(media) > 1:
-        lengths = _of(_of(observation, "media_info"), "length")
-        known = [positive(lengths.get(each)) for each in media]
-        if not all(known):
-            lose(row, "several media files, and the length of one is not known")
-            return
-        begins = [0.0, *accumulate(known[:-1])]
-        place = max(bisect_right(begins, start) - 1, 0)
-        begin = begins[place]
-        if end > begin + known[place]:
-            lose(row, f"{quoted(label)} lasts over the end of a media file")
-            return
-    record = found[place] if found else None
-    if record is not None:
-        record.add(row, start - begin, end - begin, label)
+    if len(lengths) < 2:
+        return 0, 0.0, ""
+    if not all(lengths):
+        return 0, 0.0, "several media files, and the length of one is not known"
+    begins = [0.0, *accumulate(lengths[:-1])]
+    place = max(bisect_right(begins, start) - 1, 0)
+    if end > begins[place] + lengths[place]:
+        return 0, 0.0, f"{quoted(label)} lasts over the end of a media file"
+    return place, begins[place], ""

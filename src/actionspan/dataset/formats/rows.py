@@ -60,22 +60,15 @@ class Line:
     values: dict[str, str]
 
 
-def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
-    """Read facts about videos from a table such as `video_info_new.csv`.
+def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
+    """Yield facts about videos from a table such as `video_info_new.csv`.
 
     The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
-    may have several rows if they say the same.
+    may have several rows if they say the same. `reading` takes the rejections.
 
     Raises:
         InputError: The header line names no column of videos.
     """
-    reading = Reading(strict=strict)
-    reading.records.extend(iterate_video_info(file, text, reading))
-    return reading
-
-
-def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
-    """Yield the records of `read_video_info`; `reading` takes what is not usable."""
     first: dict[str, tuple[str, int]] = {}  # the row of a video, and a hash of its values
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
