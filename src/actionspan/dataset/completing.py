@@ -4,13 +4,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from actionspan.dataset.formats.records import (
-    Reading,
-    Record,
-    drop_unsound,
-    quoted,
-    report_left_out,
-)
+from actionspan.dataset.formats import records
+from actionspan.dataset.formats.records import Reading, Record, quoted
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.dataset.formats.times import unknown_time
@@ -69,14 +64,12 @@ class Truth:
             times = [time for raw in record.instances for time in (raw.start, raw.end)]
             if record.video_id in videos and any(map(unknown_time, times)):
                 _complete(record, videos[record.video_id])
-        drop_unsound(reading)
+        records.drop_unsound(reading)
         # nobody asks what is wrong with other videos
         reading.rejections = [
-            bad
-            for bad in reading.rejections
-            if not (bad.video_ids and videos.keys().isdisjoint(bad.video_ids))
+            bad for bad in reading.rejections if not bad.video_ids or videos.keys() & bad.video_ids
         ]
-        report_left_out(reading)
+        records.report_left_out(reading)
         self._records = {record.video_id: record for record in reading.records}
         self.instances = {name: instances_of(record) for name, record in self._records.items()}
 
@@ -87,10 +80,10 @@ class Truth:
             return ()
         record.seconds = seconds
         reading = Reading(records=[record])
-        drop_unsound(reading)
-        report_left_out(reading)
+        records.drop_unsound(reading)
+        records.report_left_out(reading)
         checked = (check_instance(raw, seconds, fps=record.fps)[0] for raw in record.instances)
-        self.instances[video_id] = tuple(instance for instance in checked if instance)
+        self.instances[video_id] = tuple(filter(None, checked))
         return self.instances[video_id]
 
 

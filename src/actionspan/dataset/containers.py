@@ -21,13 +21,13 @@ from av.video.stream import VideoStream
 
 from actionspan.errors import InputError, printable
 
-EBML_MAGIC = b"\x1a\x45\xdf\xa3"
+_EBML = b"\x1a\x45\xdf\xa3"
 _ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _SOUND = int.from_bytes(b"soun", "big")
 _PER_ENTRY = 160  # samples of such sound that FFmpeg takes as one, at least
 _MXF = bytes.fromhex("060e2b34020501010d01020101")  # the pack of any partition
-MP4_BOXES = frozenset(
+_MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
     + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")
 )
@@ -43,9 +43,9 @@ def stated_bytes(path: Path) -> int:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(12)
-        if head[4:8] in MP4_BOXES:
+        if head[4:8] in _MP4_BOXES:
             return max((end for _, _, end in _boxes(file, 0, size)), default=0)
-        if head[:4] == EBML_MAGIC:
+        if head[:4] == _EBML:
             return _matroska_bytes(file)
         if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
             return 8 + int(struct.unpack("<I", head[4:8])[0])
@@ -72,14 +72,12 @@ def stated_seconds(path: Path) -> float:
 
 def _asf_properties(file: BinaryIO) -> bytes | None:
     """Return the File Properties object of an ASF, without its length; None if it says nothing."""
-    file.seek(0)
-    kind, size = _asf_object(file.read(24))
+    kind, size = _asf_object(file, 0)
     place = 30
     if kind != _ASF:
         return None
     while place + 24 <= size:
-        file.seek(place)
-        kind, length = _asf_object(file.read(24))
+        kind, length = _asf_object(file, place)
         if kind == _ASF_PROPERTIES:
             properties = file.read(80)
             live = len(properties) < 80 or properties[64] & 1  # a broadcast: no number counts
@@ -90,15 +88,15 @@ def _asf_properties(file: BinaryIO) -> bytes | None:
     return None
 
 
-def _asf_object(head: bytes) -> tuple[bytes, int]:
-    """Return the kind and the length of an object of ASF by its first 24 bytes."""
+def _asf_object(file: BinaryIO, place: int) -> tuple[bytes, int]:
+    """Return the kind and the length of an object of ASF."""
+    head = _bytes_at(file, place, 24)
     return (head[:16], int(struct.unpack_from("<Q", head, 16)[0])) if len(head) == 24 else (b"", 0)
 
 
 def _flv_bytes(file: BinaryIO) -> int:
     """Return the size that the metadata of an FLV has, 0 if there is none."""
-    file.seek(0)
-    metadata = file.read(4096)
+    metadata = _bytes_at(file, 0, 4096)
     place = metadata.find(b"\x00\x08filesize\x00")  # a double follows
     if metadata[13:14] != b"\x12" or place < 0 or place + 19 > len(metadata):
         return 0
@@ -108,8 +106,7 @@ def _flv_bytes(file: BinaryIO) -> int:
 
 def _mxf_bytes(file: BinaryIO) -> int:
     """Return where the footer of an MXF begins by its header, and its key ends; 0 if unknown."""
-    file.seek(0)
-    head = file.read(64)
+    head = _bytes_at(file, 0, 64)
     if head[: len(_MXF)] != _MXF or len(head) < 64:
         return 0
     skipped = 17 + (head[16] & 0x7F if head[16] & 0x80 else 0)  # the key and the length
@@ -120,8 +117,7 @@ def _mxf_bytes(file: BinaryIO) -> int:
 def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield (type, start of content, end) of the boxes of MP4 that begin in [start, stop)."""
     while start + 8 <= stop:
-        file.seek(start)
-        length, kind = struct.unpack(">I4s", file.read(8))
+        length, kind = struct.unpack(">I4s", _bytes_at(file, start, 8))
         content = start + 8
         if length == 1:  # a 64-bit length follows
             text = file.read(8)
@@ -168,8 +164,7 @@ def turned_sideways(path: Path, track_id: int) -> bool:
     """
     with _mp4(path) as (file, spans):
         for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
-            file.seek(start)
-            header_id, sideways = _track_header(file.read(96))
+            header_id, sideways = _track_header(_bytes_at(file, start, 96))
             if header_id == track_id:
                 return sideways
     return False
@@ -179,14 +174,12 @@ def codec_tag(path: Path, track_id: int) -> str:
     """Return the four characters that name the codec of an MP4/MOV track, "" if there are none."""
     with _mp4(path) as (file, spans):
         for track in _inside(file, spans, b"moov", b"trak"):
-            for start, _ in _inside(file, [track], b"tkhd"):
-                file.seek(start)
-                if _track_header(file.read(96))[0] != track_id:
-                    break
-            else:
+            headers = _inside(file, [track], b"tkhd")
+            ids = {_track_header(_bytes_at(file, start, 96))[0] for start, _ in headers}
+            if ids <= {track_id}:
                 for start, _ in _inside(file, [track], b"mdia", b"minf", b"stbl", b"stsd"):
-                    file.seek(start + 12)  # after version, count and the entry's length
-                    return printable(file.read(4).decode("latin-1"))
+                    tag = _bytes_at(file, start + 12, 4)  # after version, count, entry's length
+                    return printable(tag.decode("latin-1"))
     return ""
 
 
@@ -212,18 +205,19 @@ def claimed_samples(path: Path) -> int:
 
 def _numbers(file: BinaryIO, spans: list[tuple[int, int]], place: int) -> list[int]:
     """Return the number of 32 bits at a place in each box."""
-    found = []
-    for start, _ in spans:
-        file.seek(start + place)
-        found.append(int.from_bytes(file.read(4), "big"))
-    return found
+    return [int.from_bytes(_bytes_at(file, start + place, 4), "big") for start, _ in spans]
+
+
+def _bytes_at(file: BinaryIO, place: int, size: int) -> bytes:
+    file.seek(place)
+    return file.read(size)
 
 
 @contextmanager
 def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
     """Open a file; yield it and where it has boxes of MP4, which is nowhere in other containers."""
     with path.open("rb") as file:
-        boxes = file.read(8)[4:8] in MP4_BOXES
+        boxes = file.read(8)[4:8] in _MP4_BOXES
         yield file, [(0, path.stat().st_size)] if boxes else []
 
 
@@ -245,17 +239,14 @@ def _track_header(box: bytes) -> tuple[int, bool]:
     return track_id, abs(b) + abs(c) > abs(a) + abs(d)
 
 
-FORMATS = (
-    # containers by the names of FFmpeg's demuxers; none of these opens another file
-    *("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi", "asf", "flv", "live_flv", "kux"),
-    *("mpegts", "mpeg", "mxf", "ogg", "nut", "rm", "wtv", "dv", "gxf", "lxf", "nsv", "ty", "pva"),
-    *("dhav", "ifv", "ivf", "ivr", "mlv", "cine", "r3d", "amv", "swf", "gif", "apng", "flic"),
-    # and streams without one
-    *("h261", "h263", "h264", "hevc", "vvc", "av1", "obu", "m4v", "mpegvideo", "mjpeg"),
-    *("mjpeg_2000", "vc1", "vc1test", "dirac", "dnxhd", "cavsvideo", "avs2", "avs3"),
-    *("yuv4mpegpipe", "apv", "evc"),
+# containers, and streams without one, by the names of FFmpeg's demuxers; none opens another file
+_FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,live_flv,kux,mpegts,mpeg,mxf,ogg,nut,rm,wtv,"
+    "dv,gxf,lxf,nsv,ty,pva,dhav,ifv,ivf,ivr,mlv,cine,r3d,amv,swf,gif,apng,flic,"
+    "h261,h263,h264,hevc,vvc,av1,obu,m4v,mpegvideo,mjpeg,mjpeg_2000,vc1,vc1test,dirac,dnxhd,"
+    "cavsvideo,avs2,avs3,yuv4mpegpipe,apv,evc"
 )
-_OPTIONS = {"format_whitelist": ",".join(FORMATS), "protocol_whitelist": "file"}
+_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 
 
 @contextmanager
@@ -272,7 +263,13 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         if stream is None or stream.disposition & stream.disposition.attached_pic:
             raise InputError(f"{path}: no video stream")
         if stream.codec_context is None:
-            raise InputError(f"{path}: {_no_decoder(codec_tag(path, stream.id))}")
+            tag = codec_tag(path, stream.id)
+            if tag in ("encv", "drmi"):
+                what = f"encrypted (codec '{tag}'); get it without protection"
+                raise InputError(f"{path}: {what}")
+            codec = f"codec '{tag}'" if tag else "its codec"
+            what = "is not known to FFmpeg; convert it with the program that wrote it"
+            raise InputError(f"{path}: {codec} {what}")
         yield container, stream
 
 
@@ -289,13 +286,5 @@ def open_container(path: Path) -> InputContainer:
     try:
         return av.open(str(path.absolute()), metadata_errors="replace", options=_OPTIONS)
     except av.ArgumentError:
-        raise InputError(
-            f"{path}: not a video that FFmpeg can read: a playlist, a picture or a damaged header"
-        ) from None
-
-
-def _no_decoder(tag: str) -> str:
-    if tag in ("encv", "drmi"):
-        return f"encrypted (codec '{tag}'); get it without protection"
-    codec = f"codec '{tag}'" if tag else "its codec"
-    return f"{codec} is not known to FFmpeg; convert it with the program that wrote it"
+        what = "a playlist, a picture or a damaged header"
+        raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None

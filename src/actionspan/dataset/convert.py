@@ -8,21 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.dataset.formats import activitynet, elan
-from actionspan.dataset.formats.records import Record, drop_unsound, id_problem, report_left_out
-from actionspan.dataset.formats.registry import (
-    FORMAT_NAMES,
-    FORMATS,
-    WRITABLE,
-    read_annotation_file,
+from actionspan.dataset.formats.records import (
+    FACTS,
+    Record,
+    drop_unsound,
+    id_problem,
+    report_left_out,
 )
+from actionspan.dataset.formats.registry import FORMAT_NAMES as NAMES
+from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotation_file
 from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path
 
-FORM_OF_SUFFIX = {
-    ".boris": "boris_project",
-    ".csv": "table",
-    ".eaf": "elan",
-    ".json": "activitynet",
+_BY_SUFFIX = {
+    **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 }
 COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
@@ -30,31 +29,21 @@ Segment = tuple[float, float, str]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "source", type=Path, metavar="IN", help="annotations, or a folder of their files"
-    )
-    parser.add_argument(
-        "target", type=Path, metavar="OUT", help="the file to write; for elan, a folder"
-    )
-    parser.add_argument(
-        "--from",
-        dest="source_form",
-        choices=FORMAT_NAMES,
-        default="auto",
-        help="format of IN (default: auto, by its content)",
-    )
-    parser.add_argument(
-        "--to",
-        dest="target_form",
-        choices=tuple(WRITABLE),
-        help="format of OUT (default: by suffix, .json is activitynet, .csv table, .eaf, .boris)",
-    )
-    parser.add_argument(
-        "--videos",
-        type=Path,
-        metavar="FOLDER",
-        help="the videos, for durations and frame rates that IN lacks",
-    )
+    add = parser.add_argument
+    add("source", type=Path, metavar="IN", help="annotations, or a folder of their files")
+    add("target", type=Path, metavar="OUT", help="the file to write; for elan, a folder")
+    source = "format of IN (default: auto, by its content)"
+    add("--from", dest="source_form", choices=NAMES, default="auto", help=source)
+    add_target_form(parser, "target_form", "format of OUT")
+    videos = "the videos, for durations and frame rates that IN lacks"
+    add("--videos", type=Path, metavar="FOLDER", help=videos)
+
+
+def add_target_form(parser: argparse.ArgumentParser, name: str, what: str) -> None:
+    """Add the flag of the format to write."""
+    suffixes = ".json is activitynet, .csv table, .eaf, .boris"
+    help = f"{what} (default: by suffix, {suffixes})"
+    parser.add_argument("--to", dest=name, choices=tuple(WRITABLE), help=help)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -85,7 +74,7 @@ def form_of(path: Path, named: str | None) -> str:
     Raises:
         InputError: None is named, and the suffix is that of no format.
     """
-    form = named or FORM_OF_SUFFIX.get(path.suffix.lower())
+    form = named or _BY_SUFFIX.get(path.suffix.lower())
     if form is None:
         raise InputError(f"{path}: the suffix names no format; give --to ({', '.join(WRITABLE)})")
     return form
@@ -104,10 +93,8 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
     if form != "elan" or (len(records) == 1 and path.suffix.lower() == elan.SUFFIX):
         return _write(path, form, records, name)
     if path.suffix.lower() == elan.SUFFIX or path.is_file():
-        raise InputError(
-            f"{path}: ELAN has a file for each video, and there are {len(records)}; "
-            "name a folder for them"
-        )
+        each = f"ELAN has a file for each video, and there are {len(records)}"
+        raise InputError(f"{path}: {each}; name a folder for them")
     written = []
     path.mkdir(parents=True, exist_ok=True)
     for record in records:
@@ -153,8 +140,7 @@ def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
 
 def facts(record: Record) -> dict[str, object]:
     """Return what a record says about its video, its segments in order of time."""
-    values = {name: getattr(record, name) for name in ("subset", "seconds", "frames", "fps")}
-    known: dict[str, object] = {name: value for name, value in values.items() if value}
+    known = {name: value for name in FACTS if (value := getattr(record, name))}
     return known | {"segments": sorted(record.parsed())}
 
 
@@ -162,15 +148,12 @@ def _are_near(segments: Sequence[Segment], others: object) -> bool:
     """Return whether segments have partners with the same label and nearly the same times."""
     if not isinstance(others, list) or len(segments) != len(others):
         return False
-    pairs = zip(
-        sorted(segments, key=lambda each: (each[2], each[0], each[1])),
-        sorted(others, key=lambda each: (each[2], each[0], each[1])),
-        strict=True,
-    )
+    by_label = [
+        sorted((label, start, end) for start, end, label in each) for each in (segments, others)
+    ]
     return all(
-        one[2] == other[2]
-        and all(
-            math.isclose(*times, abs_tol=COARSEST) for times in zip(one[:2], other[:2], strict=True)
-        )
-        for one, other in pairs
+        one[0] == other[0]
+        and math.isclose(one[1], other[1], abs_tol=COARSEST)
+        and math.isclose(one[2], other[2], abs_tol=COARSEST)
+        for one, other in zip(*by_label, strict=True)
     )

@@ -6,15 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.dataset.tables import (
-    VIDEO_COLUMNS,
-    Annotation,
-    read_annotations,
-    read_name,
-    read_videos,
-    write_annotations,
-    write_videos,
-)
+from actionspan.dataset import tables
+from actionspan.dataset.tables import Annotation
 from actionspan.errors import InputError
 
 
@@ -31,18 +24,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the tables of the training videos, the held-out ones in the subset testing."""
     annotations, fold, folds = arguments.annotations, arguments.fold, arguments.folds
     try:
-        known = hold_out(read_annotations(annotations), folds, fold)
+        known = hold_out(tables.read_annotations(annotations), folds, fold)
     except ValueError as error:
         raise InputError(f"{annotations}: {error}") from None
     subsets = {video.video_id: video.subset for video in known}
     videos = [
         replace(video, subset=subsets[video.video_id])
-        for video in read_videos(arguments.videos)
+        for video in tables.read_videos(arguments.videos)
         if video.video_id in subsets
     ]
-    write_videos(arguments.out / "videos.tsv", videos, VIDEO_COLUMNS)
-    name = f"{read_name(annotations)}, fold {fold} of {folds}"
-    write_annotations(arguments.out / "annotations.json", known, name)
+    tables.write_videos(arguments.out / "videos.tsv", videos, tables.VIDEO_COLUMNS)
+    name = f"{tables.read_name(annotations)}, fold {fold} of {folds}"
+    tables.write_annotations(arguments.out / "annotations.json", known, name)
 
 
 def fold_parts(video_ids: Iterable[str], folds: int) -> list[list[str]]:

@@ -17,30 +17,20 @@ from actionspan.settings import add_settings, from_arguments
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument(
-        "--shards",
-        nargs="*",
-        default=[],
-        metavar="FILE",
-        help="shard tables of `dataset probe`; @FILE names a file that lists them, one per line;"
-        " without any, videos and durations are those of the annotations",
-    )
+    add = parser.add_argument
+    shards = "shard tables of `dataset probe`; @FILE names a file that lists them, one per line;"
+    shards += " without any, videos and durations are those of the annotations"
+    add("--shards", nargs="*", default=[], metavar="FILE", help=shards)
     add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
     folder = "the folder of the videos, to name the files in it that were passed over"
-    parser.add_argument("--folder", type=Path, help=folder)
-    parser.add_argument(
-        "--left-out",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("FILE", "REASON"),
-        help="a file that was passed over, where the videos lie in no folder",
-    )
+    add("--folder", type=Path, help=folder)
+    words, passed = ("FILE", "REASON"), "a file that was passed over, where the videos lie in no"
+    add("--left-out", nargs=2, action="append", default=[], metavar=words, help=f"{passed} folder")
     name = "of the data set, for captions (default: by the folder or the annotations)"
-    parser.add_argument("--name", help=name)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the three tables")
+    add("--name", help=name)
+    add("--out", type=Path, required=True, help="folder of the three tables")
     rejected = "the table of what is left out (default: rejected.tsv in that folder)"
-    parser.add_argument("--rejected", type=Path, metavar="FILE", help=rejected)
+    add("--rejected", type=Path, metavar="FILE", help=rejected)
     add_settings(parser, IndexSettings)
 
 
@@ -65,9 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not index.videos:
         raise InputError(f"no video is left of {len(probed) or len(reading.records)}; see {table}")
     if index.rejections and not index.annotated:
-        raise InputError(
-            f"no annotation is left for {counted(len(index.videos), 'video')}; see {table}"
-        )
+        videos = counted(len(index.videos), "video")
+        raise InputError(f"no annotation is left for {videos}; see {table}")
     tables.write_videos(arguments.out / "videos.tsv", index.videos, tables.VIDEO_COLUMNS)
     name = arguments.name or data_name(arguments.folder, arguments.annotations[0])
     tables.write_annotations(arguments.out / "annotations.json", index.annotations, name)
@@ -76,16 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def add_annotations(parser: argparse.ArgumentParser, help: str) -> None:
     """Add the flags of annotation files and of the table that completes them."""
-    parser.add_argument(
-        "--annotations", type=Path, nargs="+", required=True, metavar="FILE", help=help
-    )
-    parser.add_argument(
-        "--video-info",
-        type=Path,
-        metavar="FILE",
-        help="a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
-        " leave out, such as video_info_new.csv",
-    )
+    add = parser.add_argument
+    add("--annotations", type=Path, nargs="+", required=True, metavar="FILE", help=help)
+    info = "a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
+    info += " leave out, such as video_info_new.csv"
+    add("--video-info", type=Path, metavar="FILE", help=info)
 
 
 def data_name(folder: Path | None, annotations: Path) -> str:
@@ -96,14 +80,13 @@ def data_name(folder: Path | None, annotations: Path) -> str:
 
 def _read_shards(names: Sequence[str]) -> list[Video]:
     """Read shard tables; `@FILE` means the tables that FILE lists."""
-    paths: list[Path] = []
+    paths: list[str] = []
     for name in names:
         if name.startswith("@"):
             try:
-                lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
+                paths += filter(None, Path(name[1:]).read_text(encoding="utf-8").splitlines())
             except (OSError, UnicodeDecodeError):
                 raise InputError(f"{name[1:]}: no readable list of shard tables") from None
-            paths += [Path(line) for line in lines if line]
         else:
-            paths.append(Path(name))
-    return [video for path in paths for video in tables.read_videos(path)]
+            paths.append(name)
+    return [video for path in paths for video in tables.read_videos(Path(path))]

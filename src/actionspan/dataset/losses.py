@@ -14,18 +14,12 @@ COLUMNS = ("video_id", "stated_frames", "read_frames")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    checked = "what `dataset index` rejected"
-    parser.add_argument("--rejected", type=Path, required=True, help=checked)
-    parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
-    parser.add_argument(
-        "--shards",
-        type=Path,
-        nargs="*",
-        default=[],
-        metavar="FILE",
-        help="feature shards, which say what earlier steps could not read",
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder of both tables")
+    add = parser.add_argument
+    add("--rejected", type=Path, required=True, help="what `dataset index` rejected")
+    add("--videos", type=Path, required=True, help="dataset/videos.tsv")
+    shards = "feature shards, which say what earlier steps could not read"
+    add("--shards", type=Path, nargs="*", default=[], metavar="FILE", help=shards)
+    add("--out", type=Path, required=True, help="folder of both tables")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -41,9 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
                 where = str(known.path) if known and known.path != Path() else name
                 rejections.append(Rejection(where, "", reason.removeprefix(f"{where}: ")))
             for name, group in file.items():
-                stated, read = (
-                    int(group.attrs.get(key, 0)) for key in ("stated_frames", "frame_count")
-                )
+                stated = int(group.attrs.get("stated_frames", 0))
+                read = int(group.attrs.get("frame_count", 0))
                 if read < stated:
                     short.append((name, stated, read))
     write_rejections(arguments.out / "rejected.tsv", rejections)
@@ -60,17 +53,13 @@ def losses_line(folder: Path) -> str:
     files = sum(not row["row"] for row in rows)
     parts = []
     if rows:
-        parts.append(
-            f"{_counted(files, 'file')} and {_counted(len(rows) - files, 'annotation row')} "
-            f"left out ({rejected})"
-        )
+        left_out = _counted(len(rows) - files, "annotation row")
+        parts.append(f"{_counted(files, 'file')} and {left_out} left out ({rejected})")
     if videos := read_tsv(short):
         lost = sum(int(row["stated_frames"]) - int(row["read_frames"]) for row in videos)
         stated = sum(int(row["stated_frames"]) for row in videos)
-        parts.append(
-            f"{lost} of {_counted(stated, 'frame')} of {_counted(len(videos), 'video')} "
-            f"could not be read ({short})"
-        )
+        whole = f"{_counted(stated, 'frame')} of {_counted(len(videos), 'video')}"
+        parts.append(f"{lost} of {whole} could not be read ({short})")
     return "lost of the input: " + "; ".join(parts) if parts else ""
 
 

@@ -9,21 +9,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
-from actionspan.dataset.formats.records import (
-    SUBSETS,
-    RawInstance,
-    Reading,
-    Record,
-    possible_names,
-    quoted,
-)
+from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record, quoted
 from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
 from actionspan.dataset.formats.rejections import OnBadInput, Rejection
-from actionspan.dataset.formats.rows import read_video_info
+from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.dataset.formats.times import OVERSHOOT
-from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.dataset.sharding import VIDEO_SUFFIXES, other_names
 from actionspan.dataset.tables import Annotation, Instance, Video
 from actionspan.errors import counted
 from actionspan.settings import Checked, option
@@ -42,10 +36,7 @@ class IndexSettings(Checked):
     )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
     validation_fraction: float = option(
-        0.25,
-        "part of the videos held out, where the annotations name no subset",
-        least=0,
-        most=1,
+        0.25, "part of the videos held out, where the annotations name no subset", least=0, most=1
     )
 
 
@@ -74,15 +65,13 @@ def read_annotations(
         reading.rejections += part.rejections
     if video_info is None:
         return reading
-    info = read_video_info(str(video_info), read_text(video_info))
-    reading.rejections += info.rejections
-    completed = {record.video_id: record for record in info.records}
+    info = iterate_video_info(str(video_info), read_text(video_info), reading)
+    completed = {record.video_id: record for record in info}
     names = Names(completed)
     for record in reading.records:
         name = names.find(record.video_id)
         if name is not None:
-            for fact in ("subset", "seconds", "frames", "fps"):
-                setattr(record, fact, getattr(record, fact) or getattr(completed[name], fact))
+            record.complete(completed[name])
     return reading
 
 
@@ -103,9 +92,8 @@ def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSetti
     for record in reading.records:
         video_id = names.find(record.video_id)
         if video_id is None:
-            count = len(record.instances)
             reason = f"no video file has the id {quoted(record.video_id, 100)}"
-            reason += f" ({counted(count, 'instance')} left out)"
+            reason += f" ({counted(len(record.instances), 'instance')} left out)"
             late.append(Rejection(record.file, record.row, reason))
         elif video_id in records:
             late.append(_second(record, records[video_id], video_id))
@@ -152,7 +140,7 @@ def check_instance(
     """Check an annotated segment against its video; return the instance, or None and the reason.
 
     Args:
-        raw: The segment as the file has it.
+        raw: The segment in the file.
         duration: The video's duration in seconds; 0: not known.
         overshoot: Seconds by which it may end after the video; what is after it is cut off.
         fps: The video's frames a second, for times that count frames; 0: not known.
@@ -174,11 +162,18 @@ class Names:
         self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
-        """Return the id that a name stands for, None for a name of no video."""
+        """Return the id that a name stands for, None for a name of no video.
+
+        Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and
+        may be composed differently (Unicode NFC) from names that macOS wrote.
+        """
         if name in self.ids:
             return name
-        names = possible_names(name, VIDEO_SUFFIXES)
-        return next((self.composed[name] for name in names if name in self.composed), None)
+        lower = name.lower()
+        names = [name, *(name[: -len(end)] for end in VIDEO_SUFFIXES if lower.endswith(end))]
+        names = [unicodedata.normalize("NFC", each) for each in names]
+        names += [other for each in names for other in other_names(each)]
+        return next((self.composed[each] for each in names if each in self.composed), None)
 
 
 def _index(
@@ -189,27 +184,25 @@ def _index(
     settings: IndexSettings,
 ) -> Index:
     """Check the instances of each video; reject `files`, and `rows` and instances by place."""
-    instances: dict[str, list[Instance]] = {}
+    instances: dict[str, list[Instance]] = {video_id: [] for video_id in videos}
     subsets: dict[str, str] = {}
     bad = []
     lost = {video_id for row in rows for video_id in row.video_ids}
     for video_id, video in videos.items():
         record = records.get(video_id)
-        instances[video_id] = []
-        for raw in record.instances if record else []:
-            # a tool may count frames at a rate of its own
-            fps = (record.fps if record else 0.0) or video.fps
-            instance, reason = check_instance(
-                raw, video.duration_seconds, settings.overshoot_seconds, fps
-            )
+        if record is None:
+            subsets[video_id] = "testing"
+            continue
+        # a tool may count frames at a rate of its own
+        times = video.duration_seconds, settings.overshoot_seconds, record.fps or video.fps
+        for raw in record.instances:
+            instance, reason = check_instance(raw, *times)
             if instance:
                 instances[video_id].append(instance)
             else:
                 reason = f"{reason} (video {quoted(video_id, 100)})"
-                bad.append(Rejection(record.file if record else "", raw.row, reason))
-        if record is None:
-            subsets[video_id] = "testing"
-        elif not instances[video_id] and (record.instances or record.video_id in lost):
+                bad.append(Rejection(record.file, raw.row, reason))
+        if not instances[video_id] and (record.instances or record.video_id in lost):
             # it would be learned as a video in which nothing happens
             subsets[video_id] = "testing"
             if record.subset != "testing":
@@ -225,9 +218,7 @@ def _index(
             video_id=video_id,
             subset=subsets[video_id],
             duration_seconds=video.duration_seconds,
-            instances=tuple(
-                sorted(instances[video_id], key=lambda each: (each.start, each.end, each.label))
-            ),
+            instances=tuple(sorted(instances[video_id], key=attrgetter("start", "end", "label"))),
         )
         for video_id, video in videos.items()
     ]
@@ -285,19 +276,14 @@ def split_subsets(
         The subset of each video by id.
     """
     bar = validation_fraction * 2**64
-    places = {video_id: _place(video_id) for video_id in videos}
-    subsets = {
-        video_id: "validation" if place < bar else "training" for video_id, place in places.items()
-    }
-    active = sorted((video_id for video_id in videos if videos[video_id]), key=places.__getitem__)
+    hashes = {name: hashlib.sha256(b"subset " + name.encode()).digest() for name in videos}
+    places = {name: int.from_bytes(sha256[:8], "big") for name, sha256 in hashes.items()}
+    subsets = {name: "validation" if place < bar else "training" for name, place in places.items()}
+    active = sorted((name for name in videos if videos[name]), key=places.__getitem__)
     if 0 < validation_fraction < 1 and len(active) > 1:
-        held_out = {subsets[video_id] for video_id in active} | set(named)
+        held_out = {subsets[name] for name in active} | set(named)
         if "validation" not in held_out:
             subsets[active[0]] = "validation"
         if "training" not in held_out:
             subsets[active[-1]] = "training"
     return subsets
-
-
-def _place(video_id: str) -> int:
-    return int.from_bytes(hashlib.sha256(b"subset " + video_id.encode()).digest()[:8], "big")

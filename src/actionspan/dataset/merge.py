@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.dataset.convert import form_of, report_lost, what_is_lost, write_records
+from actionspan.dataset.convert import (
+    Segment,
+    add_target_form,
+    form_of,
+    report_lost,
+    what_is_lost,
+    write_records,
+)
 from actionspan.dataset.formats.records import (
     UNLABELLED,
     RawInstance,
@@ -16,7 +23,7 @@ from actionspan.dataset.formats.records import (
     drop_unsound,
     report_left_out,
 )
-from actionspan.dataset.formats.registry import WRITABLE, read_annotation_file
+from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import Names
 from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
@@ -24,32 +31,20 @@ from actionspan.errors import InputError, counted
 _NAMED = 5  # videos in a line
 _ROUNDING = 0.000501  # seconds: the page writes milliseconds
 SAME = 0.5  # least tIoU of an instance with what it was before
-Segment = tuple[float, float, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("annotations", type=Path, metavar="ANNOTATIONS", help="in any format")
-    parser.add_argument(
-        "corrected",
-        type=Path,
-        nargs="+",
-        metavar="CORRECTED",
-        help="corrections.csv of a page, a corrected proposals.csv, or annotations in any format: "
-        "all that happens in the videos they name; of two about a video the last counts",
+    add = parser.add_argument
+    add("annotations", type=Path, metavar="ANNOTATIONS", help="in any format")
+    corrected = (
+        "corrections.csv of a page, a corrected proposals.csv, or annotations in any format: "
+        "all that happens in the videos they name; of two about a video the last counts"
     )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the annotations to write"
-    )
-    parser.add_argument(
-        "--to",
-        dest="form",
-        choices=tuple(WRITABLE),
-        help="their format (default: by suffix, .json is activitynet, .csv table, .eaf, .boris)",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="let --out be the file ANNOTATIONS"
-    )
+    add("corrected", type=Path, nargs="+", metavar="CORRECTED", help=corrected)
+    add("--out", type=Path, required=True, metavar="FILE", help="the annotations to write")
+    add_target_form(parser, "form", "their format")
+    add("--overwrite", action="store_true", help="let --out be the file ANNOTATIONS")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -65,7 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
     reading = read_annotation_file(arguments.annotations)
     emptied = drop_unsound(reading)
     report_left_out(reading)
-    corrections = [record for path in arguments.corrected for record in _corrections(path)]
+    corrections: list[Record] = []
+    for path in arguments.corrected:  # each row must be sound: a lost one is a lost instance
+        correction = read_annotation_file(path, strict=True)
+        drop_unsound(correction)
+        corrections += correction.records
     counts = Counter(record.video_id for record in corrections)
     if again := [video_id for video_id, count in counts.items() if count > 1]:
         shown = ", ".join(again[:_NAMED]) + ", …" * (len(again) > _NAMED)
@@ -78,13 +77,6 @@ def run(arguments: argparse.Namespace) -> None:
     name = stated_name(arguments.annotations)
     report_lost(out, form, what_is_lost(records, write_records(out, form, records, name)))
     print(f"{out}: {counted(len(records), 'video')}, {form}; {changes.line()}")
-
-
-def _corrections(path: Path) -> list[Record]:
-    """Read corrections, each row of which must be sound: a lost one would be a lost instance."""
-    reading = read_annotation_file(path, strict=True)
-    drop_unsound(reading)
-    return reading.records
 
 
 @dataclass(kw_only=True)
@@ -136,14 +128,8 @@ def merge(
         known = before.get(video_id)
         changes.corrected += 1
         changes.new += known is None
-        base = known or replace(correction, instances=[])
-        base = replace(
-            base,
-            subset=base.subset or correction.subset,
-            seconds=base.seconds or correction.seconds,
-            frames=base.frames or correction.frames,
-            fps=base.fps or correction.fps,
-        )
+        base = replace(known or correction, instances=known.instances if known else [])
+        base.complete(correction)
         # a tool may count frames at a rate of its own
         fps = correction.fps or base.fps
         now = replace(base, file=correction.file, instances=correction.instances, fps=fps)

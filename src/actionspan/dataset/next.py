@@ -38,28 +38,16 @@ class Worth:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "results",
-        type=Path,
-        metavar="RESULTS",
-        help="the folder of a run (results), or one that `actionspan propose` wrote",
-    )
-    parser.add_argument(
-        "--annotations",
-        type=Path,
-        metavar="FILE",
-        help="videos that these name are left out (default: in a run, those it was trained and "
-        "scored on)",
-    )
-    parser.add_argument(
-        "--model",
-        default="span",
-        help="the model of the events, in the folder of a run (default: span)",
-    )
-    parser.add_argument(
-        "--top", type=int, default=10, metavar="N", help="how many videos (default: 10)"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    add = parser.add_argument
+    results = "the folder of a run (results), or one that `actionspan propose` wrote"
+    add("results", type=Path, metavar="RESULTS", help=results)
+    named = "videos that these name are left out"
+    named += " (default: in a run, those it was trained and scored on)"
+    add("--annotations", type=Path, metavar="FILE", help=named)
+    model = "the model of the events, in the folder of a run (default: span)"
+    add("--model", default="span", help=model)
+    add("--top", type=int, default=10, metavar="N", help="how many videos (default: 10)")
+    add("--json", action="store_true", help="print a JSON list")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -72,10 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
     elif (folder / "dataset" / "videos.tsv").is_file():
         worths, done = _of_run(folder, arguments.model)
     else:
-        raise InputError(
-            f"{folder}: neither a run (dataset/videos.tsv) nor what `actionspan propose` writes "
-            "(videos/*.json)"
-        )
+        neither = "neither a run (dataset/videos.tsv) nor what `actionspan propose` writes"
+        raise InputError(f"{folder}: {neither} (videos/*.json)")
     if arguments.annotations is not None:
         names = Names({worth.video: worth for worth in worths})
         reading = read_annotation_file(arguments.annotations)
@@ -98,15 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def worth_of(video: str, chances: Sequence[float], seconds: float) -> Worth:
     """Return the worth of a video, given the probability that each event is right."""
-    bits = sum(map(entropy, chances))
-    minutes = seconds / 60
-    return Worth(
-        video=video,
-        bits_per_minute=bits / minutes if minutes else 0.0,
-        bits=bits,
-        events=len(chances),
-        seconds=seconds,
-    )
+    bits, minutes = sum(map(entropy, chances)), seconds / 60
+    rate = bits / minutes if minutes else 0.0
+    return Worth(video=video, bits_per_minute=rate, bits=bits, events=len(chances), seconds=seconds)
 
 
 def entropy(chance: float) -> float:
@@ -133,9 +113,8 @@ def _of_run(folder: Path, model: str) -> tuple[list[Worth], set[str]]:
     path = folder / "proposals" / model / "events.json"
     if not path.is_file():
         known = sorted(found.parent.name for found in folder.glob("proposals/*/events.json"))
-        raise InputError(
-            f"{path}: no such file; models with events here: {', '.join(known) or 'none'}"
-        )
+        there = ", ".join(known) or "none"
+        raise InputError(f"{path}: no such file; models with events here: {there}")
     videos = {video.video_id: video for video in read_videos(folder / "dataset" / "videos.tsv")}
     worths = []
     try:
@@ -155,8 +134,7 @@ def _chances(path: Path, video_id: str, rows: Any) -> list[float]:
     for number, row in enumerate(rows if isinstance(rows, list) else [], start=1):
         chance = to_number(row.get("score")) if isinstance(row, dict) else None
         if chance is None or not 0 <= chance <= 1:
-            raise InputError(
-                f"{path}: video {video_id!r}, event {number}: its score is no chance from 0 to 1"
-            )
+            event = f"video {video_id!r}, event {number}"
+            raise InputError(f"{path}: {event}: its score is no chance from 0 to 1")
         chances.append(chance)
     return chances

@@ -19,21 +19,14 @@ VIDEO_SUFFIXES = frozenset(
     ".ts .vob .webm .wmv".split()
 )
 LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
-AUTO_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
-AUTO_MIN_SHARDS = 4  # so that small sets too use several cores
-AUTO_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
-AUTO_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
+_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
+_MIN_SHARDS = 4  # so that small sets too use several cores
+_FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
+_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
-ANNOTATION_SUFFIXES = (
-    ".boris",
-    ".csv",
-    ".eaf",
-    ".json",
-    ".tsv",
-    ".txt",
-    ".xml",
-)  # in a folder of files
+# in a folder of files
+ANNOTATION_SUFFIXES = (".boris", ".csv", ".eaf", ".json", ".tsv", ".txt", ".xml")
 
 
 def find_videos(folder: Path) -> dict[str, Path]:
@@ -76,9 +69,9 @@ def choose_videos(
         if not_file == _FOLDER:
             continue
         path = os.path.join(folder, printable(name))
-        if not name.isprintable():  # control characters, or bytes that are not UTF-8
-            reason = "the file's name is not UTF-8 or holds a control character; rename the file"
-            passed[path] = reason
+        if not name.isprintable():
+            what = "the file's name is not UTF-8 or holds a control character"
+            passed[path] = f"{what}; rename the file"
         elif problem := filled_in(name):
             passed[path] = f"{problem}; rename the file"
         elif len(os.fsencode(video_id)) > LONGEST_ID:
@@ -86,9 +79,8 @@ def choose_videos(
         elif not_file:
             passed[path] = not_file
         elif video_id in videos:
-            taken = os.path.basename(videos[video_id])
-            what = f"{taken} has the same name, which is the id of a video"
-            passed[path] = f"{what}; rename one of the two"
+            what = "has the same name, which is the id of a video; rename one of the two"
+            passed[path] = f"{os.path.basename(videos[video_id])} {what}"
         else:
             videos[video_id] = path
     return dict(sorted(videos.items())), passed
@@ -143,8 +135,6 @@ def assign_shards(
         return dict(sorted((file_name(video_id), [video_id]) for video_id in ids))
     shards: dict[str, list[str]] = {}
     count = _shard_count(len(ids), videos_per_shard)
-    if count == 0:
-        return shards
     level = 1 << (count - 1).bit_length()  # the power of two at or above `count`
     for video_id in sorted(ids):
         value = _value(video_id)
@@ -175,9 +165,9 @@ def _bucket_name(bucket: int) -> str:
 
 def _shard_count(videos: int, videos_per_shard: int | str) -> int:
     if videos_per_shard == "auto":
-        least = min(videos, AUTO_MIN_SHARDS)
-        few = min(max(-(-videos // AUTO_VIDEOS_PER_SHARD), least), AUTO_FEW_SHARDS)
-        return max(few, -(-videos // AUTO_MOST_VIDEOS))
+        least = min(videos, _MIN_SHARDS)
+        few = min(max(-(-videos // _VIDEOS_PER_SHARD), least), _FEW_SHARDS)
+        return max(few, -(-videos // _MOST_VIDEOS))
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)

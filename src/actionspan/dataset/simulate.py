@@ -40,13 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write simulated features and their annotations."""
-    simulate(
-        arguments.annotations,
-        arguments.video_info,
-        arguments.out_features,
-        arguments.out_annotations,
-        from_arguments(SimulateSettings, arguments),
-    )
+    settings = from_arguments(SimulateSettings, arguments)
+    outputs = arguments.out_features, arguments.out_annotations
+    simulate(arguments.annotations, arguments.video_info, *outputs, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +115,8 @@ def simulate_features(
 def _write_features(
     file: h5py.File, drawn: Sequence[Annotation], settings: SimulateSettings
 ) -> None:
-    file.attrs["simulated"] = True
-    file.attrs.update(description="simulated features", data="simulated videos")
-    file.attrs["seed"] = settings.seed
+    about = {"description": "simulated features", "data": "simulated videos"}
+    file.attrs.update(simulated=True, **about, seed=settings.seed)
     text = h5py.string_dtype()
     file.create_dataset("video_id", data=[video.video_id for video in drawn], dtype=text)
     file.create_dataset("subset", data=[video.subset for video in drawn], dtype=text)
@@ -147,10 +142,8 @@ def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[An
         first = f"entries of the annotations, the first: {index.rejections[0].line()}"
         print(f"left out: {len(index.rejections)} {first}", file=sys.stderr)
     if not any(video.instances for video in index.annotations):
-        names = ", ".join(map(str, annotations))
-        raise InputError(
-            f"{names}: no segment in {counted(len(index.annotations), 'video')} to draw from"
-        )
+        names, videos = ", ".join(map(str, annotations)), counted(len(index.annotations), "video")
+        raise InputError(f"{names}: no segment in {videos} to draw from")
     return index.annotations
 
 

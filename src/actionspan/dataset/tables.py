@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -95,16 +96,11 @@ def read_videos(path: Path) -> list[Video]:
     return videos
 
 
-def read_shard(path: Path, places: Iterable[Path] = ()) -> list[Video]:
-    """Read a shard's table; files at `places` are found by their names, the others as it says.
+def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
+    """Return videos with the paths of the files that are named by their ids.
 
     A video in storage is copied to where a job can read it, which may differ from job to job.
     """
-    return at_files(read_videos(path), places)
-
-
-def at_files(videos: list[Video], paths: Iterable[Path]) -> list[Video]:
-    """Return videos with the paths of the files that are named by their ids."""
     places = {path.stem: path for path in paths}
     return [replace(video, path=places.get(video.video_id, video.path)) for video in videos]
 
@@ -125,12 +121,11 @@ def write_annotations(path: Path, annotations: list[Annotation], name: str = "")
 
 def stated_name(path: Path) -> str:
     """Return the name of the data set in annotations.json, empty if it or its format has none."""
-    try:
+    with suppress(InputError):
         content = read_json(path)
-    except InputError:
-        content = None
-    name = content.get("name") if isinstance(content, dict) else None
-    return str(name or "")
+        if isinstance(content, dict):
+            return str(content.get("name") or "")
+    return ""
 
 
 def read_name(path: Path) -> str:
@@ -170,13 +165,9 @@ def read_segments(path: Path) -> VideoTables:
     Raises:
         InputError: See `iterate_annotations`.
     """
-    return VideoTables(
-        (
-            (video.video_id, [(each.start, each.end) for each in video.instances])
-            for video in iterate_annotations(path)
-        ),
-        2,
-    )
+    videos = iterate_annotations(path)
+    rows = ((each.video_id, [(i.start, i.end) for i in each.instances]) for each in videos)
+    return VideoTables(rows, 2)
 
 
 def read_instances(path: Path) -> dict[str, tuple[Instance, ...]]:

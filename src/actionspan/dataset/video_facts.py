@@ -17,13 +17,8 @@ from pathlib import Path
 import av
 from av.container import InputContainer
 
-from actionspan.dataset.containers import (
-    open_container,
-    opened,
-    stated_bytes,
-    stated_seconds,
-    turned_sideways,
-)
+from actionspan.dataset import containers
+from actionspan.dataset.containers import open_container, opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
@@ -56,8 +51,8 @@ def probe_video(path: Path, limits: LimitSettings | None = None) -> Video:
 
 def bad_video(path: Path, error: str) -> Video:
     """Return what is known of a file that cannot be used: why."""
-    zeros = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
-    return Video(video_id=path.stem, path=path, sha256="", error=error, **zeros)  # type: ignore[arg-type]
+    none = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
+    return Video(video_id=path.stem, path=path, sha256="", error=error, **none)  # type: ignore[arg-type]
 
 
 def file_sha256(path: Path) -> str:
@@ -82,7 +77,7 @@ def has_sound(path: Path) -> bool:
 def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     """Fill in a video's facts, or raise InputError."""
     # the container and its stream
-    stated, size = stated_bytes(path), path.stat().st_size
+    stated, size = containers.stated_bytes(path), path.stat().st_size
     if stated > size:
         raise InputError(f"truncated: {size} bytes of at least {stated}")
     with opened(path) as (container, stream):
@@ -118,10 +113,10 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
             raise InputError(f"the video stream {only}")
         if "mp4" in container.format.name and len(stream.index_entries) > frames + hidden:
             raise InputError(f"truncated: {frames} of {len(stream.index_entries)} frames are there")
-        if turned_sideways(path, stream.id):
+        if containers.turned_sideways(path, stream.id):
             width, height = height, width
         stated_frames = max(stream.frames - hidden, 0) or _frames_by_duration(
-            container, stated_seconds(path), times, rate, tick
+            container, containers.stated_seconds(path), times, rate, tick
         )
     fps, duration = timing(times, frames, rate, tick, last_duration)
     return replace(
@@ -140,8 +135,8 @@ def _frames_by_duration(
 ) -> int:
     """Return the frames that the duration in a container's header stands for, 0 if not known.
 
-    It is where no other stream may be longer, and frames are as regular as the stated rate says, as
-    those of MXF always were before any were lost; `seconds` is known of ASF.
+    It is known where no other stream may be longer, and frames are as regular as the stated rate
+    says; those of MXF are before any is lost. `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     seconds = seconds or (container.duration or 0) / av.time_base
@@ -198,11 +193,8 @@ def _unit_length_bytes(codec: str, extradata: bytes | None) -> int:
     """Return the bytes of the length before each H.264/H.265 unit, 0 where there is none."""
     if not extradata or extradata[0] != 1:  # start codes instead of lengths
         return 0
-    if codec == "h264" and len(extradata) > 6:
-        return (extradata[4] & 3) + 1
-    if codec == "hevc" and len(extradata) > 22:
-        return (extradata[21] & 3) + 1
-    return 0
+    place, header = {"h264": (4, 6), "hevc": (21, 22)}.get(codec, (0, len(extradata)))
+    return (extradata[place] & 3) + 1 if len(extradata) > header else 0
 
 
 def _units_fit(packet: memoryview, length_bytes: int) -> bool:

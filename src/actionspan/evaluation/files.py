@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
 from actionspan.dataset.formats.registry import read_text, stream_annotation_file
-from actionspan.dataset.formats.rows import iterate_video_info, read_video_info
+from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.dataset.formats.times import times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
@@ -158,7 +158,7 @@ def _name_subsets(
             f"{path}: names no subsets: give --video-info video_info_new.csv, "
             f"or --subset {ALL_SUBSETS} to take all its videos"
         )
-    named = read_video_info(str(table), read_utf8(table), strict=True).records
+    named = iterate_video_info(str(table), read_utf8(table), Reading(strict=True))
     subsets = {record.video_id: record.subset for record in named}
     for record in records:
         record.subset = subsets.get(record.video_id, "")

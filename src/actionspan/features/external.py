@@ -16,7 +16,7 @@ from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
-from actionspan.files.hdf5 import old_h5
+from actionspan.files.hdf5 import open_h5
 from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.storage import digest
 from actionspan.files.text import read_utf8
@@ -251,7 +251,7 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _read_h5(path: Path) -> NDArray[Any]:
-    with old_h5(path, cure="") as file:
+    with open_h5(path, cure="") as file:
         items: dict[str, Any] = {}
         file.visititems(items.__setitem__)
         datasets = [item for item in items.values() if isinstance(item, h5py.Dataset)]

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +84,9 @@ def name_line(
 ) -> None:
     """Write the name of a line and join it to the line's end by a thin stroke.
 
-    Args:
-        axes: Of the line.
-        name: The text.
-        end: Where the line ends, in the units of the data.
-        place: Of the name, as fractions of the axes.
-        colour: Of the line.
-        gap: Between the line's end and the stroke, in points.
-        look: Of the text, if not bold and in the line's colour.
+    `end` is in the units of the data, the `place` of the name in fractions of the axes, and the
+    `gap` between the line's end and the stroke in points. `look` changes the text, which is bold
+    and in the line's colour.
     """
     arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5)}
     axes.annotate(
@@ -108,20 +102,20 @@ def name_line(
 
 def spread_labels(heights: dict[str, float], gap: float) -> dict[str, float]:
     """Move labels from their heights until neighbours are `gap` apart, each group at its mean."""
-    groups = [[name] for name in sorted(heights, key=lambda name: heights[name])]
 
     def lowest(group: list[str]) -> float:
         middle = sum(heights[name] for name in group) / len(group)
         return max(0.0, middle - gap * (len(group) - 1) / 2)
 
-    def clash() -> int | None:
-        for index, (below, above) in enumerate(pairwise(groups)):
-            if lowest(above) - (lowest(below) + gap * (len(below) - 1)) < gap * (1 - 1e-9):
-                return index
-        return None
+    def clash(below: list[str], above: list[str]) -> bool:
+        return lowest(above) - (lowest(below) + gap * (len(below) - 1)) < gap * (1 - 1e-9)
 
-    while (index := clash()) is not None:
-        groups[index : index + 2] = [groups[index] + groups[index + 1]]
+    groups: list[list[str]] = []
+    for name in sorted(heights, key=lambda name: heights[name]):
+        group = [name]
+        while groups and clash(groups[-1], group):
+            group = groups.pop() + group
+        groups.append(group)
     return {
         name: lowest(group) + gap * place for group in groups for place, name in enumerate(group)
     }
@@ -143,8 +137,7 @@ def fonts_for(texts: Iterable[str]) -> Iterator[dict[str, str]]:
     missing = wanted - _characters(font_manager.findfont(usual))
     families = [usual]
     for family, path in _installed() if missing else ():
-        had = missing & _characters(path)
-        if had:
+        if had := missing & _characters(path):
             font_manager.fontManager.addfont(path)
             families.append(family)
             missing -= had

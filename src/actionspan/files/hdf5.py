@@ -6,7 +6,6 @@ the file is closed. Each block is checked before it is read.
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 
 
-class _Bytes(ABC):
+class _Bytes:
     """What HDF5 needs of a file: a position, and bytes from there."""
 
     def __init__(self, path: Path) -> None:
@@ -28,14 +27,12 @@ class _Bytes(ABC):
     def __repr__(self) -> str:
         return ascii(str(self.path))[1:-1]  # h5py makes it the name of the file
 
-    @property
-    @abstractmethod
     def size(self) -> int:
-        """How many bytes there are."""
+        raise NotImplementedError
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         before = {os.SEEK_SET: 0, os.SEEK_CUR: self.position}
-        self.position = offset + (self.size if whence == os.SEEK_END else before[whence])
+        self.position = offset + (self.size() if whence == os.SEEK_END else before[whence])
         return self.position
 
     def tell(self) -> int:
@@ -46,13 +43,11 @@ class _Bytes(ABC):
         self.readinto(data)
         return data
 
-    @abstractmethod
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the position on."""
+        raise NotImplementedError
 
-    def flush(self) -> bool:
-        """Return True: there is nothing to flush."""
-        return True
+    def flush(self) -> None:
+        """There is nothing to flush."""
 
 
 class _OldFile(_Bytes):
@@ -60,7 +55,6 @@ class _OldFile(_Bytes):
         super().__init__(path)
         self._file = CheckedFile(path)
 
-    @property
     def size(self) -> int:
         return self._file.size
 
@@ -80,7 +74,6 @@ class _NewFile(_Bytes):
         self.error: OSError | None = None
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
 
-    @property
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
 
@@ -96,21 +89,20 @@ class _NewFile(_Bytes):
             try:
                 done += os.pwrite(self._descriptor, view[done:], self.position + done)
             except OSError as error:
-                self._keep(error)
+                self.error = self._named(error)
         return len(view)
 
     def truncate(self, size: int) -> None:
         try:
             os.ftruncate(self._descriptor, size)
         except OSError as error:
-            self._keep(error)
+            self.error = self.error or self._named(error)
 
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def _keep(self, error: OSError) -> None:
-        if self.error is None:
-            self.error = OSError(error.errno, error.strerror, str(self.path))
+    def _named(self, error: OSError) -> OSError:
+        return OSError(error.errno, error.strerror, str(self.path))
 
 
 @contextmanager
@@ -134,18 +126,16 @@ def new_h5(path: Path) -> Iterator[h5py.File]:
 
 
 @contextmanager
-def old_h5(
+def open_h5(
     path: Path, cure: str = "; if a run made it, delete it and run again"
 ) -> Iterator[h5py.File]:
-    """Read an HDF5 file; blocks that have checksums are compared with them.
+    """Open an HDF5 file for reading; blocks that have checksums are compared with them.
 
-    Args:
-        path: The file.
-        cure: The end of a message about a damaged file; empty for a user's file, for which its
-            video is to blame.
+    `cure` is the end of a message about a damaged file; it is empty for a file of the user.
 
     Raises:
-        JobError: The file is missing or damaged, or lacks what the block of code asks of it.
+        JobError: The file is missing or damaged, here or where it is read, or lacks a group, a
+            dataset or an attribute that the block asks of it.
         InputError: The same, without a cure.
     """
     problem = JobError if cure else InputError

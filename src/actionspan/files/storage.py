@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from actionspan import __version__
 from actionspan.errors import InputError, JobError
 from actionspan.files.checksums import append_checksums
-from actionspan.files.hdf5 import new_h5, old_h5
+from actionspan.files.hdf5 import new_h5
+from actionspan.files.hdf5 import open_h5 as open_h5
 from actionspan.files.process import partial_path, sweep
 from actionspan.files.text import NO_ROOM, read_cell, read_utf8, safe_cell
 
@@ -98,16 +99,6 @@ def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
             file.attrs["digest"] = settings_digest
             yield file
         append_checksums(partial)
-
-
-def open_h5(path: Path) -> AbstractContextManager[h5py.File]:
-    """Open an HDF5 file for reading.
-
-    Raises:
-        JobError: The file is missing or damaged, here or where it is read, or lacks a group, a
-            dataset or an attribute that the block asks of it.
-    """
-    return old_h5(path)
 
 
 def append_rows(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:

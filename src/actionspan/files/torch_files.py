@@ -194,12 +194,7 @@ class Part:
         return found
 
     def settings(self, kind: type[Settings], names: Sequence[str] = ()) -> Settings:
-        """Return settings from those of a dictionary's entries that have their names.
-
-        Args:
-            kind: The settings.
-            names: The fields that are looked at; by default all.
-        """
+        """Return settings from a dictionary's entries that have `names`, by default from all."""
         given = {key: each.value for key, each in self.entries().items()}
         try:
             return from_mapping(kind, {k: v for k, v in given.items() if not names or k in names})
@@ -209,22 +204,17 @@ class Part:
     def network(self, build: Callable[[], Network], kind: str) -> Network:
         """Return a network with the parameters of this dictionary, in evaluation mode.
 
-        Args:
-            build: Builds it.
-            kind: What messages call it.
+        `build` builds it, and messages call it `kind`.
         """
         with torch.device("meta"):
             wanted = build().state_dict()
         given = self.entries()
         for names, verb in ((set(wanted) - set(given), "lack"), (set(given) - set(wanted), "have")):
             if names:
-                raise InputError(
-                    f"{self.name}: its weights are not those of {kind} in this version, they {verb}"
-                    f" {_word(min(names))}; train it again"
-                )
-        state = {
-            key: given[key].tensor(*value.shape, kind=value.dtype) for key, value in wanted.items()
-        }
+                what = f"its weights are not those of {kind} in this version"
+                cure = f"they {verb} {_word(min(names))}; train it again"
+                raise InputError(f"{self.name}: {what}, {cure}")
+        state = {k: given[k].tensor(*value.shape, kind=value.dtype) for k, value in wanted.items()}
         network = build()
         network.load_state_dict(state)
         return network.eval()
@@ -233,9 +223,7 @@ class Part:
 def read_model(path: Path, unreadable: str = DAMAGED) -> Part:
     """Read a model file that `write_torch` wrote; its content is not checked.
 
-    Args:
-        path: The file.
-        unreadable: What a message says of a file that is damaged or of another kind.
+    `unreadable` is what a message says of a file that is damaged or of another kind.
 
     Raises:
         InputError: The file is missing, damaged, or holds what no model file holds.

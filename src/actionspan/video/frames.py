@@ -22,8 +22,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the snippets of one shard."""
     settings = from_arguments(FrameSettings, arguments)
     limits, how = from_arguments(LimitSettings, arguments), shard_work(arguments)
-    from actionspan.dataset.tables import read_shard
+    from actionspan.dataset.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
 
-    videos = read_shard(arguments.shard, arguments.videos)
+    videos = at_files(read_videos(arguments.shard), arguments.videos)
     frames_of_shard(videos, arguments.out, settings, how, limits, arguments.recipe)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.formats.records import RawInstance
+from actionspan.dataset.formats.records import RawInstance, Reading
 from actionspan.dataset.formats.registry import read_annotation_file, stream_annotation_file
-from actionspan.dataset.formats.rows import read_video_info
+from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.errors import InputError
 from actionspan.files import json_stream
 
@@ -221,7 +221,8 @@ def test_thumos14_text_files(tmp_path):
 def test_video_info_takes_the_same_row_twice_but_not_two_truths():
     text = "video,numFrame,seconds,fps,rfps,subset\na,300,10,25,30,training\n"
     text += "a,300,10,25,30,training\na,300,11,25,30,training\nb,1,1,1,1,odd\n"
-    reading = read_video_info("info.csv", text)
+    reading = Reading()
+    reading.records = list(iterate_video_info("info.csv", text, reading))
     record = reading.records[0]
     assert (record.seconds, record.frames, record.fps, record.subset) == (10, 300, 30, "training")
     assert reasons(reading) == [

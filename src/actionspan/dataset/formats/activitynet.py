@@ -11,7 +11,6 @@ from typing import Any, TextIO
 
 from actionspan.dataset.formats.parsing import parse_json
 from actionspan.dataset.formats.records import (
-    RawInstance,
     Reading,
     Record,
     id_problem,
@@ -78,10 +77,9 @@ def write(records: Sequence[Record], name: str = "") -> str:
     `name`, of the data set, becomes a key that the official format does not have.
     """
     keys = {"subset": "subset", "duration": "seconds", "duration_frame": "frames"}
-    database = entries_of(records, keys)
     named = {"name": name} if name else {}
-    content = {"version": "actionspan 1", **named, "taxonomy": [], "database": database}
-    return json.dumps(content, indent=1) + "\n"
+    content = {"version": "actionspan 1", **named, "taxonomy": []}
+    return json.dumps(content | {"database": entries_of(records, keys)}, indent=1) + "\n"
 
 
 def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -118,7 +116,6 @@ def read_entries(file: str, entries: dict[str, Any], prefix: str, strict: bool) 
 
 
 def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of a JSON file, noting repeated keys."""
     plain = dict(pairs)
     return plain if len(plain) == len(pairs) else _Repeated(pairs)
 
@@ -151,14 +148,12 @@ def _records(
         for number, item in enumerate(entry.get("annotations", [])):
             where = f"{row}, instance {number + 1}" if strict else f"{row}.annotations[{number}]"
             segment = item.get("segment") if isinstance(item, dict) else None
-            if not isinstance(segment, list) or len(segment) != 2:
-                form = 'not of the form {"segment": [start, end], …}'
-                form = form if strict else "no segment [start, end]"
-                reading.reject(file, where, form, video_id)
-                continue
-            record.instances.append(
-                RawInstance(row=where, start=segment[0], end=segment[1], label=item.get("label"))
-            )
+            if isinstance(segment, list) and len(segment) == 2:
+                record.add(where, segment[0], segment[1], item.get("label"))
+            else:
+                wanted = 'not of the form {"segment": [start, end], …}'
+                wanted = wanted if strict else "no segment [start, end]"
+                reading.reject(file, where, wanted, video_id)
         yield record
 
 

@@ -6,7 +6,7 @@ over; a label at a point has no length and is no segment. Read only.
 
 import re
 
-from actionspan.dataset.formats.records import RawInstance, Reading, record_of_file
+from actionspan.dataset.formats.records import Reading, record_of_file
 from actionspan.dataset.formats.rows import first_line, split_lines
 from actionspan.dataset.formats.times import with_decimal_point
 
@@ -28,15 +28,13 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         if not line.strip() or line.startswith("\\"):
             continue
         cells = [cell.strip() for cell in line.split("\t")]
+        times = [with_decimal_point(cell) for cell in cells[:2]]
         if len(cells) not in (2, 3):
             what = "'start, end, label' between tabs is wanted"
             reading.reject(file, str(number), what, record.video_id)
-            continue
-        start, end = (with_decimal_point(cell) for cell in cells[:2])
-        if start == end:
+        elif times[0] == times[1]:
             what = "a label at a point, which has no length"
             reading.reject(file, str(number), what, record.video_id)
-            continue
-        label = cells[2] if len(cells) == 3 else ""
-        record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
+        else:
+            record.add(str(number), times[0], times[1], cells[2] if len(cells) == 3 else "")
     return reading

@@ -6,19 +6,13 @@ modifiers are the same, and may have lines about the observation before its tabl
 no length and are no segments. The label is the behaviour. We write the aggregated format.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
+from actionspan.dataset.formats import rows
 from actionspan.dataset.formats.records import Reading, Record, media_name, quoted
-from actionspan.dataset.formats.rows import (
-    Line,
-    add_lines,
-    header_cells,
-    read_lines,
-    split_lines,
-)
-from actionspan.files.text import safe_cell
+from actionspan.dataset.formats.rows import Line
 
 HEADER = (
     "Observation id,Observation date,Description,Observation type,Source,Time offset (s),"
@@ -58,46 +52,38 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     place = _header(text)
     before, aggregated = place if place else (0, True)
     needed = ("video", "label", "start", "end") if aggregated else ("video", "label", "time")
-    lines = read_lines(file, text, needed, reading, _COLUMNS, before)
+    lines = rows.read_lines(file, text, needed, reading, _COLUMNS, before)
     lines = _of_one_medium(file, lines, reading)
-    add_lines(file, (_states if aggregated else _paired)(file, lines, reading), reading)
+    rows.add_lines(file, (_states if aggregated else _paired)(file, lines, reading), reading)
     return reading
 
 
 def write(records: Sequence[Record]) -> str:
     """Return the records as aggregated events: each video is an observation."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(HEADER)
+    events: list[dict[str, Any]] = []
     for record in records:
         facts = {
-            "Observation id": safe_cell(record.video_id),
-            "Observation type": "Media file",
-            "Media duration (s)": record.seconds or "",
-            "FPS (frame/s)": record.fps or "",
-            "Subject": "No focal subject",
-            "Media file name": safe_cell(media_name(record)),
+            **{"Observation id": record.video_id, "Observation type": "Media file"},
+            **{"Media duration (s)": record.seconds or "", "FPS (frame/s)": record.fps or ""},
+            **{"Subject": "No focal subject", "Media file name": media_name(record)},
         }
         for start, end, label in record.parsed():
             times = {"Start (s)": start, "Stop (s)": end, "Duration (s)": end - start}
-            event = {"Behavior": safe_cell(label), "Behavior type": "STATE", **times}
-            table.writerow([(facts | event).get(name, "") for name in HEADER])
+            events.append(facts | {"Behavior": label, "Behavior type": "STATE"} | times)
         if not record.instances:
-            table.writerow([facts.get(name, "") for name in HEADER])
-    return text.getvalue()
+            events.append(facts)
+    return rows.csv_text(HEADER, ([event.get(name, "") for name in HEADER] for event in events))
 
 
 def _header(text: str) -> tuple[int, bool] | None:
     """Return how many lines precede the header, and whether events are aggregated."""
-    for number, line in enumerate(split_lines(text)):
-        cells = set(header_cells(line))
+    for number, line in enumerate(islice(rows.split_lines(text), _SEARCHED + 1)):
+        cells = set(rows.header_cells(line))
         if "behavior" in cells and cells.intersection(_COLUMNS["video"]):
             if {"start (s)", "stop (s)"} <= cells:
                 return number, True
             if "time" in cells and cells.intersection(_COLUMNS["kind"]):
                 return number, False
-        if number == _SEARCHED:
-            break
     return None
 
 
@@ -115,7 +101,6 @@ def _of_one_medium(file: str, lines: Iterator[Line], reading: Reading) -> Iterat
 
 
 def _states(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
-    """Yield the state events of an aggregated export."""
     for line in lines:
         if line.values.get("kind", "").upper() == "POINT":
             reading.reject(file, line.row, POINT, line.values["video"])
@@ -135,14 +120,14 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
             start = begun.pop(key)
             times = {"start": start.values["time"], "end": line.values["time"]}
             yield Line(row=start.row, values=start.values | times)
-        elif kind == "POINT":
-            reading.reject(file, line.row, POINT, line.values["video"])
-        elif kind in ("START", "STOP"):
-            what = "a second START" if kind == "START" else "a STOP without a START"
-            what += f" of {quoted(line.values['label'])}"
-            reading.reject(file, line.row, what, line.values["video"])
         else:
-            what = f"{quoted(kind)} is not START, STOP or POINT"
+            label = quoted(line.values["label"])
+            known = {
+                "POINT": POINT,
+                "START": f"a second START of {label}",
+                "STOP": f"a STOP without a START of {label}",
+            }
+            what = known.get(kind, f"{quoted(kind)} is not START, STOP or POINT")
             reading.reject(file, line.row, what, line.values["video"])
     for line in begun.values():
         what = f"a START of {quoted(line.values['label'])} without a STOP"

@@ -10,7 +10,7 @@ a label that overlap are those of several subjects.
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from actionspan.dataset.formats.boris import POINT
 from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.records import (
-    RawInstance,
     Reading,
     Record,
     media_name,
@@ -30,7 +29,6 @@ from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError, printable
 
 _KEYS = ("behaviors_conf", "observations")
-_POINT = "Point event"
 _EPOCH = "1970-01-01T00:00:00"  # the same records give the same file
 _BEHAVIOUR_KEYS = ascii_lowercase + digits + ascii_uppercase  # one each, as long as they last
 _PLAYERS = [str(player) for player in range(1, 9)]
@@ -54,7 +52,11 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     if not isinstance(content, dict) or not isinstance(content.get("observations"), dict):
         raise InputError(f"{file}: no object 'observations' as in a project of BORIS")
     ethogram = objects(content.get("behaviors_conf")).values()
-    points = {str(each.get("code")) for each in ethogram if _is_point(each)}
+    points = {
+        str(each.get("code"))
+        for each in ethogram
+        if str(each.get("type")).startswith("Point event")
+    }
     reading = Reading(strict=strict)
     for name, observation in objects(content["observations"]).items():
         row = f"observations.{printable(name)}"
@@ -67,13 +69,15 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 record.fps = record.fps or positive(_of(facts, "fps").get(medium))
         if not found:
             reading.reject(file, row, "an observation without a media file in the first player")
+        lengths = [positive(_of(facts, "length").get(medium)) for medium in media]
         video_ids = [each.video_id for each in found if each]  # an event may be one of any of them
-
-        def lose(where: str, reason: str, video_ids: Sequence[str] = video_ids) -> None:
-            reading.reject(file, where, reason, *video_ids)
-
-        for (start, end, label), where in _segments(row, observation, points, lose):
-            _add(where, (start, end, label), found, media, observation, lose)
+        for where, segment, problem in _segments(row, observation, points):
+            place, begin, misplaced = (0, 0.0, "") if problem else _shown(segment, lengths)
+            if problem or misplaced:
+                reading.reject(file, where, problem or misplaced, *video_ids)
+            elif found and (record := found[place]) is not None:
+                start, end, label = segment
+                record.add(where, start - begin, end - begin, label)
     return reading
 
 
@@ -93,8 +97,7 @@ def write(records: Sequence[Record]) -> str:
                 subject += 1
             free[label, subject] = end
             most = max(most, subject)
-            name = _subject(subject)
-            events += [[time, name, label, "", ""] for time in (start, end)]
+            events += [[time, _subject(subject), label, "", ""] for time in (start, end)]
         observations[record.video_id] = {
             "file": {player: [media] if player == "1" else [] for player in _PLAYERS},
             **{"type": "MEDIA", "date": _EPOCH, "description": "", "time offset": 0.0},
@@ -116,8 +119,8 @@ def write(records: Sequence[Record]) -> str:
         for number, label in enumerate(labels)
     }
     subjects = {
-        str(number - 1): {"key": "", "name": _subject(number), "description": ""}
-        for number in range(1, most + 1)
+        str(number): {"key": "", "name": _subject(number + 1), "description": ""}
+        for number in range(most)
     }
     content = {
         **{"time_format": "hh:mm:ss", "project_date": _EPOCH, "project_name": "actionspan"},
@@ -127,10 +130,6 @@ def write(records: Sequence[Record]) -> str:
         **{"behaviors_coding_map": [], "converters": {}},
     }
     return json.dumps(content, indent=1) + "\n"
-
-
-def _is_point(behaviour: Mapping[str, Any]) -> bool:
-    return str(behaviour.get("type")).startswith(_POINT)
 
 
 def _subject(number: int) -> str:
@@ -143,55 +142,41 @@ def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _segments(
-    row: str, observation: Mapping[str, Any], points: set[str], lose: Callable[[str, str], None]
-) -> Iterator[tuple[tuple[float, float, str], str]]:
-    """Yield start, end and label of the state events of an observation, and where they are."""
+    row: str, observation: Mapping[str, Any], points: set[str]
+) -> Iterator[tuple[str, tuple[float, float, str], str]]:
+    """Yield place and segment of the state events of an observation, or what is wrong there."""
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
     events = []
+    none = 0.0, 0.0, ""
     for place, event in enumerate(items(observation.get("events"))):
         where = f"{row}.events[{place}]"
         time = to_number(event[0]) if isinstance(event, list) and len(event) > 2 else None
         if time is None:
-            lose(where, "not an event: time in seconds, subject, behaviour, …")
+            yield where, none, "not an event: time in seconds, subject, behaviour, …"
         elif str(event[2]) in points:
-            lose(where, POINT)
+            yield where, none, POINT
         else:
             modifiers = str(event[3]) if len(event) > 3 else ""
             events.append((time, place, (str(event[1]), str(event[2]), modifiers), where))
     for time, _, key, where in sorted(events):
         if key in begun:
             start, first = begun.pop(key)
-            yield (start, time, key[1]), first
+            yield first, (start, time, key[1]), ""
         else:
             begun[key] = time, where
     for key, (_, where) in begun.items():
-        lose(where, f"{quoted(key[1])} begins and never ends")
+        yield where, none, f"{quoted(key[1])} begins and never ends"
 
 
-def _add(
-    row: str,
-    segment: tuple[float, float, str],
-    found: Sequence[Record | None],
-    media: Sequence[str],
-    observation: Mapping[str, Any],
-    lose: Callable[[str, str], None],
-) -> None:
-    """Add a segment to the video that the player shows at its time."""
+def _shown(segment: tuple[float, float, str], lengths: Sequence[float]) -> tuple[int, float, str]:
+    """Return the place and begin of the video that the player shows, or what is wrong."""
     start, end, label = segment
-    place, begin = 0, 0.0
-    if len(media) > 1:
-        lengths = _of(_of(observation, "media_info"), "length")
-        known = [positive(lengths.get(each)) for each in media]
-        if not all(known):
-            lose(row, "several media files, and the length of one is not known")
-            return
-        begins = [0.0, *accumulate(known[:-1])]
-        place = max(bisect_right(begins, start) - 1, 0)
-        begin = begins[place]
-        if end > begin + known[place]:
-            lose(row, f"{quoted(label)} lasts over the end of a media file")
-            return
-    record = found[place] if found else None
-    if record is not None:
-        instance = RawInstance(row=row, start=start - begin, end=end - begin, label=label)
-        record.instances.append(instance)
+    if len(lengths) < 2:
+        return 0, 0.0, ""
+    if not all(lengths):
+        return 0, 0.0, "several media files, and the length of one is not known"
+    begins = [0.0, *accumulate(lengths[:-1])]
+    place = max(bisect_right(begins, start) - 1, 0)
+    if end > begins[place] + lengths[place]:
+        return 0, 0.0, f"{quoted(label)} lasts over the end of a media file"
+    return place, begins[place], ""

@@ -1,13 +1,12 @@
 """Chapters as YouTube reads them in a description: a line `0:00 Title` for each.
 
 A chapter ends at the second time of its line, where there is one, or else where the next begins,
-and the last one with the video. Other lines are text. The video
-is the file's stem. Read only.
+and the last one with the video. Other lines are text. The video is the file's stem. Read only.
 """
 
 import re
 
-from actionspan.dataset.formats.records import RawInstance, Reading, record_of_file
+from actionspan.dataset.formats.records import Reading, record_of_file
 from actionspan.dataset.formats.rows import first_line, is_header, split_lines
 from actionspan.dataset.formats.times import VideoEnd, to_seconds
 
@@ -39,6 +38,5 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             begun.append((str(number), found[1], found[2], found[3]))
     for place, (row, start, stated, label) in enumerate(begun):
         following = begun[place + 1][1] if place + 1 < len(begun) else VideoEnd()
-        end = following if stated is None else stated
-        record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+        record.add(row, start, following if stated is None else stated, label)
     return reading

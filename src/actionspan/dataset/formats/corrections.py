@@ -7,16 +7,10 @@ Its columns are `video`, `start`, `end`, `label` and `status`. Proposals that we
 
 from collections.abc import Iterator
 
+from actionspan.dataset.formats import rows
 from actionspan.dataset.formats.proposals import labelled
 from actionspan.dataset.formats.records import Reading, quoted
-from actionspan.dataset.formats.rows import (
-    Line,
-    add_lines,
-    first_line,
-    header_cells,
-    read_lines,
-    split_lines,
-)
+from actionspan.dataset.formats.rows import Line
 
 HEADER = ("video", "start", "end", "label", "status")
 KEPT = ("accepted", "moved", "added")
@@ -25,12 +19,13 @@ LEFT_OUT = ("rejected", "none")
 
 def sniff(text: str) -> bool:
     """Return whether the first line names these columns alone, and a status is one of ours."""
-    header = header_cells(first_line(text))
+    header = rows.header_cells(rows.first_line(text))
     if sorted(header) != sorted(HEADER):
         return False
     place = header.index("status")
-    rows = (header_cells(line) for line in split_lines(text[:100_000]) if line.strip())
-    found = {row[place] for row in rows if len(row) == len(header)} - {"status"}
+    lines = filter(str.strip, rows.split_lines(text[:100_000]))
+    table = (rows.header_cells(line) for line in lines)
+    found = {row[place] for row in table if len(row) == len(header)} - {"status"}
     return not found or bool(found & {*KEPT, *LEFT_OUT})
 
 
@@ -38,24 +33,22 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the corrections."""
     reading = Reading(strict=strict)
     names = {name: (name,) for name in HEADER}
-    lines = read_lines(file, text, HEADER, reading, names)
-    add_lines(file, labelled(_decided(file, lines, reading)), reading)
+    lines = rows.read_lines(file, text, HEADER, reading, names)
+    rows.add_lines(file, labelled(_decided(file, lines, reading)), reading)
     return reading
 
 
 def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
     """Yield the lines of instances, and one without times for each video that was looked at."""
     for line in lines:
-        status = line.values["status"].lower()
+        status, problem = line.values["status"].lower(), ""
         if status in LEFT_OUT:
             line.values |= {"start": "", "end": "", "label": ""}
         elif status not in KEPT:
-            known = ", ".join((*KEPT, *LEFT_OUT))
-            what = f"status {quoted(status)}; known are {known}"
-            reading.reject(file, line.row, what, line.values["video"])
-            continue
+            problem = f"status {quoted(status)}; known are {', '.join((*KEPT, *LEFT_OUT))}"
         elif not (line.values["start"] and line.values["end"]):
-            what = f"{status}, but without a start and an end"
-            reading.reject(file, line.row, what, line.values["video"])
-            continue
-        yield line
+            problem = f"{status}, but without a start and an end"
+        if problem:
+            reading.reject(file, line.row, problem, line.values["video"])
+        else:
+            yield line

@@ -6,18 +6,10 @@ gives no frame rate, unless its meta has `fps`: then the video's own counts.
 """
 
 import re
-from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import (
-    RawInstance,
-    Reading,
-    Record,
-    id_problem,
-    positive,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import Reading, Record, id_problem, positive, video_id_of
 from actionspan.dataset.formats.times import Frame, to_number
 from actionspan.errors import InputError
 
@@ -59,14 +51,17 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     first = next(iter(tasks.values()))
     records: dict[str, Record] = {}  # tasks of one video may be parts of it
     for task in tasks.values():
-        if not task.problem:
-            task.record = records.setdefault(task.record.video_id, task.record)
-        else:
+        if task.problem:
             reading.reject(file, "meta", f"{task.problem}: a task that names no source")
+        else:
+            task.record = records.setdefault(task.record.video_id, task.record)
     for number, track in enumerate(root.findall("track")):
         row = f"track {track.get('id', number)}"
         task = tasks.get(track.get("task_id", ""), first)
-        _add(file, row, track.get("label"), _visible(track), task, reading)
+        shapes = [shape for shape in track if shape.tag in _SHAPES]
+        # where it says where it is, and whether that is outside the picture
+        marks = [(to_number(each.get("frame")), each.get("outside") == "1") for each in shapes]
+        _add(row, track.get("label"), marks, task, reading)
     tags: dict[tuple[str, str], list[float | None]] = {}
     for parent in [root, *root.findall("image")]:
         for tag in parent.findall("tag"):
@@ -78,19 +73,12 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         known = {frame for frame in frames if frame is not None}
         ends = {frame + task.step for frame in known} - known
         marks = [(frame, False) for frame in frames] + [(frame, True) for frame in ends]
-        _add(file, f"tag {label}", label, marks, task, reading)
+        _add(f"tag {label}", label, marks, task, reading)
     reading.records = list(records.values())
     return reading
 
 
-def _visible(track: Element) -> list[tuple[float | None, bool]]:
-    """Return the frames at which a track says where it is, and whether it is outside there."""
-    shapes: Iterator[Element] = (shape for shape in track if shape.tag in _SHAPES)
-    return [(to_number(shape.get("frame")), shape.get("outside") == "1") for shape in shapes]
-
-
 def _add(
-    file: str,
     row: str,
     label: str | None,
     marks: list[tuple[float | None, bool]],
@@ -101,20 +89,15 @@ def _add(
     if task.problem:
         return
     start = last = None
-    for frame, outside in sorted((frame, outside) for frame, outside in marks if frame is not None):
+    known = [(frame, outside) for frame, outside in marks if frame is not None]
+    for frame, outside in sorted(known):
         if outside and start is not None:
-            _append(row, label, start, frame, task)
+            task.record.add(row, Frame(start), Frame(frame), label)
             start = None
         elif not outside:
             start = frame if start is None else start
         last = frame
     if start is not None and last is not None:
-        _append(row, label, start, last + task.step, task)
-    if any(frame is None for frame, _ in marks):
-        reading.reject(file, row, "a frame that is no number", task.record.video_id)
-
-
-def _append(row: str, label: str | None, start: float, end: float, task: _Task) -> None:
-    task.record.instances.append(
-        RawInstance(row=row, start=Frame(start), end=Frame(end), label=label)
-    )
+        task.record.add(row, Frame(start), Frame(last + task.step), label)
+    if len(known) < len(marks):
+        reading.reject(task.record.file, row, "a frame that is no number", task.record.video_id)

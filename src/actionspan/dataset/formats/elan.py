@@ -1,8 +1,8 @@
 """ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
 
-Annotations with times become instances, of any tier; the label is the value, or
-the name of the tier where the value is empty. Those that only refer to others are no segments.
-The video is the first media file with a picture, by its stem, or the .eaf's own stem.
+Annotations with times become instances, of any tier; the label is the value, or the name of the
+tier where the value is empty. Those that only refer to others are no segments. The video is the
+first media file with a picture, by its stem, or the .eaf's own stem.
 
 A tier holds no two annotations at a time, so we write as many tiers as overlapping instances need.
 """
@@ -12,14 +12,7 @@ from pathlib import PurePath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import (
-    RawInstance,
-    Reading,
-    Record,
-    media_name,
-    quoted,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import Reading, Record, media_name, quoted, video_id_of
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.sharding import VIDEO_SUFFIXES
 from actionspan.errors import InputError
@@ -29,10 +22,8 @@ _TIER = "actions"
 _TYPE = "default-lt"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
-_KINDS = {  # that ELAN knows; it calls others video/*
-    **{".mp4": "video/mp4", ".mov": "video/quicktime"},
-    **{".mpg": "video/mpeg", ".mpeg": "video/mpeg"},
-}
+_MPEG = dict.fromkeys((".mpg", ".mpeg"), "video/mpeg")
+_KINDS = {".mp4": "video/mp4", ".mov": "video/quicktime"} | _MPEG  # ELAN calls others video/*
 _EPOCH = "1970-01-01T00:00:00+00:00"  # the same records give the same file
 
 
@@ -57,10 +48,8 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     record = reading.record_of(file, "HEADER", video_id)
     if record is None:
         return reading
-    times = {
-        slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE"))
-        for slot in root.iter("TIME_SLOT")
-    }
+    slots = root.iter("TIME_SLOT")
+    times = {slot.get("TIME_SLOT_ID", ""): to_number(slot.get("TIME_VALUE")) for slot in slots}
     for tier in root.iter("TIER"):
         name = tier.get("TIER_ID", "")
         _divide(tier, times)
@@ -73,15 +62,14 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 continue
             start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)
             value = (found.findtext("ANNOTATION_VALUE") or "").strip()
-            record.instances.append(RawInstance(row=row, start=start, end=end, label=value or name))
+            record.add(row, start, end, value or name)
     return reading
 
 
 def _divide(tier: Element, times: dict[str, float | None]) -> None:
     """Fill in the slots without a time, of a tier that divides the annotations of another.
 
-    They are evenly between the nearest two with a time in a row of annotations that touch, as ELAN
-    shows them.
+    As in ELAN they lie evenly between the nearest two with a time in annotations that touch.
     """
     row: list[str] = []
     for found in tier.iter("ALIGNABLE_ANNOTATION"):
@@ -99,7 +87,6 @@ def _divide(tier: Element, times: dict[str, float | None]) -> None:
 
 
 def _slots(annotation: Element) -> tuple[str, str]:
-    """Return the names of the slots in which an annotation starts and ends."""
     return annotation.get("TIME_SLOT_REF1", ""), annotation.get("TIME_SLOT_REF2", "")
 
 
@@ -112,13 +99,9 @@ def write(records: Sequence[Record]) -> str:
     if len(records) != 1:
         raise InputError(f"ELAN has a file for each video, and there are {len(records)}")
     (record,) = records
-    root = Element(
-        "ANNOTATION_DOCUMENT",
-        {
-            **{"AUTHOR": "", "DATE": _EPOCH, "FORMAT": "3.0", "VERSION": "3.0"},
-            **{"xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA},
-        },
-    )
+    facts = {"AUTHOR": "", "DATE": _EPOCH, "FORMAT": "3.0", "VERSION": "3.0"}
+    schema = {"xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA}
+    root = Element("ANNOTATION_DOCUMENT", facts | schema)
     header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
     url = f"./{media_name(record)}"
     kind = _KINDS.get(PurePath(url).suffix.lower(), "video/*")
@@ -136,10 +119,11 @@ def write(records: Sequence[Record]) -> str:
         for number, segment in enumerate(segments)
         for edge, time in enumerate(segment[:2], start=1)
     )
-    slots = {key[1:]: f"ts{place}" for place, key in enumerate(edges, start=1)}
+    slots = {}
     order = SubElement(root, "TIME_ORDER")
-    for time, *key in edges:
-        slot = {"TIME_SLOT_ID": slots[key[0], key[1]], "TIME_VALUE": str(time)}
+    for place, (time, number, edge) in enumerate(edges, start=1):
+        slots[number, edge] = f"ts{place}"
+        slot = {"TIME_SLOT_ID": f"ts{place}", "TIME_VALUE": str(time)}
         SubElement(order, "TIME_SLOT", slot)
     tiers: list[tuple[Element, int]] = []  # and the end of its last annotation
     for number, (start, end, label) in enumerate(segments):
@@ -151,11 +135,8 @@ def write(records: Sequence[Record]) -> str:
         tier = tiers[place][0]
         tiers[place] = tier, max(end, start)
         refs = {f"TIME_SLOT_REF{edge}": slots[number, edge] for edge in (1, 2)}
-        annotation = SubElement(
-            SubElement(tier, "ANNOTATION"),
-            "ALIGNABLE_ANNOTATION",
-            {"ANNOTATION_ID": f"a{number + 1}", **refs},
-        )
+        named = {"ANNOTATION_ID": f"a{number + 1}", **refs}
+        annotation = SubElement(SubElement(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", named)
         SubElement(annotation, "ANNOTATION_VALUE").text = label
     if not tiers:
         SubElement(root, "TIER", {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": _TIER})
@@ -168,10 +149,9 @@ def write(records: Sequence[Record]) -> str:
 def _media(file: str, header: Element | None) -> tuple[str, float]:
     """Return the id of the video, and the time in its file at which the document's times begin."""
     found = [] if header is None else header.findall("MEDIA_DESCRIPTOR")
-    shown = [each for each in found if _is_video(each)] or found
-    if not shown:
+    if not found:
         return PurePath(file).stem, 0.0
-    first = shown[0]
+    first = next(filter(_is_video, found), found[0])
     url = first.get("RELATIVE_MEDIA_URL", "") or first.get("MEDIA_URL", "")
     return video_id_of(url), (to_number(first.get("TIME_ORIGIN")) or 0.0) / 1000
 

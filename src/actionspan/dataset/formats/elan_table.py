@@ -14,7 +14,6 @@ from pathlib import PurePath
 from actionspan.dataset.formats.records import (
     SUBSET_NAMES,
     SUFFIXES,
-    RawInstance,
     Reading,
     id_problem,
     video_id_of,
@@ -61,7 +60,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 video_id, best = video_id_of(named).removesuffix(".eaf"), rank
             continue
         try:
-            cells = next(csv.reader([line.rstrip("\r")], delimiter="\t"))
+            (cells,) = csv.reader([line.rstrip("\r")], delimiter="\t")
         except csv.Error as error:
             reading.reject(file, str(number), f"not a row of a table: {error}")
             continue
@@ -80,8 +79,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         record = reading.record_of(file, str(number), found)
         assert record is not None
         for label in labels:
-            start, end = times
-            record.instances.append(RawInstance(row=str(number), start=start, end=end, label=label))
+            record.add(str(number), times[0], times[1], label)
     return reading
 
 
@@ -120,7 +118,6 @@ def _named(columns: list[str], cells: list[str]) -> tuple[list[str | float], lis
 
 
 def _unnamed(cells: list[str]) -> tuple[list[str | float], list[str]]:
-    """Return the same of a row without a header."""
     clocks: list[str | float] = [cell for cell in cells[1:-1] if _CLOCK.fullmatch(cell)]
     return clocks[:2], [cells[-1] or cells[0]]
 

@@ -19,10 +19,8 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from actionspan.dataset.formats.parsing import items, parse_json, peek_json
 from actionspan.dataset.formats.records import (
     SUFFIXES,
-    RawInstance,
     Reading,
     Record,
-    id_problem,
     media_name,
     positive,
     subset_name,
@@ -61,36 +59,28 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InputError(f"{file}: not ground truth or annotations: not a JSON object, nor tasks")
     reading = Reading(strict=strict)
-    records: dict[str, Record] = {}
     for number, task in enumerate(tasks):
         row = f"[{number}]"
         values = _values(file, row, task, reading)
         if values is None:
             continue
         data = task["data"] if isinstance(task.get("data"), dict) else task
-        video_id = video_id_of(_media(data))
-        problem = id_problem(video_id)
-        if not problem and video_id in records:
-            problem = f"a second task of this video; the first, {records[video_id].row}, counts"
-        if problem:
-            reading.reject(file, row, problem)
+        record = reading.record_of(file, row, video_id_of(_media(data)))
+        if record is None:
             continue
-        record = Record(
-            file=file,
-            row=row,
-            video_id=video_id,
-            subset=subset_name(data.get("subset"), strict) or "",
-            seconds=positive(data.get("duration")),
-            frames=int(positive(data.get("frames"))),
-            fps=next((rate for key in _RATES if (rate := positive(data.get(key)))), 0.0),
-        )
-        records[video_id] = record
+        if record.row != row:
+            what = f"a second task of this video; the first, {record.row}, counts"
+            reading.reject(file, row, what)
+            continue
+        record.subset = subset_name(data.get("subset"), strict) or ""
+        record.seconds = positive(data.get("duration"))
+        record.frames = int(positive(data.get("frames")))
+        record.fps = next((rate for key in _RATES if (rate := positive(data.get(key)))), 0.0)
         for place, value in values:
             frames, seconds = positive(value.get("framesCount")), positive(value.get("duration"))
             if frames and seconds and not record.fps:
                 record.fps = frames / seconds
-            _add(file, place, value, record, reading)
-    reading.records = list(records.values())
+            _add(place, value, record, reading)
     return reading
 
 
@@ -105,21 +95,12 @@ def write(records: Sequence[Record]) -> str:
             first, last = _frame(start * fps + 1), _frame(end * fps)
             if start < end:
                 last = max(first, last)  # a frame at least
-            results.append(
-                {
-                    **{"id": f"{number}-{place}", "type": "timelinelabels", "origin": "manual"},
-                    **{"from_name": "videoLabels", "to_name": "video"},
-                    "value": {
-                        "ranges": [{"start": first, "end": last}],
-                        "timelinelabels": [label],
-                    },
-                }
-            )
-        data = {
-            "video": f"{_LOCAL}?d={quote(media_name(record))}",
-            "fps": fps,
-            **{key: value for key, value in known.items() if value},
-        }
+            result = {"id": f"{number}-{place}", "type": "timelinelabels", "origin": "manual"}
+            result |= {"from_name": "videoLabels", "to_name": "video"}
+            value = {"ranges": [{"start": first, "end": last}], "timelinelabels": [label]}
+            results.append(result | {"value": value})
+        data = {"video": f"{_LOCAL}?d={quote(media_name(record))}", "fps": fps}
+        data |= {key: value for key, value in known.items() if value}
         annotation = {"id": number, "result": results}
         tasks.append({"id": number, "data": data, "annotations": [annotation]})
     return json.dumps(tasks, indent=1) + "\n"
@@ -144,33 +125,33 @@ def _values(
         return found if found or "annotation_id" in task or "annotator" in task else None
     every = items(task.get("annotations", task.get("completions")))
     made = [
-        (place, each)
+        (f"{row}.annotations[{place}]", items(each.get("result")))
         for place, each in enumerate(every)
         if isinstance(each, dict) and not each.get("was_cancelled")
     ]
-    for place, _ in made[1:]:
+    for second, _ in made[1:]:
         what = "a second annotation of this task; the first that is not cancelled counts"
-        reading.reject(file, f"{row}.annotations[{place}]", what)
+        reading.reject(file, second, what)
     if not made:
         return None
-    first, annotation = made[0]
+    first, results = made[0]
     return [
-        (f"{row}.annotations[{first}].result[{place}]", result["value"])
-        for place, result in enumerate(items(annotation.get("result")))
+        (f"{first}.result[{place}]", result["value"])
+        for place, result in enumerate(results)
         if isinstance(result, dict) and isinstance(result.get("value"), dict)
     ]
 
 
-def _add(file: str, row: str, value: Mapping[str, Any], record: Record, reading: Reading) -> None:
+def _add(row: str, value: Mapping[str, Any], record: Record, reading: Reading) -> None:
     """Add the segments of a region that has labels; other regions are no segments."""
     labels = next((items(value[key]) for key in _LABELS if key in value), [])
     for label in labels if "sequence" not in value else ():
         for start, end in _times(value):
             if start is None or end is None:
                 what = "no start and end: ranges in frames, or seconds"
-                reading.reject(file, row, what, record.video_id)
+                reading.reject(record.file, row, what, record.video_id)
             else:
-                record.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+                record.add(row, start, end, label)
 
 
 def _times(value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:

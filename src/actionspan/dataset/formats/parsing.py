@@ -58,10 +58,6 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-class _RefusedError(Exception):
-    """Something that no annotation file needs."""
-
-
 def root_name(text: str) -> str:
     """Return the name of the first element, empty for what is not XML."""
     place = 0
@@ -88,7 +84,7 @@ def parse_xml(file: str, text: str) -> Element:
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
-            raise _RefusedError("nested too deeply")
+            raise InputError("nested too deeply")
         builder.start(name, attributes)
 
     def end(name: str) -> None:
@@ -97,7 +93,7 @@ def parse_xml(file: str, text: str) -> Element:
         builder.end(name)
 
     def doctype(*_: object) -> None:
-        raise _RefusedError("a document type (DOCTYPE), which may define entities; remove it")
+        raise InputError("a document type (DOCTYPE), which may define entities; remove it")
 
     parser = expat.ParserCreate("utf-8")  # whatever the file says: its text is decoded already
     parser.buffer_text = True
@@ -110,6 +106,6 @@ def parse_xml(file: str, text: str) -> Element:
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise InputError(f"{file}: line {error.lineno}: not XML: {reason}") from None
-    except _RefusedError as error:
+    except InputError as error:
         raise InputError(f"{file}: line {parser.CurrentLineNumber}: {error}") from None
     return builder.close()

@@ -5,36 +5,28 @@ The label is the row's, or `action` where the table has none.
 
 from collections.abc import Iterator
 
-from actionspan.dataset.formats.records import UNLABELLED, Reading
-from actionspan.dataset.formats.rows import (
-    COLUMNS,
-    Line,
-    add_lines,
-    first_line,
-    header_cells,
-    read_lines,
-)
+from actionspan.dataset.formats import rows
+from actionspan.dataset.formats.records import FACTS, UNLABELLED, Reading
+from actionspan.dataset.formats.rows import Line
 
 _COLUMNS = {
-    **{name: COLUMNS[name] for name in ("subset", "seconds", "frames", "fps")},
-    "video": ("video_id",),
-    "start": ("start_seconds",),
-    "end": ("end_seconds",),
-    "label": ("label",),
+    **{name: rows.COLUMNS[name] for name in FACTS},
+    **{"video": ("video_id",), "label": ("label",)},
+    **{"start": ("start_seconds",), "end": ("end_seconds",)},
 }
 _HEADER = {"video_id", "rank", "start_seconds", "end_seconds", "score"}
 
 
 def sniff(text: str) -> bool:
     """Return whether the first line is the header of such a table."""
-    return set(header_cells(first_line(text))) >= _HEADER
+    return set(rows.header_cells(rows.first_line(text))) >= _HEADER
 
 
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the table."""
     reading = Reading(strict=strict)
-    lines = read_lines(file, text, ("video", "start", "end"), reading, _COLUMNS)
-    add_lines(file, labelled(lines), reading)
+    lines = rows.read_lines(file, text, ("video", "start", "end"), reading, _COLUMNS)
+    rows.add_lines(file, labelled(lines), reading)
     return reading
 
 

@@ -2,9 +2,7 @@
 
 import re
 import sys
-import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
@@ -18,7 +16,7 @@ from actionspan.dataset.formats.times import (
     unknown_time,
     with_decimal_point,
 )
-from actionspan.dataset.sharding import LONGEST_ID, VIDEO_SUFFIXES, other_names
+from actionspan.dataset.sharding import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 
 LONGEST_LABEL = 1000  # characters
@@ -28,6 +26,7 @@ Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
 _SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
 SUBSET_NAMES: dict[str, str] = {**{name: name for name in SUBSETS}, **_SHORT}
+FACTS = ("subset", "seconds", "frames", "fps")  # what a record says of its video
 SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
 _ADDRESS = re.compile(r"(?:https?|s3|gs)://")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -106,7 +105,7 @@ class Record:
 
     @property
     def duration(self) -> float:
-        """Seconds, which frames and their rate may give; 0: not known."""
+        """Duration in seconds, also from frames and their rate; 0: not known."""
         return self.seconds or (self.frames / self.fps if self.frames and self.fps else 0.0)
 
     def parsed(self) -> list[tuple[float, float, str]]:
@@ -117,14 +116,14 @@ class Record:
         """
         return [raw.parsed(self.duration, self.fps) for raw in self.instances]
 
-    def in_seconds(self) -> "Record":
-        """Return the record with each time in seconds that its duration and frame rate give."""
-        instances = []
-        for raw in self.instances:
-            start, end = raw.times(self.duration, self.fps)
-            start, end = (raw.start if start is None else start), (raw.end if end is None else end)
-            instances.append(replace(raw, start=start, end=end))
-        return replace(self, instances=instances)
+    def add(self, row: str, start: Any, end: Any, label: Any) -> None:
+        """Append an instance."""
+        self.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+
+    def complete(self, other: object) -> None:
+        """Take from `other`, which has attributes of these names, the `FACTS` that are missing."""
+        for fact in FACTS:
+            setattr(self, fact, getattr(self, fact) or getattr(other, fact))
 
 
 @dataclass(kw_only=True)
@@ -155,11 +154,10 @@ class Reading:
         if problem := id_problem(video_id):
             self.reject(file, row, problem)
             return None
-        known = self._by_id.get(video_id)
-        if known is None:
-            known = self._by_id[video_id] = Record(file=file, row=row, video_id=video_id)
-            self.records.append(known)
-        return known
+        if video_id not in self._by_id:
+            self._by_id[video_id] = Record(file=file, row=row, video_id=video_id)
+            self.records.append(self._by_id[video_id])
+        return self._by_id[video_id]
 
 
 def record_of_file(file: str, reading: Reading) -> Record | None:
@@ -229,26 +227,14 @@ def quoted(value: object, longest: int = 60) -> str:
     return f"'{text if len(text) <= longest else text[:longest] + '…'}'"
 
 
-def possible_names(video_id: str, suffixes: Iterable[str]) -> list[str]:
-    """Return the stems that the file of an annotated video may have, most likely first.
-
-    Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and may
-    be composed differently (Unicode NFC) from names that macOS wrote.
-    """
-    lower = video_id.lower()
-    names = [video_id, *(video_id[: -len(end)] for end in suffixes if lower.endswith(end))]
-    names = [unicodedata.normalize("NFC", name) for name in names]
-    return names + [other for name in names for other in other_names(name)]
-
-
 def drop_unsound(reading: Reading) -> list[Record]:
     """Reject bad instances, and videos of which every row was rejected.
 
-    Nobody knows what happens in such a video: it must not become one in which nothing does. Ends
-    after a video are seen where its duration is known.
+    Such a video must not become one in which nothing happens. Ends after a video are seen where
+    its duration is known.
 
     Returns:
-        The records of these videos, for what they say besides.
+        The records of these videos, for the other facts in them.
 
     Raises:
         InputError: The reading is strict.
@@ -264,16 +250,15 @@ def drop_unsound(reading: Reading) -> list[Record]:
                 sound.append(raw)
         record.instances = sound
     lost = {video_id for bad in reading.rejections for video_id in bad.video_ids}
-    emptied = {
-        record.video_id: record
-        for record in reading.records
-        if not record.instances and record.video_id in lost
-    }
-    for video_id, record in emptied.items():
-        what = f"no row of video {quoted(video_id, 100)} is left: what happens in it is unknown"
-        reading.reject(record.file, record.row, what, video_id)
-    reading.records = [each for each in reading.records if each.video_id not in emptied]
-    return list(emptied.values())
+    emptied = [each for each in reading.records if not each.instances and each.video_id in lost]
+    for record in emptied:
+        what = f"no row of video {quoted(record.video_id, 100)} is left"
+        what += ": what happens in it is unknown"
+        reading.reject(record.file, record.row, what, record.video_id)
+    reading.records = [
+        each for each in reading.records if each.instances or each.video_id not in lost
+    ]
+    return emptied
 
 
 def report_left_out(reading: Reading) -> None:

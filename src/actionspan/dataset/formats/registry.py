@@ -32,7 +32,7 @@ from actionspan.plugins import load, plugins
 
 
 class Form(Protocol):
-    """What the module of a format holds."""
+    """The module of a format."""
 
     def sniff(self, text: str) -> bool:
         """Return whether a file with this content looks like the format."""
@@ -42,7 +42,7 @@ class Form(Protocol):
 
 
 class WritableForm(Form, Protocol):
-    """What it holds if we write the format, too."""
+    """The module of a format that we write, too."""
 
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these sound records."""
@@ -64,14 +64,10 @@ _OURS: dict[str, Form] = {  # in the order in which they are tried
     "corrections": corrections,
     "audacity": audacity,
     "chapters": chapters,
-    "table": table,
 }
 # a plug-in's before the table, which any text looks like
-FORMATS: dict[str, Form] = {
-    **{name: form for name, form in _OURS.items() if form is not table},
-    **{name: load("forms", name) for name in plugins("forms", tuple(_OURS))},
-    "table": table,
-}
+_THEIRS = {name: load("forms", name) for name in plugins("forms", (*_OURS, "table"))}
+FORMATS: dict[str, Form] = {**_OURS, **_THEIRS, "table": table}
 WRITABLE: dict[str, WritableForm] = {
     name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }
@@ -85,10 +81,7 @@ else:  # a flag's choices and the schema's values are made from the type
 
 
 def read_annotation_file(
-    path: Path,
-    form: AnnotationFormat = "auto",
-    keep_ambiguous: bool = True,
-    strict: bool = False,
+    path: Path, form: AnnotationFormat = "auto", keep_ambiguous: bool = True, strict: bool = False
 ) -> Reading:
     """Read an annotation file, or a folder of them.
 
@@ -157,12 +150,8 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
 def _is_thumos14(text: str) -> bool:
     """Return whether the first line is `video start end`, and of no other format."""
     words = first_line(text).split()
-    return (
-        len(words) == 3
-        and to_number(words[0]) is None
-        and None not in map(to_number, words[1:])
-        and sniffed(text) == "table"
-    )
+    is_number = [to_number(word) is not None for word in words]
+    return is_number == [False, True, True] and sniffed(text) == "table"
 
 
 def _keep_first(reading: Reading) -> None:

@@ -7,11 +7,13 @@ holds no instance.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from actionspan.dataset.formats.records import (
-    RawInstance,
+    FACTS,
     Reading,
     Record,
     id_problem,
@@ -23,7 +25,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.times import to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
-from actionspan.files.text import read_cell
+from actionspan.files.text import read_cell, safe_cell
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "video": (
@@ -47,7 +49,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "frames": ("frames", "numframe", "video-frames", "duration_frame"),
     "fps": ("rfps", "fps", "frame-rate"),
 }
-NUMBERS = ("start", "end", "seconds", "frames", "fps")  # columns that may have a decimal comma
+NUMBERS = {"start", "end", "seconds", "frames", "fps"}  # columns that may have a decimal comma
 
 
 @dataclass(kw_only=True)
@@ -58,32 +60,23 @@ class Line:
     values: dict[str, str]
 
 
-def read_video_info(file: str, text: str, strict: bool = False) -> Reading:
-    """Read facts about videos from a table such as `video_info_new.csv`.
+def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
+    """Yield facts about videos from a table such as `video_info_new.csv`.
 
     The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
-    may have several rows if they say the same.
+    may have several rows if they say the same. `reading` takes the rejections.
 
     Raises:
         InputError: The header line names no column of videos.
     """
-    reading = Reading(strict=strict)
-    reading.records.extend(iterate_video_info(file, text, reading))
-    return reading
-
-
-def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Record]:
-    """Yield the records of `read_video_info`; `reading` takes what is not usable."""
     first: dict[str, tuple[str, int]] = {}  # the row of a video, and a hash of its values
-    no_instance = {"start": "", "end": "", "label": ""}
     for line in read_lines(file, text, ("video",), reading):
         video_id = line.values["video"]
-        facts = ("video", "subset", "seconds", "frames", "fps")
-        values = {key: line.values.get(key, "") for key in facts}
+        values = {key: line.values.get(key, "") for key in ("video", *FACTS)}
         known = hash(tuple(values.values()))
         if video_id not in first:
             record: dict[str, Record] = {}
-            _add(file, Line(row=line.row, values=values | no_instance), record, reading)
+            _add(file, Line(row=line.row, values=values), record, reading)
             if record:
                 first[video_id] = line.row, known
                 yield record[video_id]
@@ -141,8 +134,8 @@ def read_lines(
         while len(cells) > len(columns) and cells[-1] == "":
             cells.pop()
         if len(cells) > len(columns) or (len(cells) < len(columns) and columns[-1] != "subset"):
-            table = f"a table of {counted(len(columns), 'column')}"
-            reason = f"{counted(len(cells), 'value')} in {table}"
+            reason = f"{counted(len(cells), 'value')} in a table of "
+            reason += counted(len(columns), "column")
             video_id = dict(zip(columns, cells, strict=False)).get("video", "")
             reading.reject(file, str(number), reason, video_id)
             continue
@@ -151,8 +144,7 @@ def read_lines(
         if paths:
             values["video"] = video_id_of(values["video"])
         if separator != ",":
-            for name in values.keys() & set(NUMBERS):
-                values[name] = with_decimal_point(values[name])
+            values |= {name: with_decimal_point(values[name]) for name in NUMBERS & values.keys()}
         yield Line(row=str(number), values=values)
 
 
@@ -197,9 +189,10 @@ def _columns(
     known: Mapping[str, tuple[str, ...]],
 ) -> tuple[list[str | None], bool]:
     """Return our name of each column, and whether the line was a header."""
-    plain = ["video", "start", "end", "label", "subset"]
-    if needed == tuple(plain[:4]) and len(cells) >= 4 and _is_time(cells[1]):
-        return list(plain), False  # a row of data where the header would be
+    plain: list[str | None] = ["video", "start", "end", "label", "subset"]
+    is_plain = needed == tuple(plain[:4]) and len(cells) >= 4
+    if is_plain and to_seconds(with_decimal_point(cells[1])) is not None:
+        return plain, False  # a row of data where the header would be
     lower = [cell.lower() for cell in cells]
     columns: list[str | None] = [None] * len(cells)
     for ours, names in known.items():
@@ -209,15 +202,9 @@ def _columns(
     missing = [name for name in needed if name not in columns]
     if missing:
         given = ", ".join(quoted(cell, 20) for cell in cells[:8])
-        raise InputError(
-            f"{file}: row {number}: no column {missing[0]}: the first line must name"
-            f" {', '.join(needed)}, not {given}"
-        )
+        wanted = f"the first line must name {', '.join(needed)}, not {given}"
+        raise InputError(f"{file}: row {number}: no column {missing[0]}: {wanted}")
     return columns, True
-
-
-def _is_time(text: str) -> bool:
-    return to_seconds(with_decimal_point(text)) is not None
 
 
 def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) -> None:
@@ -240,6 +227,16 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     record.seconds = record.seconds or positive(line.values.get("seconds"))
     record.frames = record.frames or int(positive(line.values.get("frames")))
     record.fps = record.fps or positive(line.values.get("fps"))
-    start, end, label = (line.values[key] for key in ("start", "end", "label"))
-    if start or end or label:
-        record.instances.append(RawInstance(row=line.row, start=start, end=end, label=label))
+    segment = [line.values.get(key, "") for key in ("start", "end", "label")]
+    if any(segment):
+        record.add(line.row, *segment)
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return the CSV text of a table; no cell is a formula."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(header)
+    for row in rows:
+        table.writerow(map(safe_cell, row))
+    return text.getvalue()

@@ -4,13 +4,11 @@ With columns for duration in seconds, frames and frames per second it holds all 
 An id or a label cannot start or end with a space.
 """
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from actionspan.dataset.formats.records import Reading, Record
-from actionspan.dataset.formats.rows import add_lines, read_lines
-from actionspan.files.text import safe_cell
+from actionspan.dataset.formats.records import FACTS, Reading, Record
+from actionspan.dataset.formats.rows import add_lines, csv_text, read_lines
 
 NEEDED = ("video", "start", "end", "label")
 
@@ -29,16 +27,15 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 def write(records: Sequence[Record]) -> str:
     """Return the records as CSV, with a column for each fact known about any video."""
-    names = {"subset": "subset", "seconds": "duration", "frames": "frames", "fps": "fps"}
-    known = [name for name in names if any(getattr(record, name) for record in records)]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow([*NEEDED, *(names[name] for name in known)])
-    for record in records:
-        facts = [getattr(record, name) or "" for name in known]
-        video_id = safe_cell(record.video_id)
-        for start, end, label in record.parsed():
-            table.writerow([video_id, start, end, safe_cell(label), *facts])
-        if not record.instances:
-            table.writerow([video_id, "", "", "", *facts])
-    return text.getvalue()
+    known = [name for name in FACTS if any(getattr(record, name) for record in records)]
+
+    def rows() -> Iterator[list[Any]]:
+        for record in records:
+            facts = [getattr(record, name) or "" for name in known]
+            for segment in record.parsed():
+                yield [record.video_id, *segment, *facts]
+            if not record.instances:
+                yield [record.video_id, "", "", "", *facts]
+
+    header = ("duration" if name == "seconds" else name for name in known)
+    return csv_text((*NEEDED, *header), rows())

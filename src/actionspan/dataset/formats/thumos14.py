@@ -9,15 +9,13 @@ We write the format of thumos14_test_groundtruth.csv. It holds duration, frames,
 segments; a class of THUMOS14 by its number, any other by its name.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from actionspan.dataset.formats.records import Reading, Record
-from actionspan.dataset.formats.rows import Line, add_lines, first_line, read_lines
+from actionspan.dataset.formats.rows import Line, add_lines, csv_text, first_line, read_lines
 from actionspan.errors import InputError
-from actionspan.files.text import safe_cell
 
 CLASSES = (
     "BaseballPitch BasketballDunk Billiards CleanAndJerk CliffDiving CricketBowling CricketShot "
@@ -70,14 +68,15 @@ def write(records: Sequence[Record]) -> str:
     Raises:
         InputError: A label is a number that stands for a class of THUMOS14.
     """
+    return csv_text(HEADER.split(","), _rows(records))
+
+
+def _rows(records: Sequence[Record]) -> Iterator[list[Any]]:
     numbers = {name: number for number, name in NUMBERS.items()}
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(HEADER.split(","))
     for record in records:
         facts = [record.seconds or "", record.fps or "", record.frames or ""]
         if not record.instances:
-            table.writerow([safe_cell(record.video_id), "", "", "", "", *facts, ""])
+            yield [record.video_id, "", "", "", "", *facts, ""]
         for start, end, label in record.parsed():
             if label in NUMBERS:
                 raise InputError(
@@ -85,9 +84,7 @@ def write(records: Sequence[Record]) -> str:
                     f" {NUMBERS[label]}; give it another name or choose another format"
                 )
             frames = [round(time * record.fps) if record.fps else "" for time in (start, end)]
-            texts = safe_cell(record.video_id), safe_cell(numbers.get(label, label))
-            table.writerow([texts[0], start, end, *frames, *facts, texts[1]])
-    return text.getvalue()
+            yield [record.video_id, start, end, *frames, *facts, numbers.get(label, label)]
 
 
 def _named(line: Line) -> Line:

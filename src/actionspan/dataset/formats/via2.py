@@ -9,18 +9,12 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.records import (
-    RawInstance,
-    Reading,
-    Record,
-    id_problem,
-    quoted,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import RawInstance, Reading, quoted, video_id_of
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.dataset.formats.times import Frame
 from actionspan.errors import InputError, printable
@@ -64,18 +58,15 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             what = f"picture {quoted(name)} is no frame of a video: name it VIDEO_000123.jpg"
             reading.reject(file, row, what)
             continue
-        video_id = video_id_of(before)
-        if problem := id_problem(video_id):
-            reading.reject(file, row, problem)
+        record = reading.record_of(file, row, video_id_of(before))
+        if record is None:
             continue
         labels = [label for each in attributes for label in _labels(each)]
-        frames = videos.setdefault(video_id, {})
+        frames = videos.setdefault(record.video_id, {})
         _, known = frames.setdefault(int(number[0]), (row, []))
         known += [label for label in dict.fromkeys(labels) if label not in known]
-    for video_id, frames in videos.items():
-        row = next(iter(frames.values()))[0]
-        record = Record(file=file, row=row, video_id=video_id, instances=_runs(frames))
-        reading.records.append(record)
+    for record in reading.records:
+        record.instances = _runs(videos[record.video_id])
     return reading
 
 
@@ -123,7 +114,7 @@ def _runs(frames: dict[int, tuple[str, list[str]]]) -> list[RawInstance]:
     apart, and a run lasts to the next picture.
     """
     order = sorted(frames)
-    step = min((after - before for before, after in zip(order, order[1:], strict=False)), default=1)
+    step = min((after - before for before, after in pairwise(order)), default=1)
     instances = []
     open_runs: dict[str, tuple[int, str]] = {}
     for place, number in enumerate(order):

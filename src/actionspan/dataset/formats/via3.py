@@ -11,13 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.records import (
-    RawInstance,
-    Reading,
-    Record,
-    media_name,
-    video_id_of,
-)
+from actionspan.dataset.formats.records import Reading, Record, media_name, video_id_of
 from actionspan.dataset.formats.rows import split_lines
 from actionspan.errors import InputError, printable
 
@@ -27,6 +21,16 @@ _OF_SEGMENTS = "FILE1_Z2_XY0"  # what an attribute describes: a file, two times,
 _OF_OPTIONS = (2, 3, 4)  # attributes by check boxes, radio buttons, a list
 _VIDEO, _LOCAL = 4, 1  # type and place of a file
 _UNSET = ("", "_DEFAULT")
+_PROJECT = {
+    **{"pid": "__VIA_PROJECT_ID__", "rev": "__VIA_PROJECT_REV_ID__"},
+    **{"rev_timestamp": "__VIA_PROJECT_REV_TIMESTAMP__", "pname": "actionspan"},
+    **{"creator": "actionspan", "created": 0, "data_format_version": "3.1.2"},
+}
+_LOOKS = {
+    **{"file_content_align": "center", "file_metadata_editor_visible": True},
+    **{"spatial_metadata_editor_visible": False, "temporal_segment_metadata_editor_visible": True},
+    **{"spatial_region_label_attribute_id": "", "gtimeline_visible_row_count": "4"},
+}
 
 
 def sniff(text: str) -> bool:
@@ -65,40 +69,16 @@ def write(records: Sequence[Record]) -> str:
                 **{"vid": key, "flg": 0, "z": [start, end], "xy": []},
                 "av": {"1": options[label]},
             }
-    project = {
-        "pid": "__VIA_PROJECT_ID__",
-        "rev": "__VIA_PROJECT_REV_ID__",
-        "rev_timestamp": "__VIA_PROJECT_REV_TIMESTAMP__",
-        "pname": "actionspan",
-        "creator": "actionspan",
-        "created": 0,
-        "data_format_version": "3.1.2",
-        "vid_list": list(views),
-    }
     attribute = {
-        "aname": "action",
-        "anchor_id": _OF_SEGMENTS,
-        "type": 4,
-        "desc": "What happens",
+        **{"aname": "action", "anchor_id": _OF_SEGMENTS, "type": 4, "desc": "What happens"},
         "options": {number: label for label, number in options.items()},
         "default_option_id": "",
     }
-    places = {str(place): "" for place in range(1, 5)}
-    looks = {
-        "file_content_align": "center",
-        "file_metadata_editor_visible": True,
-        "spatial_metadata_editor_visible": False,
-        "temporal_segment_metadata_editor_visible": True,
-        "spatial_region_label_attribute_id": "",
-        "gtimeline_visible_row_count": "4",
-    }
     content = {
-        "project": project,
-        "config": {"file": {"loc_prefix": places}, "ui": looks},
+        "project": _PROJECT | {"vid_list": list(views)},
+        "config": {"file": {"loc_prefix": dict.fromkeys("1234", "")}, "ui": _LOOKS},
         "attribute": {"1": attribute},
-        "file": files,
-        "metadata": metadata,
-        "view": views,
+        **{"file": files, "metadata": metadata, "view": views},
     }
     return json.dumps(content, indent=1) + "\n"
 
@@ -121,7 +101,7 @@ def _read_project(file: str, text: str, reading: Reading) -> Reading:
             continue
         record = records.get(str(found.get("vid")))
         if record is not None:
-            _add(file, row, record, found, content.get("attribute"), reading)
+            _add(row, record, found, content.get("attribute"), reading)
     return reading
 
 
@@ -134,8 +114,7 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
         if not line or line.startswith(("#", "metadata_id")):
             continue
         try:
-            cells = next(csv.reader([line]))
-            _, files, _, times, regions, values = cells
+            _, files, _, times, regions, values = next(csv.reader([line]))
             parsed = [json.loads(cell) for cell in (files, times, regions, values)]
         except (csv.Error, ValueError, RecursionError):
             reading.reject(file, row, f"not a row of {_HEADER}")
@@ -144,32 +123,25 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
         record = reading.record_of(file, row, video_id_of(name))
         if record is not None:
             found = dict(zip(("z", "xy", "av"), parsed[1:], strict=True))
-            _add(file, row, record, found, attributes, reading)
+            _add(row, record, found, attributes, reading)
     return reading
 
 
 def _add(
-    file: str,
-    row: str,
-    record: Record,
-    found: Mapping[str, Any],
-    attributes: Any,
-    reading: Reading,
+    row: str, record: Record, found: Mapping[str, Any], attributes: Any, reading: Reading
 ) -> None:
-    """Add a segment to its record; a still picture or a region is none."""
+    """Add a segment to its record; a still picture or a region is no segment."""
     times = items(found.get("z"))
     if items(found.get("xy")) or len(times) < 2:
         return
     if len(times) != 2:
         what = f"{len(times)} times where a segment has two"
-        reading.reject(file, row, what, record.video_id)
+        reading.reject(record.file, row, what, record.video_id)
         return
-    label = _label(found.get("av"), objects(attributes))
-    record.instances.append(RawInstance(row=row, start=times[0], end=times[1], label=label))
+    record.add(row, times[0], times[1], _label(found.get("av"), objects(attributes)))
 
 
 def _label(values: Any, attributes: Mapping[str, dict[str, Any]]) -> str:
-    """Return the value of the first attribute of segments that has one."""
     for key, value in values.items() if isinstance(values, dict) else ():
         attribute = attributes.get(key, {})
         if attribute.get("anchor_id", _OF_SEGMENTS) != _OF_SEGMENTS or str(value) in _UNSET:
